@@ -1,0 +1,6 @@
+#include "bind.h"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The compiled half of FlowOS.";
+  bind_cpu(m);
+}

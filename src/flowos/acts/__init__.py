@@ -1,0 +1,1 @@
+"""One conductor per file: the sequence of a whole command."""

@@ -1,0 +1,1 @@
+"""Reads arguments, prints. The only room that prints."""

@@ -1,0 +1,1 @@
+"""Runtimes, launchers, allocators: build command lines, read answers; run nothing."""

@@ -1,0 +1,1 @@
+"""Ways to enter an environment."""

@@ -1,0 +1,1 @@
+"""The only room with processes, sockets, sleep and clock."""

@@ -1,0 +1,1 @@
+"""Nodes that come and go."""

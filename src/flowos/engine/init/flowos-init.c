@@ -1,0 +1,2 @@
+/* placeholder: replaced by the launch work */
+int main(void) { return 125; }

@@ -1,0 +1,1 @@
+"""Our own engine: this process, threads and node-local workers."""

@@ -1,0 +1,1 @@
+"""Slices on a Ray cluster."""

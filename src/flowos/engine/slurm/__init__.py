@@ -1,0 +1,1 @@
+"""Slices held by Slurm."""

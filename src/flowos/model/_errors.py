@@ -1,0 +1,58 @@
+"""What can go wrong, as people meet it.
+
+FlowosError
+ +- WiringError        a flow is written wrongly: wrong port type, wrong number of arguments
+ +- ValueRefused       a value at `run`, or a task's result, is not what its port promises
+ +- TaskFailed         a task raised, or its command failed; carries task, inputs, traceback
+ |   +- WorkerLost     the process that ran the task is gone
+ +- SliceFreed         the slice was freed before or while this was asked of it
+ +- Cancelled          the run was interrupted
+ +- LaunchFailed       a process could not be started
+ +- UsageError         a command was called wrongly: one clear line, exit code 2
+ +- StoreError         results could not be kept or read
+ +- MeasureError       a measuring program gave an answer that cannot be read
+"""
+
+
+class FlowosError(Exception):
+    """The root: catch this to catch all of ours. The text says what, where, and how to mend it."""
+
+
+class WiringError(FlowosError, TypeError):
+    """A flow is written wrongly."""
+
+
+class ValueRefused(FlowosError, ValueError):  # noqa: N818 - reads as what happened
+    """A value is not what its port promises."""
+
+
+class TaskFailed(FlowosError):  # noqa: N818
+    """A task raised or its command failed."""
+
+
+class WorkerLost(TaskFailed):
+    """The process that ran the task is gone."""
+
+
+class SliceFreed(FlowosError, RuntimeError):  # noqa: N818
+    """The slice was freed."""
+
+
+class Cancelled(FlowosError):  # noqa: N818
+    """The run was interrupted."""
+
+
+class LaunchFailed(FlowosError):  # noqa: N818
+    """A process could not be started."""
+
+
+class UsageError(FlowosError):
+    """A command was called wrongly."""
+
+
+class StoreError(FlowosError):
+    """Results could not be kept or read."""
+
+
+class MeasureError(FlowosError):
+    """A measuring program gave an answer that cannot be read."""

@@ -1,0 +1,220 @@
+"""What is measured: a case, what was observed of it, and what is concluded from that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Literal
+
+from flowos.model._facts import Facts
+from flowos.model._launch import Pairs
+
+Effort = Literal["quick", "normal", "full"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a person asked to have measured. `nominal` are ceilings they know: name -> value, SI."""
+
+    probes: tuple[str, ...] = ()
+    effort: Effort = "normal"
+    scratch: PurePath = field(default_factory=lambda: PurePath("/tmp"))
+    nominal: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One point of a sweep: axis -> level. `details` say how (paths, flags) and are no identity."""
+
+    probe: str
+    levels: Pairs = ()
+    details: Pairs = field(default=(), compare=False)
+
+    def level(self, axis: str, default: str = "") -> str:
+        return dict(self.levels).get(axis, default)
+
+    def detail(self, name: str, default: str = "") -> str:
+        return dict(self.details).get(name, default)
+
+    def at(self, **levels: str) -> "Case":
+        """The same case with these levels set."""
+        return replace(self, levels=tuple({**dict(self.levels), **levels}.items()))
+
+    @property
+    def label(self) -> str:
+        return " ".join((self.probe, *(f"{axis}={level}" for axis, level in self.levels)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One metric of one program run. `levels` are axes that the program swept by itself (n, bytes).
+
+    `values` are the raw repetitions in base units: second, byte/s, flop/s, 1/s, Hz, 1.
+    """
+
+    metric: str
+    unit: str
+    values: tuple[float, ...]
+    levels: Pairs = ()
+    notes: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured:
+    """Why a case gave no number, and what would mend it."""
+
+    reason: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """The machine around one sample: (before, after) pairs, and shares while it ran.
+
+    scaling: rate of all cores over (cores x rate of one), 1 when every core is ours.
+    steal_share: time the hypervisor took, of all cpu time. others_cpus: cpus busy with what is not
+    ours. starved_share: wall time that our spinning threads were kept from a cpu.
+    throttled_seconds: what the cgroup's quota held back.
+    """
+
+    clock_hz: tuple[float, float] | None = None
+    add_imul_ratio: tuple[float, float] | None = None
+    scaling: tuple[float, float] | None = None
+    load: tuple[float, float] | None = None
+    steal_share: float | None = None
+    others_cpus: float | None = None
+    starved_share: float | None = None
+    throttled_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What was observed, raw; never changed after."""
+
+    run: str
+    case: Case
+    round: int
+    metric: str
+    unit: str
+    values: tuple[float, ...]
+    state: MachineState = MachineState()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One `flowos measure`. `started` is ISO 8601 in UTC."""
+
+    id: str
+    started: str
+    host: str
+    version: str
+    wanted: Wanted
+    facts: Facts
+    unmeasured: tuple[tuple[Case, Unmeasured], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """May a number be believed? `marks` say why not; none means yes."""
+
+    marks: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return not self.marks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A number over its ceiling. `kind` says which ceiling, `of` names it."""
+
+    kind: Literal["measured", "nominal"]
+    of: str
+    ceiling: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Derived from samples, never stored: a number with spread, shares of its ceilings, trust."""
+
+    case: Case
+    metric: str
+    unit: str
+    count: int
+    median: float
+    low: float
+    high: float
+    best: float
+    shares: tuple[Share, ...] = ()
+    trust: Trust = Trust()
+
+
+Answer = Literal["equal", "slower", "faster", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How `other` compares with `base` on `axis`, all else being `rest`.
+
+    `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
+    95 % interval; equal means that the interval lies within 1 -/+ `margin`.
+    """
+
+    probe: str
+    axis: str
+    base: str
+    other: str
+    rest: Pairs
+    metric: str
+    ratio: float
+    low: float
+    high: float
+    margin: float
+    rounds: int
+    answer: Answer
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """What `plan.next_round` works through: cases, fixed looks (in rounds), and when to end.
+
+    With `axis` and `base` the design ends early at a look where every verdict is reached.
+    `seconds` is what one measurement of a case is expected to take.
+    """
+
+    cases: tuple[Case, ...]
+    looks: tuple[int, ...] = (4, 8, 16, 32)
+    least_rounds: int = 1
+    axis: str = ""
+    base: str = ""
+    margin: float = 0.03
+    seconds: Mapping[Case, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """How a probe's numbers are drawn, as data.
+
+    A curve has `x` (an axis whose levels are numbers) and one line per combination of `series`
+    axes; bars have one group per level of `x`. `metrics` share one unit and one y axis.
+    `facets` draw one panel per combination of these axes.
+    """
+
+    title: str
+    kind: Literal["curve", "bars"]
+    x: str
+    metrics: tuple[str, ...]
+    series: tuple[str, ...] = ()
+    facets: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    ceilings: bool = True
+    about: str = ""
+
+
+def lower_is_better(unit: str) -> bool:
+    """Times are better when small; every other unit of ours is a rate or a ratio."""
+    return unit == "second"

@@ -1,0 +1,1 @@
+"""One file per probe; programs/ holds what measures. Pure: builds descriptions, reads answers."""

@@ -1,0 +1,155 @@
+"""What a probe is, and how its programs become tasks and their answers readings."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal, Protocol
+
+from flowos.model import (
+    Argv,
+    Case,
+    Chart,
+    Compiler,
+    Exited,
+    Facts,
+    MeasureError,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+
+CANNOT_MEASURE_HERE = 77
+
+
+class Probe(Protocol):
+    """One kind of measurement: its cases, the flow of a case, the reader, ceiling and chart."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def charts(self) -> tuple[Chart, ...]: ...
+    @property
+    def build(self) -> Literal["once", "each"]: ...
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        """The points of the sweep for this node, or why there is none."""
+        ...
+
+    def seconds(self, case: Case) -> float:
+        """About how long one measurement of the case takes, building aside."""
+        ...
+
+    def program(self, case: Case) -> "Program":
+        """What is to be compiled and run to measure the case."""
+        ...
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        """The program's answer as readings."""
+        ...
+
+    def ceiling(self, case: Case) -> Case | None:
+        """The case whose best value bounds this one's; its probe, levels and metric by `at`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How a program is compiled: source (package data of programs/), compiler, flags, libraries."""
+
+    source: str
+    compiler: str
+    compiler_version: str = ""
+    flags: Argv = ("-O2",)
+    libraries: Argv = ()
+
+    @property
+    def key(self) -> str:
+        """Changes with all that can change the binary's speed."""
+        programs = files("flowos.probes").joinpath("programs")
+        digest = hashlib.sha256()
+        for name in (self.source, "flowos_measure.h"):
+            digest.update(programs.joinpath(name).read_bytes())
+        words = (self.compiler, self.compiler_version, *self.flags, "--", *self.libraries)
+        digest.update("\0".join(words).encode())
+        return f"{self.source.partition('.')[0]}-{digest.hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What measures one case: an optional build, then a command line.
+
+    argv: without `build` the whole command line, else the arguments of the built binary; a word
+    "{scratch}" stands for a fresh folder on the file system to be measured.
+    ranks/mpi_family/starter: for an MPI program, how many and by whom.
+    """
+
+    argv: Argv
+    build: Build | None = None
+    variables: tuple[tuple[str, str], ...] = ()
+    cores: int = 1
+    ranks: int = 1
+    mpi_family: str = ""
+    starter: str = ""
+    limit_seconds: float = 120.0
+
+
+def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:
+    return Build(
+        source=source,
+        compiler=str(compiler.path),
+        compiler_version=compiler.version,
+        flags=flags,
+        libraries=libraries,
+    )
+
+
+def best_compiler(facts: Facts) -> Compiler | None:
+    """The C compiler for programs whose compiler is not what is measured: gcc first."""
+    order = ("gcc", "clang", "icx", "nvc", "other")
+    found = [c for c in facts.compilers if c.language == "c"]
+    return min(found, key=lambda c: order.index(c.family), default=None)
+
+
+def read_answer(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+    """Read what a measuring program of ours printed.
+
+    Format: one JSON object {"readings": [{"metric", "unit", "values", "levels"?, "notes"?}, ...]}
+    where levels and notes are objects of strings; on exit 77 {"cannot": reason, "remedy"?}.
+    """
+    if not isinstance(outcome.end, Exited):
+        return Unmeasured(reason=f"the program ended by {outcome.end}", remedy=_tail(outcome))
+    try:
+        answer = json.loads(outcome.stdout or b"{}")
+    except ValueError as error:
+        raise MeasureError(f"not JSON: {outcome.stdout[:200]!r}") from error
+    if outcome.end.code == CANNOT_MEASURE_HERE:
+        return Unmeasured(
+            reason=answer.get("cannot", _tail(outcome)), remedy=answer.get("remedy", "")
+        )
+    if outcome.end.code != 0:
+        return Unmeasured(reason=f"the program's own check failed: {_tail(outcome)}")
+    return tuple(_reading(r) for r in answer["readings"])
+
+
+def _reading(raw: dict[str, Any]) -> Reading:
+    return Reading(
+        metric=raw["metric"],
+        unit=raw["unit"],
+        values=tuple(float(v) for v in raw["values"]),
+        levels=_pairs(raw.get("levels", {})),
+        notes=_pairs(raw.get("notes", {})),
+    )
+
+
+def _pairs(raw: dict[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in raw.items())
+
+
+def _tail(outcome: Outcome, lines: int = 3) -> str:
+    words: Sequence[str] = outcome.stderr.decode(errors="replace").strip().splitlines()
+    return " / ".join(words[-lines:])

@@ -1,0 +1,1 @@
+"""Samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""

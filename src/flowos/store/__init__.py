@@ -1,0 +1,1 @@
+"""Runs and samples in a database."""
