@@ -1,1 +1,44 @@
 """Reads arguments, prints. The only room that prints."""
+
+import argparse
+import sys
+from importlib import import_module
+
+from flowos.model import FlowosError, UsageError
+
+COMMANDS = ("measure", "list", "show", "compare", "report", "doctor")
+"""In the order in which help shows them; each is a module of this room."""
+
+_EXIT_USAGE, _EXIT_FAILED, _EXIT_INTERRUPTED = 2, 1, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="flowos",
+        description="One place to run AI and HPC work, and to measure which machine is right.",
+        epilog="example: flowos measure --quick",
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"flowos.cli.{name}").add(commands)
+    return top
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130."""
+    args = parser().parse_args(words)
+    try:
+        return int(import_module(f"flowos.cli.{args.command}").run(args))
+    except UsageError as error:
+        print(f"flowos {args.command}: {error}", file=sys.stderr)
+        return _EXIT_USAGE
+    except FlowosError as error:
+        print(f"flowos {args.command}: {error}", file=sys.stderr)
+        return _EXIT_FAILED
+    except KeyboardInterrupt:
+        print(f"flowos {args.command}: interrupted", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,34 @@
+# The one entry. `make measure` and `make test` do all the set-up, on a fresh machine too.
+PY := .venv/bin
+C_FILES = $(shell git ls-files 'src/*.c' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.c' 'tests/native/*.cpp')
+
+.PHONY: measure test check test-native bench clean
+
+measure:  ## what can this machine do? (ARGS="--quick" and so on)
+	@tools/setup measure
+	@$(PY)/flowos measure $(ARGS)
+
+test:  ## everything that must hold (ARGS="-k name")
+	@tools/setup test
+	$(PY)/pytest $(ARGS)
+
+check:  ## style, types, rooms, sizes
+	@tools/setup test
+	$(PY)/ruff check .
+	$(PY)/ruff format --check .
+	$(PY)/mypy
+	$(PY)/lint-imports
+	$(PY)/clang-format --dry-run --Werror $(C_FILES)
+	tools/tidy
+	$(PY)/python tools/sizes.py
+
+test-native:  ## the C and C++ tests under ASan+UBSan, threaded ones under TSan
+	@tools/setup test
+	tools/test-native
+
+bench:  ## every claim of the README (long; on a quiet machine)
+	@tools/setup bench
+	$(PY)/python benchmarks/all.py $(ARGS)
+
+clean:
+	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache

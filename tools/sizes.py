@@ -1,0 +1,52 @@
+"""Guards the tail: no file over 400 lines, no function over 50. Prints lines per room.
+
+`python tools/sizes.py`; exit 1 names what is too long. C and C++ functions are guarded by
+clang-tidy, Python functions here.
+"""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+FILE_LINES, HEADER_LINES, FUNCTION_LINES = 400, 600, 50
+CODE = {".py", ".c", ".h", ".cpp"}
+
+
+def tracked() -> list[Path]:
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return [p for p in map(Path, listed.splitlines()) if p.suffix in CODE and p.exists()]
+
+
+def long_functions(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                found.append(f"{path}:{node.lineno}: {node.name} has {lines} lines")
+    return found
+
+
+def main() -> int:
+    rooms: Counter[str] = Counter()
+    complaints: list[str] = []
+    for path in tracked():
+        lines = path.read_text().count("\n")
+        room = "/".join(path.parts[:3] if path.parts[0] == "src" else path.parts[:1])
+        rooms[room] += lines
+        if lines > (HEADER_LINES if path.suffix == ".h" else FILE_LINES):
+            complaints.append(f"{path}: {lines} lines")
+        if path.suffix == ".py":
+            complaints += long_functions(path)
+    for room, lines in sorted(rooms.items()):
+        print(f"{lines:7,} {room}")
+    print(f"{sum(rooms.values()):7,} in all")
+    print("\n".join(complaints), file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
