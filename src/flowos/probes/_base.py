@@ -72,7 +72,8 @@ class Build:
         """Changes with all that can change the binary's speed."""
         programs = files("flowos.probes").joinpath("programs")
         digest = hashlib.sha256()
-        for name in (self.source, "flowos_measure.h"):
+        headers = sorted(file.name for file in programs.iterdir() if file.name.endswith(".h"))
+        for name in (self.source, *headers):
             digest.update(programs.joinpath(name).read_bytes())
         words = (self.compiler, self.compiler_version, *self.flags, "--", *self.libraries)
         digest.update("\0".join(words).encode())
