@@ -1,5 +1,6 @@
 """The nouns: frozen data and their checks. Standard library only, no effects."""
 
+from flowos.model._codec import from_plain, to_plain
 from flowos.model._errors import (
     Cancelled,
     FlowosError,
@@ -113,5 +114,7 @@ __all__ = [
     "Wanted",
     "WiringError",
     "WorkerLost",
+    "from_plain",
     "lower_is_better",
+    "to_plain",
 ]

@@ -101,7 +101,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One `flowos measure`. `started` is ISO 8601 in UTC."""
+    """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" until it ended."""
 
     id: str
     started: str
@@ -110,6 +110,7 @@ class Run:
     wanted: Wanted
     facts: Facts
     unmeasured: tuple[tuple[Case, Unmeasured], ...] = ()
+    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,147 @@
+"""Nouns to plain JSON values and back, led by the nouns' own type hints.
+
+A dataclass becomes an object, a tuple a list, a path its text; a number that JSON lacks becomes
+"nan", "inf" or "-inf". Reading checks every value and says where the first wrong one lies.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from pathlib import PurePath
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Reader = Callable[[Any, str], Any]
+"""Turns a JSON value, found at a place, into what the hint promises; ValueError if it is not."""
+
+_BEYOND_JSON = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def to_plain(value: object) -> Any:
+    """A noun, or tuples of nouns, as values that strict JSON can hold."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return [to_plain(each) for each in value]
+    if is_dataclass(value):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    raise TypeError(f"{type(value).__name__} is no part of a noun: {value!r}")
+
+
+def from_plain(noun: type[T], raw: object, at: str = "") -> T:
+    """Read a noun back. ValueError says where and what, as `run.facts.cpus[3].core`."""
+    hint: Any = noun
+    return cast(T, _reader(hint)(raw, at or noun.__name__.lower()))
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    origin = get_origin(hint)
+    if hint in _READERS:
+        return _READERS[hint]
+    if origin is tuple:
+        return _tuple_reader(get_args(hint))
+    if origin is Literal:
+        return _literal_reader(get_args(hint))
+    if origin in (Union, UnionType):
+        return _optional_reader(get_args(hint))
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _noun_reader(hint)
+    raise TypeError(f"{hint} is no part of a noun")
+
+
+def _wrong(expected: str, raw: object, at: str) -> ValueError:
+    return ValueError(f"{at}: {expected} expected, got {raw!r:.80}")
+
+
+def _plain_reader(kind: type) -> Reader:
+    def read(raw: Any, at: str) -> Any:
+        if type(raw) is not kind:
+            raise _wrong(kind.__name__, raw, at)
+        return raw
+
+    return read
+
+
+def _read_float(raw: Any, at: str) -> float:
+    if isinstance(raw, str) and raw in _BEYOND_JSON:
+        return _BEYOND_JSON[raw]
+    if type(raw) not in (int, float):
+        raise _wrong("number", raw, at)
+    return float(raw)
+
+
+def _read_path(raw: Any, at: str) -> PurePath:
+    if not isinstance(raw, str):
+        raise _wrong("path", raw, at)
+    return PurePath(raw)
+
+
+def _tuple_reader(items: tuple[Any, ...]) -> Reader:
+    if items[-1] is Ellipsis:
+        each = _reader(items[0])
+
+        def read(raw: Any, at: str) -> tuple[Any, ...]:
+            if not isinstance(raw, list):
+                raise _wrong("list", raw, at)
+            return tuple(each(item, f"{at}[{i}]") for i, item in enumerate(raw))
+
+        return read
+    readers = [_reader(item) for item in items]
+
+    def read_fixed(raw: Any, at: str) -> tuple[Any, ...]:
+        if not isinstance(raw, list) or len(raw) != len(readers):
+            raise _wrong(f"list of {len(readers)}", raw, at)
+        pairs = zip(readers, raw, strict=True)
+        return tuple(one(item, f"{at}[{i}]") for i, (one, item) in enumerate(pairs))
+
+    return read_fixed
+
+
+def _literal_reader(allowed: tuple[Any, ...]) -> Reader:
+    def read(raw: Any, at: str) -> Any:
+        if raw not in allowed:
+            raise _wrong(f"one of {allowed}", raw, at)
+        return raw
+
+    return read
+
+
+def _optional_reader(options: tuple[Any, ...]) -> Reader:
+    inner = [option for option in options if option is not NoneType]
+    if len(inner) != 1 or len(options) != 2:
+        raise TypeError(f"a union of {options} is no part of a noun")
+    reader = _reader(inner[0])
+    return lambda raw, at: None if raw is None else reader(raw, at)
+
+
+def _noun_reader(noun: type) -> Reader:
+    hints = get_type_hints(noun)
+    readers = {f.name: _reader(hints[f.name]) for f in fields(noun)}
+    needed = {f.name for f in fields(noun) if f.default is MISSING and f.default_factory is MISSING}
+
+    def read(raw: Any, at: str) -> Any:
+        if not isinstance(raw, dict):
+            raise _wrong(noun.__name__, raw, at)
+        if unknown := sorted(set(raw) - set(readers)):
+            raise ValueError(f"{at}: {noun.__name__} has no field {unknown[0]!r:.80}")
+        if absent := sorted(needed - set(raw)):
+            raise ValueError(f"{at}: {noun.__name__} lacks its field {absent[0]!r}")
+        return noun(**{name: readers[name](item, f"{at}.{name}") for name, item in raw.items()})
+
+    return read
+
+
+_READERS: dict[Any, Reader] = {
+    str: _plain_reader(str),
+    int: _plain_reader(int),
+    bool: _plain_reader(bool),
+    float: _read_float,
+    PurePath: _read_path,
+}

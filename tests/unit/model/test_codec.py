@@ -1,0 +1,130 @@
+"""Nouns survive the way to JSON and back; what is no noun is refused with its place."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowos.model import (
+    Cache,
+    Case,
+    Design,
+    Facts,
+    Image,
+    LogicalCpu,
+    MachineState,
+    Measurement,
+    Outcome,
+    Run,
+    Sample,
+    Share,
+    Unmeasured,
+    Wanted,
+    from_plain,
+    to_plain,
+)
+
+st.register_type_strategy(PurePath, st.sampled_from(["/", "/usr/bin/gcc", "a b/ü"]).map(PurePath))
+st.register_type_strategy(float, st.floats(allow_nan=False))
+
+
+def through_json(noun: Any) -> Any:
+    return from_plain(type(noun), json.loads(json.dumps(to_plain(noun), allow_nan=False)))
+
+
+@settings(max_examples=60)
+@given(st.one_of(st.from_type(Sample), st.from_type(Measurement), st.from_type(Run)))
+def test_every_stored_noun_comes_back_equal(noun: Any) -> None:
+    assert through_json(noun) == noun
+
+
+@given(st.from_type(Case))
+def test_details_come_back_though_they_are_no_identity(case: Case) -> None:
+    assert through_json(case).details == case.details
+
+
+def test_a_number_that_json_lacks_comes_back() -> None:
+    share = Share(kind="measured", of="x", ceiling=math.inf, value=math.nan)
+    back = through_json(share)
+    assert back.ceiling == math.inf
+    assert math.isnan(back.value)
+
+
+def test_a_field_that_an_older_writer_did_not_know_takes_its_default() -> None:
+    raw = to_plain(Case("stream", (("threads", "2"),)))
+    del raw["details"]
+    assert from_plain(Case, raw) == Case("stream", (("threads", "2"),))
+
+
+CPU = LogicalCpu(number=0, core=0, socket=0, node=0)
+FACTS = Facts(
+    host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(CPU,), allowed=(0,)
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"cpus": [{**to_plain(CPU), "core": "0"}]}, "facts.cpus[0].core: int expected, got '0'"),
+        ({"cpus": [{**to_plain(CPU), "core": True}]}, "facts.cpus[0].core: int expected, got True"),
+        ({"cpus": {}}, "facts.cpus: list expected, got {}"),
+        ({"host": None}, "facts.host: str expected, got None"),
+        ({"quota_cpus": "much"}, "facts.quota_cpus: number expected, got 'much'"),
+        ({"memory": []}, "facts.memory: Memory expected, got []"),
+        ({"colour": 1}, "facts: Facts has no field 'colour'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match="^" + complaint.replace("[", r"\[").replace("{", r"\{")):
+        from_plain(Facts, {**to_plain(FACTS), **change})
+
+
+def test_other_wrong_values_are_refused_with_their_place() -> None:
+    with pytest.raises(ValueError, match="lacks its field 'probe'"):
+        from_plain(Case, {})
+    with pytest.raises(ValueError, match=r"case.levels\[0\]: list of 2 expected, got \['a'\]"):
+        from_plain(Case, {"probe": "p", "levels": [["a"]]})
+    with pytest.raises(ValueError, match=r"wanted.effort: one of .* expected, got 'wild'"):
+        from_plain(Wanted, {"effort": "wild"})
+    with pytest.raises(ValueError, match=r"wanted.scratch: path expected, got 3"):
+        from_plain(Wanted, {"scratch": 3})
+
+
+def test_a_pair_and_an_optional_pair_are_read() -> None:
+    state = MachineState(clock_hz=(4.1e9, 4.0e9))
+    assert through_json(state) == state
+    assert through_json(replace(state, clock_hz=None)).clock_hz is None
+
+
+def test_a_tuple_of_pairs_of_nouns_is_read() -> None:
+    run = Run(
+        id="r",
+        started="2026-11-20T10:00:00Z",
+        host="h",
+        version="0",
+        wanted=Wanted(),
+        facts=replace(
+            FACTS, caches=(Cache(level=1, kind="data", size_bytes=1, line_bytes=64, cpus=(0,)),)
+        ),
+        unmeasured=((Case("fio"), Unmeasured(reason="no fio", remedy="apt install fio")),),
+    )
+    assert through_json(run) == run
+
+
+def test_what_is_no_part_of_a_noun_is_a_programming_error() -> None:
+    with pytest.raises(TypeError, match="object is no part of a noun"):
+        to_plain((object(),))
+    with pytest.raises(TypeError, match="is no part of a noun"):
+        from_plain(Design, {})
+    with pytest.raises(TypeError, match="is no part of a noun"):
+        from_plain(Outcome, {})
+
+
+def test_a_literal_of_an_image_is_read() -> None:
+    image = Image(form="sif", digest="sha256:1", source=PurePath("/x.sif"))
+    assert through_json(image) == image
