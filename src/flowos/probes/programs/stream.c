@@ -1,0 +1,307 @@
+/* STREAM (McCalpin): sustained memory bandwidth of copy, scale, add and triad, in byte/s.
+ *
+ *   stream ELEMENTS THREADS REPEATS SECONDS plain|nt system|huge|small
+ *
+ * Three arrays of ELEMENTS doubles (a multiple of 64), touched first by the threads that use them.
+ * At most REPEATS passes, at least 3, ended after SECONDS; the first is warm-up. Bytes are those
+ * the kernels state, 16 16 24 24 per element: no write-allocate. `nt` stores past the caches.
+ * `system` leaves huge pages to the system's policy, `huge` and `small` advise it.
+ *
+ * Compile so that no loop is replaced by a call of memcpy, which may store past the caches as it
+ * likes: -fno-builtin, for gcc -fno-tree-loop-distribute-patterns too. */
+#define _GNU_SOURCE
+#include <omp.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "flowos_measure.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+enum { COPY, SCALE, ADD, TRIAD, KERNELS };
+enum { LEAST_REPEATS = 3, MOST_REPEATS = 200, HUGE_PAGE = 2 << 20 };
+static const double kScalar = 3.0;
+static const double kTolerance = 1e-13;
+
+typedef struct {
+  double *a, *b, *c;
+  size_t count;
+} Arrays;
+
+typedef void Kernel(const Arrays *x);
+
+static void copy_plain(const Arrays *x) {
+  const double *restrict a = x->a;
+  double *restrict c = x->c;
+  const size_t n = x->count;
+#pragma omp parallel for schedule(static)
+  for (size_t j = 0; j < n; j++) c[j] = a[j];
+}
+
+static void scale_plain(const Arrays *x) {
+  const double *restrict c = x->c;
+  double *restrict b = x->b;
+  const size_t n = x->count;
+  const double s = kScalar;
+#pragma omp parallel for schedule(static)
+  for (size_t j = 0; j < n; j++) b[j] = s * c[j];
+}
+
+static void add_plain(const Arrays *x) {
+  const double *restrict a = x->a, *restrict b = x->b;
+  double *restrict c = x->c;
+  const size_t n = x->count;
+#pragma omp parallel for schedule(static)
+  for (size_t j = 0; j < n; j++) c[j] = a[j] + b[j];
+}
+
+static void triad_plain(const Arrays *x) {
+  const double *restrict b = x->b, *restrict c = x->c;
+  double *restrict a = x->a;
+  const size_t n = x->count;
+  const double s = kScalar;
+#pragma omp parallel for schedule(static)
+  for (size_t j = 0; j < n; j++) a[j] = b[j] + s * c[j];
+}
+
+/* Non-temporal stores have no portable spelling: a pack is the widest vector that the flags allow
+ * (on Arm the pair of registers that stnp stores), `pack_store` stores it past the caches. */
+#if defined(__AVX512F__)
+typedef __m512d Pack;
+#define pack_load(p) _mm512_load_pd(p)
+#define pack_same(s) _mm512_set1_pd(s)
+#define pack_add(u, v) _mm512_add_pd(u, v)
+#define pack_scale(u, v) _mm512_mul_pd(u, v)
+#define pack_store(p, v) _mm512_stream_pd(p, v)
+#define pack_drain() _mm_sfence()
+#elif defined(__AVX__)
+typedef __m256d Pack;
+#define pack_load(p) _mm256_load_pd(p)
+#define pack_same(s) _mm256_set1_pd(s)
+#define pack_add(u, v) _mm256_add_pd(u, v)
+#define pack_scale(u, v) _mm256_mul_pd(u, v)
+#define pack_store(p, v) _mm256_stream_pd(p, v)
+#define pack_drain() _mm_sfence()
+#elif defined(__x86_64__)
+typedef __m128d Pack;
+#define pack_load(p) _mm_load_pd(p)
+#define pack_same(s) _mm_set1_pd(s)
+#define pack_add(u, v) _mm_add_pd(u, v)
+#define pack_scale(u, v) _mm_mul_pd(u, v)
+#define pack_store(p, v) _mm_stream_pd(p, v)
+#define pack_drain() _mm_sfence()
+#elif defined(__aarch64__)
+typedef float64x2x2_t Pack;
+static inline Pack pack_load(const double *p) { return vld1q_f64_x2(p); }
+static inline Pack pack_same(double s) { return (Pack){{vdupq_n_f64(s), vdupq_n_f64(s)}}; }
+static inline Pack pack_add(Pack u, Pack v) {
+  return (Pack){{vaddq_f64(u.val[0], v.val[0]), vaddq_f64(u.val[1], v.val[1])}};
+}
+static inline Pack pack_scale(Pack u, Pack v) {
+  return (Pack){{vmulq_f64(u.val[0], v.val[0]), vmulq_f64(u.val[1], v.val[1])}};
+}
+static inline void pack_store(double *p, Pack v) {
+  __asm__ volatile("stnp %q0, %q1, [%2]" : : "w"(v.val[0]), "w"(v.val[1]), "r"(p) : "memory");
+}
+#define pack_drain() __asm__ volatile("dmb ish" : : : "memory")
+#endif
+
+#ifdef pack_drain
+enum { HAS_NT = 1, PACK = sizeof(Pack) / sizeof(double) };
+
+/* Runs `store` for each pack of the arrays, j its first element, shared out as the first touch. */
+#define FOR_EACH_PACK(n, store)                                                   \
+  _Pragma("omp parallel") {                                                       \
+    _Pragma("omp for schedule(static)") for (size_t k = 0; k < (n) / PACK; k++) { \
+      const size_t j = k * PACK;                                                  \
+      store;                                                                      \
+    }                                                                             \
+    pack_drain();                                                                 \
+  }
+
+static void copy_nt(const Arrays *x) {
+  const double *a = x->a;
+  double *c = x->c;
+  const size_t n = x->count;
+  FOR_EACH_PACK(n, pack_store(c + j, pack_load(a + j)))
+}
+
+static void scale_nt(const Arrays *x) {
+  const double *c = x->c;
+  double *b = x->b;
+  const size_t n = x->count;
+  const Pack s = pack_same(kScalar);
+  FOR_EACH_PACK(n, pack_store(b + j, pack_scale(s, pack_load(c + j))))
+}
+
+static void add_nt(const Arrays *x) {
+  const double *a = x->a, *b = x->b;
+  double *c = x->c;
+  const size_t n = x->count;
+  FOR_EACH_PACK(n, pack_store(c + j, pack_add(pack_load(a + j), pack_load(b + j))))
+}
+
+static void triad_nt(const Arrays *x) {
+  const double *b = x->b, *c = x->c;
+  double *a = x->a;
+  const size_t n = x->count;
+  const Pack s = pack_same(kScalar);
+  FOR_EACH_PACK(n, pack_store(a + j, pack_add(pack_load(b + j), pack_scale(s, pack_load(c + j)))))
+}
+#else
+enum { HAS_NT = 0, PACK = 1 };
+#define copy_nt copy_plain
+#define scale_nt scale_plain
+#define add_nt add_plain
+#define triad_nt triad_plain
+#endif
+
+static Kernel *const kPlain[KERNELS] = {copy_plain, scale_plain, add_plain, triad_plain};
+static Kernel *const kNt[KERNELS] = {copy_nt, scale_nt, add_nt, triad_nt};
+
+static double *new_array(size_t count, const char *pages) {
+  const size_t bytes = count * sizeof(double) + HUGE_PAGE;
+  char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) fm_cannot("not enough memory for the arrays", "free memory");
+  at += (HUGE_PAGE - (size_t)at % HUGE_PAGE) % HUGE_PAGE;
+  if (strcmp(pages, "huge") == 0) madvise(at, bytes - HUGE_PAGE, MADV_HUGEPAGE);
+  if (strcmp(pages, "small") == 0) madvise(at, bytes - HUGE_PAGE, MADV_NOHUGEPAGE);
+  return (double *)(void *)at;
+}
+
+/* The page faults of all passes happen here, outside what is timed. */
+static void first_touch(const Arrays *x) {
+  double *a = x->a, *b = x->b, *c = x->c;
+  const size_t n = x->count;
+#pragma omp parallel for schedule(static)
+  for (size_t j = 0; j < n; j++) {
+    a[j] = 1.0;
+    b[j] = 2.0;
+    c[j] = 0.0;
+  }
+}
+
+static double worst_error(const double *values, size_t count, double expected) {
+  double worst = 0.0;
+#pragma omp parallel for schedule(static) reduction(max : worst)
+  for (size_t j = 0; j < count; j++) {
+    const double error = values[j] > expected ? values[j] - expected : expected - values[j];
+    /* written so that a NaN is the worst error of all */
+    if (!(error <= worst)) worst = error;
+  }
+  return worst / expected;
+}
+
+/* Every element must be what the same operations give on single numbers. */
+static void check(const Arrays *x, int passes) {
+  double a = 1.0, b = 2.0, c = 0.0;
+  for (int pass = 0; pass < passes; pass++) {
+    c = a;
+    b = kScalar * c;
+    c = a + b;
+    a = b + kScalar * c;
+  }
+  const double *const found[] = {x->a, x->b, x->c};
+  const double expected[] = {a, b, c};
+  for (int i = 0; i < 3; i++) {
+    const double error = worst_error(found[i], x->count, expected[i]);
+    if (!(error <= kTolerance))
+      fm_fail("array %c is wrong by a relative %.3g after %d passes", 'a' + i, error, passes);
+  }
+}
+
+/* Times `passes` of the four kernels; returns how many were made. */
+static int measure(const Arrays *x, Kernel *const *kernels, int repeats, double seconds,
+                   double times[KERNELS][MOST_REPEATS]) {
+  const double end = fm_seconds() + seconds;
+  int pass = 0;
+  while (pass < repeats && (pass < LEAST_REPEATS || fm_seconds() < end)) {
+    for (int k = 0; k < KERNELS; k++) {
+      const double start = fm_seconds();
+      kernels[k](x);
+      times[k][pass] = fm_seconds() - start;
+    }
+    pass++;
+  }
+  return pass;
+}
+
+/* How many threads there are, and on how many distinct cpus they are now. */
+static void count_threads(int *threads, int *cpus) {
+  cpu_set_t seen;
+  CPU_ZERO(&seen);
+  int count = 0;
+#pragma omp parallel
+  {
+#pragma omp critical
+      {count++;
+  CPU_SET((size_t)sched_getcpu(), &seen);
+}
+}
+*threads = count;
+*cpus = CPU_COUNT(&seen);
+}
+
+/* Bytes of this process that lie on huge pages. */
+static long long huge_bytes(void) {
+  FILE *file = fopen("/proc/self/smaps_rollup", "r");
+  long long kilobytes = 0;
+  char line[256];
+  if (!file) return 0;
+  while (fgets(line, sizeof line, file))
+    if (strncmp(line, "AnonHugePages:", 14) == 0) kilobytes = strtoll(line + 14, NULL, 10);
+  fclose(file);
+  return kilobytes * 1024;
+}
+
+static void report(const Arrays *x, int passes, int cpus, double times[KERNELS][MOST_REPEATS]) {
+  static const char *const names[KERNELS] = {"copy", "scale", "add", "triad"};
+  static const double bytes[KERNELS] = {16, 16, 24, 24};
+  char notes[160];
+  snprintf(notes, sizeof notes,
+           "\"elements\": \"%zu\", \"cpus\": \"%d\", \"huge_bytes\": \"%lld\", "
+           "\"vector_bytes\": \"%zu\"",
+           x->count, cpus, huge_bytes(), PACK * sizeof(double));
+  for (int k = 0; k < KERNELS; k++) {
+    double rates[MOST_REPEATS];
+    for (int i = 1; i < passes; i++) rates[i - 1] = bytes[k] * (double)x->count / times[k][i];
+    fm_reading(k == 0, names[k], "byte/s", rates, passes - 1, "", notes);
+  }
+  fm_end();
+}
+
+static long number(const char *text, long least, long most, const char *name) {
+  char *end;
+  const long value = strtol(text, &end, 10);
+  if (*end || end == text || value < least || value > most)
+    fm_fail("%s=%s: give a whole number from %ld to %ld", name, text, least, most);
+  return value;
+}
+
+int main(int count, char **words) {
+  if (count != 7)
+    fm_fail("usage: stream ELEMENTS THREADS REPEATS SECONDS plain|nt system|huge|small");
+  const size_t elements = (size_t)number(words[1], 64, 1L << 40, "ELEMENTS") / 64 * 64;
+  const long asked = number(words[2], 1, 1L << 16, "THREADS");
+  const int repeats = (int)number(words[3], LEAST_REPEATS, MOST_REPEATS, "REPEATS");
+  const double seconds = strtod(words[4], NULL);
+  const int nt = strcmp(words[5], "nt") == 0;
+  if (nt && !HAS_NT) fm_cannot("no non-temporal store is known for this CPU", "");
+  omp_set_num_threads((int)asked);
+  int threads = 0, cpus = 0;
+  count_threads(&threads, &cpus);
+  if (threads != asked) fm_fail("asked for %ld threads, OpenMP gave %d", asked, threads);
+  const Arrays x = {new_array(elements, words[6]), new_array(elements, words[6]),
+                    new_array(elements, words[6]), elements};
+  first_touch(&x);
+  static double times[KERNELS][MOST_REPEATS];
+  const int passes = measure(&x, nt ? kNt : kPlain, repeats, seconds, times);
+  count_threads(&threads, &cpus);
+  check(&x, passes);
+  report(&x, passes, cpus, times);
+  return FM_OK;
+}
