@@ -1,0 +1,262 @@
+"""Finds compilers, MPIs, BLAS libraries and tools, and tries each. Prints one JSON object.
+
+usage: python collect_software.py [--deps DIR]
+
+Standard library only, Python 3.8 or newer. Judges no version: each entry holds what the program
+said, and in "fails" the complaint where it did not work ("" where it did).
+  compilers  name, path, language, says, fails, openmp (built and ran a program with OpenMP)
+  mpis       compiler, starter, shows (the command that the wrapper stands for), says, fails
+  libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
+  tools      name, path, says, fails
+--deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+COMMAND_SECONDS = 5.0
+ALL_SECONDS = 15.0
+AT_ONCE = 4
+
+COMPILERS = (
+    ("c", re.compile(r"(gcc|clang)(-\d+(\.\d+)*)?|icx|nvc|cc")),
+    ("c++", re.compile(r"(g\+\+|clang\+\+)(-\d+(\.\d+)*)?|icpx|nvc\+\+|c\+\+")),
+)
+COMPILER_CACHES = ("ccache", "distcc", "sccache")
+STARTER_VERBS = ("run", "exec", "exec.hydra")
+MPI_COMPILER = re.compile(r"mpicc(?P<suffix>[.-][\w.]+)?|mpiicx|mpiicc")
+VENDOR_BINS = (
+    "opt/intel/oneapi/compiler/latest/bin",
+    "opt/intel/oneapi/mpi/latest/bin",
+    "opt/nvidia/hpc_sdk/Linux_*/*/compilers/bin",
+    "opt/AMD/aocc-compiler-*/bin",
+    "opt/rh/gcc-toolset-*/root/usr/bin",
+    "usr/lib64/openmpi/bin",
+    "usr/lib64/mpich/bin",
+    "usr/lib64/mvapich*/bin",
+)
+TOOLS = (
+    ("fio", ("fio",), "--version"),
+    ("likwid-bench", ("likwid-bench",), "-v"),
+    ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
+    ("perf", ("perf",), "--version"),
+)
+BLAS_FILE = re.compile(
+    r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
+    r"[\w.-]*\.so[.\d]*"
+)
+BLAS_OF_OTHERS = re.compile(r"/(openblas|blis|mkl)[^/]*/libblas\.so|libblastrampoline")
+LIBRARY_FOLDERS = (
+    "usr/lib/*-linux-gnu/openblas-*",
+    "usr/lib/*-linux-gnu/blis-*",
+    "usr/lib/*-linux-gnu/blas",
+    "usr/lib/*-linux-gnu",
+    "usr/lib64",
+)
+VENDOR_LIBRARIES = (
+    "opt/intel/oneapi/mkl/latest/lib",
+    "opt/AMD/aocl/*/*/lib",
+    "opt/arm/armpl*/lib",
+)
+WHEEL_LIBRARIES = ("numpy.libs", "scipy.libs", "scipy_openblas*/lib")
+
+ENDS_AT = time.monotonic() + ALL_SECONDS
+
+
+def output_of(*argv: str, **variables: str) -> tuple[int, str]:
+    """Exit code (-1: not started, or too slow) and what it printed."""
+    limit = min(COMMAND_SECONDS, ENDS_AT - time.monotonic())
+    if limit <= 0:
+        return -1, "not looked at: the time for looking was up"
+    try:
+        started = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(os.environ, LC_ALL="C", **variables),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return -1, str(error)
+    try:
+        said, _ = started.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        return -1, f"{argv[0]}: no answer in {limit:.0f} s"
+    return started.returncode, said[:4000].decode("utf-8", "replace")
+
+
+def complaint(code: int, says: str) -> str:
+    return "" if code == 0 else says.strip() or f"exit {code}"
+
+
+def files_in(folders: list[str]) -> list[Path]:
+    """The files of these folders, each folder once, in order."""
+    found: list[Path] = []
+    for folder in dict.fromkeys(folders):
+        try:
+            found += sorted(Path(folder).iterdir())
+        except OSError:
+            continue
+    return found
+
+
+def folders_like(patterns: tuple[str, ...], root: str = "/") -> list[str]:
+    return [str(f) for p in patterns for f in sorted(Path(root).glob(p), reverse=True)]
+
+
+def real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+def programs(deps: str) -> list[Path]:
+    """All that can be run on PATH, in the vendors' usual folders and below `deps`."""
+    folders = [f for f in os.environ.get("PATH", "").split(os.pathsep) if f.startswith("/")]
+    folders += folders_like(VENDOR_BINS) + ([f"{deps}/usr/bin"] if deps else [])
+    return [path for path in files_in(folders) if os.access(path, os.X_OK)]
+
+
+# --- compilers -------------------------------------------------------------------------------
+
+
+def compiler_paths(paths: list[Path]) -> list[tuple[Path, str]]:
+    """(path, language): each binary once per language, under its versioned or shortest name."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    for path in paths:
+        for language, pattern in COMPILERS:
+            if pattern.fullmatch(path.name) and Path(real(path)).name not in COMPILER_CACHES:
+                found.setdefault((real(path), language), []).append(path)
+    return [(min(same, key=by_name), language) for (_, language), same in found.items()]
+
+
+def by_name(path: Path) -> tuple[bool, int]:
+    return not re.search(r"\d", path.name), len(path.name)
+
+
+def compiler(path: Path, language: str, folder: Path) -> dict[str, Any]:
+    code, says = output_of(str(path), "--version")
+    flag = "-mp" if path.name.startswith("nvc") else "-fopenmp"
+    fails = complaint(code, says) or builds(path, language, folder, flag)
+    openmp = not fails
+    if code == 0 and fails:
+        fails = builds(path, language, folder)
+    entry = {"name": path.name, "path": str(path), "language": language}
+    return dict(entry, says=says, fails=fails, openmp=openmp)
+
+
+def builds(path: Path, language: str, folder: Path, flag: str = "") -> str:
+    """Build and run a program of two lines, with OpenMP if a flag is given: "" or the complaint."""
+    binary = folder / re.sub(r"\W", "_", f"{path}{flag}")
+    source = binary.with_suffix(".c" if language == "c" else ".cpp")
+    header, value = ("omp.h", "omp_get_max_threads() < 1") if flag else ("stdlib.h", "0")
+    source.write_text(f"#include <{header}>\nint main(void) {{ return {value}; }}\n")
+    flags = [flag] if flag else []
+    words = [str(path), *flags, str(source), "-o", str(binary)]
+    code, says = output_of(*words, TMPDIR=str(folder))
+    if code == 0:
+        code, says = output_of(str(binary), OMP_NUM_THREADS="1")
+    return complaint(code, says)
+
+
+# --- MPI, tools ------------------------------------------------------------------------------
+
+
+def mpi_pairs(paths: list[Path]) -> list[tuple[str, str]]:
+    """(compiler wrapper, starter of the same folder and suffix or ""), each MPI once.
+
+    Debian's mpicc is one of its mpicc.NAME, so the named ones are looked at first.
+    """
+    there = set(paths)
+    found: dict[str, tuple[str, str]] = {}
+    for path in sorted(paths, key=lambda p: p.name == "mpicc"):
+        match = MPI_COMPILER.fullmatch(path.name)
+        if match:
+            suffix = match.group("suffix") or ""
+            starters = [path.with_name(f"mpi{verb}{suffix}") for verb in STARTER_VERBS]
+            starter = next((str(s) for s in starters if s in there), "")
+            found.setdefault(real(path), (str(path), starter))
+    return list(found.values())
+
+
+def mpi(path: str, starter: str) -> dict[str, Any]:
+    code, shows = output_of(path, "-show")
+    says = output_of(starter, "--version")[1] if starter else ""
+    entry = {"compiler": path, "starter": starter, "shows": shows, "says": says}
+    return dict(entry, fails=complaint(code, shows))
+
+
+def tool(name: str, path: str, option: str) -> dict[str, Any]:
+    code, says = output_of(path, option)
+    return {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
+
+
+def tool_paths(paths: list[Path]) -> list[tuple[str, str, str]]:
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(path.name, str(path))
+    calls = ((name, [first[c] for c in called if c in first], o) for name, called, o in TOOLS)
+    return [(name, there[0], option) for name, there, option in calls if there]
+
+
+# --- BLAS ------------------------------------------------------------------------------------
+
+
+def library_paths(deps: str) -> list[Path]:
+    """BLAS libraries of the usual folders, of wheels and of the loader, each file once."""
+    folders = folders_like(LIBRARY_FOLDERS) + folders_like(VENDOR_LIBRARIES)
+    folders += folders_like(LIBRARY_FOLDERS, deps) if deps else []
+    for site in sys.path:
+        folders += folders_like(WHEEL_LIBRARIES, site) if site else []
+    loader = re.findall(r"=> (/\S+)", output_of("/sbin/ldconfig", "-p")[1])
+    found: dict[str, Path] = {}
+    for path in [*files_in([*folders, f"{sys.prefix}/lib"]), *map(Path, loader)]:
+        if BLAS_FILE.fullmatch(path.name) and not BLAS_OF_OTHERS.search(real(path)):
+            found.setdefault(real(path), path)
+    return list(found.values())
+
+
+def library(path: Path) -> dict[str, Any]:
+    program = str(Path(__file__).with_name("open_blas.py"))
+    one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
+    code, says = output_of(sys.executable, "-S", program, str(path), **one)
+    answers = [line for line in says.splitlines() if line.startswith("{")]
+    if not answers:
+        return {"path": str(path), "fails": complaint(code or -1, says)}
+    return dict(json.loads(answers[-1]), path=str(path))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Find compilers, MPIs, BLAS, tools.")
+    options.add_argument("--deps", default="", metavar="DIR")
+    deps = options.parse_args().deps
+    there = programs(deps)
+    with (
+        tempfile.TemporaryDirectory(prefix="flowos-") as temporary,
+        ThreadPoolExecutor(AT_ONCE) as at,
+    ):
+        folder = Path(temporary)
+        builds = [at.submit(compiler, *each, folder) for each in compiler_paths(there)]
+        opens = [at.submit(library, path) for path in library_paths(deps)]
+        starts = [at.submit(mpi, *pair) for pair in mpi_pairs(there)]
+        calls = [at.submit(tool, *each) for each in tool_paths(there)]
+        parts = {"compilers": builds, "libraries": opens, "mpis": starts, "tools": calls}
+        answer = {name: [each.result() for each in part] for name, part in parts.items()}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
