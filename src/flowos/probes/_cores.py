@@ -1,0 +1,57 @@
+"""Which cpus a ceiling or library is measured on, and what a case must remember to be built."""
+
+from flowos.model import Argv, Case, Compiler, Facts, LogicalCpu, Pairs, Unmeasured
+from flowos.probes._base import Build
+
+NO_COMPILER = Unmeasured(
+    reason="no C compiler was found, and this program is compiled where it measures",
+    remedy="apt install gcc libc6-dev",
+)
+
+
+def core_sets(facts: Facts) -> tuple[tuple[int, ...], ...]:
+    """The cpus (one per core) of one core, of one socket and of all; equal sets once.
+
+    Performance cores come first. A cgroup quota of 1.5 cpus allows one busy thread.
+    """
+    cores = sorted(facts.one_per_core, key=lambda cpu: (cpu.kind == "efficiency", cpu.number))
+    if facts.quota_cpus is not None:
+        cores = cores[: max(1, int(facts.quota_cpus))]
+    socket = [cpu for cpu in cores if cpu.socket == cores[0].socket]
+    return tuple(dict.fromkeys(_numbers(some) for some in (cores[:1], socket, cores) if some))
+
+
+def _numbers(cpus: list[LogicalCpu]) -> tuple[int, ...]:
+    return tuple(cpu.number for cpu in cpus)
+
+
+def list_of(cpus: tuple[int, ...]) -> str:
+    """As the programs read it: 0,1,2."""
+    return ",".join(map(str, cpus))
+
+
+def on_cores(
+    probe: str, compiler: Compiler, cpus: tuple[int, ...], levels: Pairs = (), details: Pairs = ()
+) -> Case:
+    """A case on these cpus: axis `cores` is how many, `levels` come after it."""
+    return Case(
+        probe,
+        levels=(("cores", str(len(cpus))), *levels),
+        details=(("cpus", list_of(cpus)), *remembered(compiler), *details),
+    )
+
+
+def remembered(compiler: Compiler) -> Pairs:
+    """What `build_for` needs, as details of a case."""
+    return (("compiler", str(compiler.path)), ("compiler_version", compiler.version))
+
+
+def build_for(case: Case, source: str, flags: Argv, libraries: Argv = ()) -> Build:
+    """How the program is compiled by the compiler that the case remembers."""
+    return Build(
+        source=source,
+        compiler=case.detail("compiler"),
+        compiler_version=case.detail("compiler_version"),
+        flags=flags,
+        libraries=libraries,
+    )

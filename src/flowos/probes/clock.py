@@ -1,0 +1,67 @@
+"""The true clock of a core: how many dependent adds it does per second."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wanted
+from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._cores import NO_COMPILER, build_for, list_of, remembered
+
+MOST_CPUS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Metrics clock (Hz) and add_imul_ratio (1) per cpu: first and last core of each socket."""
+
+    name: str = "clock"
+    title: str = "Clock, measured by dependent adds"
+    charts: tuple[Chart, ...] = (
+        Chart(
+            title="Clock under light load",
+            kind="bars",
+            x="cpu",
+            metrics=("clock",),
+            x_label="cpu",
+            y_label="Hz",
+            ceilings=False,
+            about="One add per cycle, in a chain: this is the clock, whatever the system reports.",
+        ),
+    )
+    build: Literal["once", "each"] = "once"
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        compiler = best_compiler(facts)
+        if compiler is None:
+            return NO_COMPILER
+        details = (
+            ("cpus", list_of(_cpus_to_ask(facts))),
+            *remembered(compiler),
+            ("repetitions", "7" if wanted.effort == "quick" else "15"),
+        )
+        return (Case(self.name, details=details),)
+
+    def seconds(self, case: Case) -> float:
+        return 0.2 * len(case.detail("cpus").split(","))
+
+    def program(self, case: Case) -> Program:
+        repetitions = case.detail("repetitions")
+        return Program(
+            argv=("--cpus", case.detail("cpus"), "--repetitions", repetitions),
+            build=build_for(case, "clock.c", ("-O2", "-pthread")),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+        return read_answer(outcome)
+
+    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
+        return None
+
+
+def _cpus_to_ask(facts: Facts) -> tuple[int, ...]:
+    """The first and the last core of each kind in each socket, at most MOST_CPUS."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for cpu in facts.one_per_core:
+        groups.setdefault((cpu.socket, cpu.kind), []).append(cpu.number)
+    ends = (number for group in groups.values() for number in (group[0], group[-1]))
+    return tuple(sorted(dict.fromkeys(ends)))[:MOST_CPUS]

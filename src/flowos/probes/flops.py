@@ -1,0 +1,94 @@
+"""The flop ceiling per instruction set: registers only, from one core to all."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import (
+    Case,
+    Chart,
+    Facts,
+    Measurement,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+
+NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
+"""The levels of axis `isa`, as in Facts.instruction_sets."""
+
+REPETITIONS = {"quick": "4", "normal": "9", "full": "15"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flops:
+    """Metric flops (flop/s) per cores; the program sweeps isa and type (f32, f64) itself."""
+
+    name: str = "flops"
+    title: str = "Arithmetic ceiling"
+    charts: tuple[Chart, ...] = (
+        Chart(
+            title="Arithmetic ceiling per instruction set",
+            kind="bars",
+            x="isa",
+            metrics=("flops",),
+            series=("cores",),
+            facets=("type",),
+            x_label="instruction set",
+            y_label="flop/s",
+            about="The best of several register-only kernels. No library can be faster.",
+        ),
+    )
+    build: Literal["once", "each"] = "once"
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        compiler = best_compiler(facts)
+        if compiler is None:
+            return NO_COMPILER
+        repeat = ("repetitions", REPETITIONS[wanted.effort])
+        return tuple(
+            on_cores(self.name, compiler, cpus, details=(repeat,)) for cpus in core_sets(facts)
+        )
+
+    def seconds(self, case: Case) -> float:
+        return 0.2 + 0.12 * int(case.detail("repetitions"))
+
+    def program(self, case: Case) -> Program:
+        return Program(
+            argv=("--cpus", case.detail("cpus"), "--repetitions", case.detail("repetitions")),
+            build=build_for(case, "flops.c", ("-O2", "-pthread")),
+            cores=int(case.level("cores")),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+        return read_answer(outcome)
+
+    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
+        return None
+
+
+def doubts(measured: tuple[Measurement, ...]) -> tuple[str, ...]:
+    """Where a wider instruction set came out slower than a narrower one, in words.
+
+    Each does at least what the narrower does, so less than 0.9 of it means a disturbed
+    measurement, or (for AVX-512) a clock that falls under wide work.
+    """
+    best = {
+        (m.case.level("cores"), m.case.level("type"), m.case.level("isa")): m.best
+        for m in measured
+        if m.metric == "flops"
+    }
+    found = []
+    for (cores, kind, isa), rate in best.items():
+        before = NARROW_TO_WIDE[: NARROW_TO_WIDE.index(isa)]
+        for narrower in before:
+            other = best.get((cores, kind, narrower), 0.0)
+            if rate < 0.9 * other:
+                found.append(
+                    f"{isa} {kind} on {cores} cores does {rate:.3g} flop/s, less than the narrower"
+                    f" {narrower} with {other:.3g}: the measurement was disturbed, or the clock"
+                    " falls under wide vectors"
+                )
+    return tuple(found)
