@@ -1,6 +1,14 @@
-"""What may cross between tasks."""
+"""What may cross between tasks. Self-contained: a worker without FlowOS loads this one file too."""
 
+import math
+import reprlib
+import struct
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+Predicate = Callable[[object], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,10 +19,240 @@ class PortType:
 
     def check(self, value: object) -> str | None:
         """Say what is wrong with `value`, or None."""
+        raise NotImplementedError
+
+    def quick(self) -> Predicate:
+        """The same answer as `check`, as a predicate that is fast for the usual value."""
+        return lambda value: self.check(value) is None
+
+    def accepts(self, given: "PortType") -> bool:
+        """Whether every value of the type `given` is one of this type."""
+        return self == given
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Anything(PortType):
+    """Any Python object."""
+
+    def check(self, value: object) -> str | None:  # noqa: ARG002
+        return None
+
+    def quick(self) -> Predicate:
+        return lambda _: True
+
+    def accepts(self, given: PortType) -> bool:  # noqa: ARG002
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(PortType):
+    """An int within `low..high`, or a NumPy scalar of this dtype."""
+
+    low: int
+    high: int
+
+    def check(self, value: object) -> str | None:
+        dtype = _scalar_dtype(value)
+        if dtype is not None:
+            return None if dtype == self.name else _not_a(self.name, value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            return _not_a(self.name, value)
+        if self.low <= value <= self.high:
+            return None
+        return f"expected {self.name} ({self.low}..{self.high}), given {shown(value)}"
+
+    def quick(self) -> Predicate:
+        low, high, check = self.low, self.high, self.check
+        return lambda v: (type(v) is int and low <= v <= high) or check(v) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Floating(PortType):
+    """A float or int that this type holds exactly, or a NumPy scalar of this dtype."""
+
+    code: str
+
+    def check(self, value: object) -> str | None:
+        dtype = _scalar_dtype(value)
+        if dtype is not None:
+            return None if dtype == self.name else _not_a(self.name, value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return _not_a(self.name, value)
+        if self._holds(value):
+            return None
+        return f"expected {self.name}, which cannot hold {shown(value)} exactly"
+
+    def _holds(self, value: float) -> bool:
+        try:
+            return (
+                math.isinf(value)
+                or math.isnan(value)
+                or bool(struct.unpack(self.code, struct.pack(self.code, value))[0] == value)
+            )
+        except OverflowError:
+            return False
+
+    def quick(self) -> Predicate:
+        check = self.check
+        if self.code == "d":
+            return lambda v: type(v) is float or check(v) is None
+        return lambda v: check(v) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean(PortType):
+    """A bool, or NumPy's."""
+
+    def check(self, value: object) -> str | None:
+        good = isinstance(value, bool) or _scalar_dtype(value) == "bool"
+        return None if good else _not_a(self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(PortType):
+    """A str or a bytes object, as `kind` says."""
+
+    kind: type
+
+    def check(self, value: object) -> str | None:
+        return None if isinstance(value, self.kind) else _not_a(self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePath(PortType):
+    """The path of a file; whether it is there is for the engine to say."""
+
+    def check(self, value: object) -> str | None:
+        if not isinstance(value, str) and not hasattr(type(value), "__fspath__"):
+            return _not_a("File (a path)", value)
+        path = value if isinstance(value, str) else value.__fspath__()  # type: ignore[attr-defined]
+        if not isinstance(path, str) or not path or "\0" in path:
+            return _not_a("File (a path)", value)
         return None
 
 
-any_ = PortType("any_")
-File = PortType("File")
-str_ = PortType("str_")
-int64 = PortType("int64")
+@dataclass(frozen=True, slots=True)
+class Array(PortType):
+    """A NumPy array in native byte order. None is any: any dtype, any shape, any extent."""
+
+    dtype: str | None
+    shape: tuple[int | None, ...] | None
+
+    def check(self, value: object) -> str | None:
+        good = _is_array(value) and self._matches(value)
+        return None if good else _not_a(self.name, value)
+
+    def _matches(self, value: Any) -> bool:
+        if self.dtype is not None and not (value.dtype.name == self.dtype and value.dtype.isnative):
+            return False
+        return self.shape is None or _fits(self.shape, value.shape)
+
+    def accepts(self, given: PortType) -> bool:
+        if not isinstance(given, Array) or self.dtype not in (None, given.dtype):
+            return False
+        if self.shape is None:
+            return True
+        return given.shape is not None and _fits(self.shape, given.shape)
+
+
+def _fits(shape: tuple[int | None, ...], given: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(given) and all(
+        a is None or a == b for a, b in zip(shape, given, strict=True)
+    )
+
+
+def _integer(bits: int) -> Integer:
+    return Integer(f"int{bits}", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _unsigned(bits: int) -> Integer:
+    return Integer(f"uint{bits}", 0, 2**bits - 1)
+
+
+int8, int16, int32, int64 = (_integer(bits) for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_unsigned(bits) for bits in (8, 16, 32, 64))
+float16, float32, float64 = (
+    Floating("float16", "e"),
+    Floating("float32", "f"),
+    Floating("float64", "d"),
+)
+bool_ = Boolean("bool_")
+str_ = Text("str_", str)
+bytes_ = Text("bytes_", bytes)
+File = FilePath("File")
+any_ = Anything("any_")
+
+_DTYPES = frozenset(
+    f"{kind}{bits}"
+    for kind, sizes in (
+        ("int", (8, 16, 32, 64)),
+        ("uint", (8, 16, 32, 64)),
+        ("float", (16, 32, 64)),
+        ("complex", (64, 128)),
+    )
+    for bits in sizes
+) | {"bool"}
+_PYTHON_DTYPES = {int: "int64", float: "float64", bool: "bool", complex: "complex128"}
+
+
+def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> Array:
+    """An array port. array(float64, (None, 3)): any number of rows of 3; None is any.
+
+    dtype: a port type (float64), a name ("complex128"), or NumPy's type or dtype.
+    """
+    wanted = None if dtype is None else _dtype_name(dtype)
+    extents = (shape,) if isinstance(shape, int) else shape
+    if extents is not None:
+        extents = tuple(extents)
+        if not all(n is None or (type(n) is int and n >= 0) for n in extents):
+            raise TypeError(f"array shape {shape!r}: expected non-negative ints, None for any")
+    words = "any" if extents is None else str(extents).replace("None", "any")
+    return Array(f"array({wanted or 'any'}, {words})", wanted, extents)
+
+
+def _dtype_name(dtype: object) -> str:
+    if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
+        return _PYTHON_DTYPES[dtype]
+    for name in (dtype, getattr(dtype, "name", None), getattr(dtype, "__name__", None)):
+        if isinstance(name, str) and name.rstrip("_") in _DTYPES:
+            return name.rstrip("_")
+    raise TypeError(f"array dtype {dtype!r}: expected one of {', '.join(sorted(_DTYPES))} or None")
+
+
+def _is_array(value: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def _scalar_dtype(value: object) -> str | None:
+    """The dtype's name of a NumPy scalar, None for all else."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.generic):
+        return None
+    return str(value.dtype.name)
+
+
+def _not_a(name: str, value: object) -> str:
+    return f"expected {name}, given {shown(value)}"
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value in few words: arrays by dtype and shape, long ones cut, with the type."""
+    kind = type(value).__name__
+    if _is_array(value):
+        dtype, shape = value.dtype, value.shape  # type: ignore[attr-defined]
+        swapped = "" if dtype.isnative else " in foreign byte order"
+        return f"an array of {dtype.name}{swapped}, shape {shape}"
+    brief = _Brief()
+    brief.maxstring = brief.maxother = brief.maxlong = most
+    return f"{' '.join(brief.repr(value).split())} ({kind})"
+
+
+class _Brief(reprlib.Repr):
+    """Cuts while it goes, so that a huge value costs little."""
+
+    def repr_bytes(self, value: bytes, level: int) -> str:  # noqa: ARG002
+        return repr(value) if len(value) <= self.maxother else f"{value[: self.maxother - 3]!r}..."

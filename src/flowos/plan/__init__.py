@@ -1,1 +1,27 @@
 """Pure decisions: what to run, when to stop, what to believe. No clock, no files."""
+
+from flowos.plan._compare import compare
+from flowos.plan._regimes import Regimes, regimes
+from flowos.plan._rounds import next_round
+from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
+from flowos.plan._summary import no_ceiling, no_nominal, summarize
+from flowos.plan._trust import LIMITS, Limits, judge, limits_for
+
+__all__ = [
+    "LIMITS",
+    "Fuse",
+    "Limits",
+    "Regimes",
+    "Schedule",
+    "Step",
+    "Unit",
+    "compare",
+    "compile_flow",
+    "judge",
+    "limits_for",
+    "next_round",
+    "no_ceiling",
+    "no_nominal",
+    "regimes",
+    "summarize",
+]

@@ -1,0 +1,55 @@
+"""The places where units run: what the local engine asks of threads and of worker processes.
+
+The promise of a lane, for success, failure and cancel:
+
+- `run` runs the units of a batch one after the other and answers with their results. Between the
+  steps of a unit the values stay in the lane. Each result of each step is checked against its
+  output port's type (`step.task.outputs[i].type.check`); a step with one output gives its value, a
+  step with several a tuple or list of as many.
+- A task that raises: `TaskFailed` with the step's label and a summary of its inputs, the task's own
+  exception as `__cause__`. A result that its port refuses: `ValueRefused`, naming task and port.
+  A process that is gone: `WorkerLost`, naming the step that it was in, within a second. The results
+  of the batch are lost, the lane is usable again: it starts anew what it needs.
+- `stop` may be called from any thread: what `run` is doing ends as soon as it can be ended, and
+  that `run` raises `Cancelled`. A later `run` works again, unless `Lanes.close` was called.
+- A KeyboardInterrupt inside `run` leaves at once; `stop` is called next.
+
+Which function a decorated task runs is `task.body.fun`: its module holds the Task under that name,
+so pickling by reference fails and cloudpickle takes it by value.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from flowos.plan import Unit
+
+Values = Sequence[object]
+
+
+class Lane(Protocol):
+    """One place that runs one batch at a time; called by one thread at a time."""
+
+    def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
+        """For each unit the values of `unit.gives`; `values[i]` are those of `units[i].takes`."""
+        ...
+
+    def stop(self) -> None:
+        """End what runs now, from any thread; nothing happens where nothing runs."""
+        ...
+
+
+class Lanes(Protocol):
+    """The lanes of one slice, made with its schedule and their number; Python tasks run on them.
+
+    most: how many units `run` may be given at once. Batches pay where a hop costs more than a task.
+    """
+
+    @property
+    def most(self) -> int: ...
+
+    @property
+    def lanes(self) -> Sequence[Lane]: ...
+
+    def close(self) -> None:
+        """End all lanes and leave nothing behind. Twice is once."""
+        ...

@@ -1,0 +1,229 @@
+"""A flow as text, as Graphviz's dot and as SVG: layers from inputs down to outputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from flowos.model._flow import Flow
+    from flowos.model._tasks import Call, Constant, Port
+
+Kind = Literal["input", "task", "output", "bend"]
+
+_FILL: Mapping[Kind, str] = {"input": "#d8e6f5", "task": "#f2efe6", "output": "#dcefd8"}
+_LETTER, _HEIGHT, _LAYER, _GAP, _MARGIN = 7.3, 28.0, 66.0, 22.0, 12.0
+_SWEEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    kind: Kind
+    label: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Nodes in an order in which none comes before what it depends on; edges by position."""
+
+    nodes: tuple[_Node, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+def text(flow: "Flow") -> str:
+    """One line per input, task and output, in an order in which they can run."""
+    names = _call_names(flow)
+    lines = [f"flow {flow.name}"]
+    lines += [f"  input   {p.spec}" for p in flow.inputs]
+    for call in flow.calls:
+        given = ", ".join(_argument(a, names) for a in call.arguments)
+        types = ", ".join(str(p.type) for p in call.task.outputs)
+        lines.append(f"  task    {names[call]}({given}) -> {types}")
+    lines += [f"  output  {_port(p, names)}: {p.spec.type}" for p in flow.outputs]
+    return "\n".join(lines)
+
+
+def dot(flow: "Flow") -> str:
+    """For `dot -Tsvg`: inputs and outputs as ellipses, tasks as boxes."""
+    graph = _graph(flow)
+    lines = [f"digraph {_quoted(flow.name)} {{", "  rankdir=TB;"]
+    for i, node in enumerate(graph.nodes):
+        shape = "box" if node.kind == "task" else "ellipse"
+        words = f"label={_quoted(node.label)}, shape={shape}, tooltip={_quoted(node.about)}"
+        lines.append(f"  n{i} [{words}];")
+    lines += [f"  n{a} -> n{b};" for a, b in graph.edges]
+    return "\n".join([*lines, "}"])
+
+
+def svg(flow: "Flow") -> str:
+    """Self-contained, and legible on a light and on a dark page."""
+    graph = _graph(flow)
+    plan = _Layout(graph)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{plan.width:.0f}" '
+        f'height="{plan.height:.0f}" viewBox="0 0 {plan.width:.0f} {plan.height:.0f}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f"<title>flow {escape(flow.name)}</title>",
+        '<g fill="none" stroke="#808080" stroke-width="1.4">',
+        *(f'<path d="{path}"/>' for path in plan.paths()),
+        "</g>",
+        *(_box(node, plan.x[i], plan.y(i)) for i, node in enumerate(graph.nodes)),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _call_names(flow: "Flow") -> "dict[Call, str]":
+    """Unique names of the calls: add, add#2, ... as in errors."""
+    counts: dict[str, int] = {}
+    names = {}
+    for call in flow.calls:
+        name = call.task.name
+        count = counts[name] = counts.get(name, 0) + 1
+        names[call] = name if count == 1 else f"{name}#{count}"
+    return names
+
+
+def _port(port: "Port", names: "Mapping[Call, str]") -> str:
+    if port.call is None:
+        return port.spec.name
+    several = len(port.call.task.outputs) > 1
+    return f"{names[port.call]}.{port.spec.name}" if several else names[port.call]
+
+
+def _argument(argument: "Port | Constant", names: "Mapping[Call, str]") -> str:
+    if hasattr(argument, "value"):
+        return _cut(repr(argument.value))
+    return _port(argument, names)
+
+
+def _cut(words: str, most: int = 30) -> str:
+    return words if len(words) <= most else f"{words[: most - 3]}..."
+
+
+def _graph(flow: "Flow") -> _Graph:
+    names = _call_names(flow)
+    nodes: list[_Node] = []
+    edges: dict[tuple[int, int], None] = {}
+    at: dict[Port | Call, int] = {}
+    for port in flow.inputs:
+        at[port] = len(nodes)
+        nodes.append(_Node("input", port.spec.name, str(port.spec)))
+    for call in flow.calls:
+        at[call] = len(nodes)
+        nodes.append(_Node("task", names[call], str(call.task)))
+        for argument in call.arguments:
+            if not hasattr(argument, "value"):
+                edges[at[argument.call or argument], at[call]] = None
+    for port in flow.outputs:
+        edges[at[port.call or port], len(nodes)] = None
+        nodes.append(_Node("output", _port(port, names), f"output: {port.spec.type}"))
+    return _Graph(tuple(nodes), tuple(edges))
+
+
+def _quoted(words: str) -> str:
+    safe = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{safe}"'
+
+
+def _box(node: _Node, x: float, y: float) -> str:
+    wide = _width(node)
+    round_ = 4 if node.kind == "task" else 14
+    return (
+        f"<g><title>{escape(node.about)}</title>"
+        f'<rect x="{x - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{_HEIGHT:.0f}" '
+        f'rx="{round_}" fill="{_FILL[node.kind]}" stroke="#808080"/>'
+        f'<text x="{x:.1f}" y="{y + 18.5:.1f}" text-anchor="middle" fill="#1c1c1c">'
+        f"{escape(_cut(node.label))}</text></g>"
+    )
+
+
+def _width(node: _Node) -> float:
+    return 2.0 if node.kind == "bend" else _LETTER * min(len(node.label), 30) + 20
+
+
+class _Layout:
+    """Layers by longest path, long edges bent at each layer, order by barycentres.
+
+    The method is that of Sugiyama, Tagawa, Toda (1981), with a fixed number of sweeps.
+    """
+
+    def __init__(self, graph: _Graph) -> None:
+        self.nodes = list(graph.nodes)
+        self.layer = _layers(graph)
+        self.chains = [self._bent(a, b) for a, b in graph.edges]
+        self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=0) + 1)]
+        for i, layer in enumerate(self.layer):
+            self.rows[layer].append(i)
+        self._order()
+        self.x: dict[int, float] = {}
+        self.width = self._place()
+        self.height = _LAYER * (len(self.rows) - 1) + _HEIGHT + 2 * _MARGIN
+
+    def y(self, i: int) -> float:
+        return _MARGIN + _LAYER * self.layer[i]
+
+    def paths(self) -> list[str]:
+        return [self._path(chain) for chain in self.chains]
+
+    def _bent(self, a: int, b: int) -> list[int]:
+        chain = [a]
+        for layer in range(self.layer[a] + 1, self.layer[b]):
+            chain.append(len(self.nodes))
+            self.nodes.append(_Node("bend", "", ""))
+            self.layer.append(layer)
+        return [*chain, b]
+
+    def _order(self) -> None:
+        above: dict[int, list[int]] = {}
+        below: dict[int, list[int]] = {}
+        for chain in self.chains:
+            for a, b in pairwise(chain):
+                below.setdefault(a, []).append(b)
+                above.setdefault(b, []).append(a)
+        for sweep in range(_SWEEPS):
+            down = sweep % 2 == 0
+            near = above if down else below
+            for row in self.rows[1:] if down else self.rows[-2::-1]:
+                place = {n: i for r in self.rows for i, n in enumerate(r)}
+                row.sort(key=lambda n, near=near, place=place: _mean(near.get(n), place, place[n]))  # type: ignore[misc]
+
+    def _place(self) -> float:
+        wide = [sum(_width(self.nodes[n]) + _GAP for n in row) - _GAP for row in self.rows]
+        full = max(wide, default=0.0) + 2 * _MARGIN
+        for row, taken in zip(self.rows, wide, strict=True):
+            left = (full - taken) / 2
+            for n in row:
+                own = _width(self.nodes[n])
+                self.x[n] = left + own / 2
+                left += own + _GAP
+        return full
+
+    def _path(self, chain: Sequence[int]) -> str:
+        first = chain[0]
+        words = [f"M{self.x[first]:.1f},{self.y(first) + _HEIGHT:.1f}"]
+        bottom = self.y(first) + _HEIGHT
+        for before, n in pairwise(chain):
+            top = self.y(n)
+            half = (bottom + top) / 2
+            x0, x1 = self.x[before], self.x[n]
+            words.append(f"C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{top:.1f}")
+            bottom = top
+            if self.nodes[n].kind == "bend":
+                bottom = top + _HEIGHT
+                words.append(f"V{bottom:.1f}")
+        return "".join(words)
+
+
+def _layers(graph: _Graph) -> list[int]:
+    layer = [0] * len(graph.nodes)
+    for a, b in sorted(graph.edges, key=lambda e: e[1]):
+        layer[b] = max(layer[b], layer[a] + 1)
+    last = max(layer, default=0)
+    return [last if n.kind == "output" else x for n, x in zip(graph.nodes, layer, strict=True)]
+
+
+def _mean(near: Sequence[int] | None, place: Mapping[int, int], own: int) -> float:
+    return sum(place[n] for n in near) / len(near) if near else float(own)

@@ -1,0 +1,273 @@
+"""A flow compiled once: value slots, units of fused tasks, and how many units each waits for.
+
+Flows used as tasks are opened. A unit is what a lane runs in one go: a straight program over its
+own registers, which are used again as soon as a value was read for the last time, so that a long
+chain over large arrays holds only the arrays still wanted.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import Constant, Flow, Needs, Port, PortSpec, Python, Task
+
+Fuse = Literal["chains", "all", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One task of a unit. `takes` and `gives` are registers; `label` is the task's unique name."""
+
+    label: str
+    task: Task
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Steps that one lane runs one after the other.
+
+    takes: slots whose values fill the first registers, in order; `rest` fills the others
+    (constants, then empty). gives: slots filled afterwards from the registers `picks`.
+    waits: how many units have to be done before; wakes: the units that wait for this one.
+    drops: slots that nobody reads after this unit; shares: slots that other units read too.
+    """
+
+    number: int
+    steps: tuple[Step, ...]
+    takes: tuple[int, ...]
+    rest: tuple[object, ...]
+    gives: tuple[int, ...]
+    picks: tuple[int, ...]
+    needs: Needs
+    waits: int
+    wakes: tuple[int, ...]
+    drops: tuple[int, ...]
+    shares: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        first, last = self.steps[0].label, self.steps[-1].label
+        return first if len(self.steps) == 1 else f"{first} .. {last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Slots 0, 1, ... hold the inputs. `ready` units wait for none; `readers` counts `shares`."""
+
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[int, ...]
+    slots: int
+    units: tuple[Unit, ...]
+    ready: tuple[int, ...]
+    readers: Mapping[int, int]
+
+
+def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
+    """Compile a flow.
+
+    fuse: "chains" joins Python tasks that can only run one after the other; "all" joins all of a
+    flow that is only Python, for a place that runs one task at a time; "none" joins nothing.
+    """
+    flat = _Flat(len(flow.inputs))
+    slots = flat.open(flow, range(flat.inputs), "")
+    outputs = tuple(slots[_key(p)] for p in flow.outputs)
+    groups = _groups(flat.steps, fuse)
+    return _assemble(flow, flat, groups, outputs)
+
+
+_Key = Port | tuple[int, int]
+
+
+def _key(port: Port) -> _Key:
+    return port if port.call is None else (port.call.number, port.index)
+
+
+class _Flat:
+    """All tasks in an order in which they can run, over numbered values."""
+
+    def __init__(self, inputs: int) -> None:
+        self.inputs = inputs
+        self.count = inputs
+        self.steps: list[Step] = []
+        self.constants: dict[int, object] = {}
+        self.labels: dict[str, int] = {}
+
+    def open(self, flow: Flow, inputs: Iterable[int], prefix: str) -> dict[_Key, int]:
+        """Add the flow's tasks; answers with the slots of its ports."""
+        slots: dict[_Key, int] = dict(zip(flow.inputs, inputs, strict=True))
+        for call in flow.calls:
+            task = call.task
+            takes = tuple(self._slot(a, slots) for a in call.arguments)
+            label = self._label(prefix + task.name)
+            if isinstance(task.body, Flow):
+                opened = self.open(task.body, takes, f"{label}/")
+                gives = tuple(opened[_key(p)] for p in task.body.outputs)
+            else:
+                gives = tuple(self._new() for _ in task.outputs)
+                self.steps.append(Step(label, task, takes, gives))
+            slots.update(((call.number, i), slot) for i, slot in enumerate(gives))
+        return slots
+
+    def _slot(self, argument: Port | Constant, slots: Mapping[_Key, int]) -> int:
+        if isinstance(argument, Port):
+            return slots[_key(argument)]
+        slot = self._new()
+        self.constants[slot] = argument.value
+        return slot
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def _label(self, name: str) -> str:
+        count = self.labels[name] = self.labels.get(name, 0) + 1
+        return name if count == 1 else f"{name}#{count}"
+
+
+def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
+    """The steps of each unit; units in an order in which they can run."""
+    plain = all(isinstance(s.task.body, Python) for s in steps)
+    if fuse == "all" and plain:
+        return [list(steps)] if steps else []
+    if fuse == "none":
+        return [[s] for s in steps]
+    before, after = _neighbours(steps)
+    groups: list[list[Step]] = []
+    at: dict[int, list[Step]] = {}
+    for i, step in enumerate(steps):
+        only = next(iter(before[i])) if len(before[i]) == 1 else None
+        if only is not None and after[only] == {i} and _fusable(steps[only], step):
+            group = at[only]
+        else:
+            group = []
+            groups.append(group)
+        group.append(step)
+        at[i] = group
+    return groups
+
+
+def _neighbours(steps: Sequence[Step]) -> tuple[list[set[int]], list[set[int]]]:
+    made = {slot: i for i, s in enumerate(steps) for slot in s.gives}
+    before = [{made[slot] for slot in s.takes if slot in made} for s in steps]
+    after: list[set[int]] = [set() for _ in steps]
+    for i, sources in enumerate(before):
+        for source in sources:
+            after[source].add(i)
+    return before, after
+
+
+def _fusable(first: Step, then: Step) -> bool:
+    python = isinstance(first.task.body, Python) and isinstance(then.task.body, Python)
+    return python and first.task.needs == then.task.needs
+
+
+def _assemble(
+    flow: Flow, flat: _Flat, groups: Sequence[Sequence[Step]], outputs: tuple[int, ...]
+) -> Schedule:
+    takes = [_outside(group, flat.constants) for group in groups]
+    maker = {slot: i for i, g in enumerate(groups) for s in g for slot in s.gives}
+    readers: dict[int, list[int]] = {}
+    for i, slots in enumerate(takes):
+        for slot in slots:
+            readers.setdefault(slot, []).append(i)
+    wanted = readers.keys() | set(outputs)
+    kept = set(range(flat.inputs)).union(outputs)
+    wakes: list[set[int]] = [set() for _ in groups]
+    for slot, by in readers.items():
+        if slot in maker:
+            wakes[maker[slot]].update(by)
+    waits = [len({maker[slot] for slot in slots if slot in maker}) for slots in takes]
+    units = tuple(
+        _unit(
+            i,
+            group,
+            flat.constants,
+            takes=takes[i],
+            gives=tuple(slot for s in group for slot in s.gives if slot in wanted),
+            order=(waits[i], tuple(sorted(wakes[i]))),
+            ends=_ends(takes[i], readers, kept),
+        )
+        for i, group in enumerate(groups)
+    )
+    return Schedule(
+        inputs=tuple(p.spec for p in flow.inputs),
+        outputs=outputs,
+        slots=flat.count,
+        units=units,
+        ready=tuple(u.number for u in units if not u.waits),
+        readers={s: len(r) for s, r in readers.items() if len(r) > 1 and s not in kept},
+    )
+
+
+def _outside(group: Sequence[Step], constants: Mapping[int, object]) -> tuple[int, ...]:
+    """The slots that a unit reads and does not make, each once."""
+    made = {slot for s in group for slot in s.gives}
+    read = dict.fromkeys(slot for s in group for slot in s.takes)
+    return tuple(slot for slot in read if slot not in made and slot not in constants)
+
+
+def _ends(
+    takes: Iterable[int], readers: Mapping[int, Sequence[int]], kept: set[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    mine = [slot for slot in takes if slot not in kept]
+    return (
+        tuple(slot for slot in mine if len(readers[slot]) == 1),
+        tuple(slot for slot in mine if len(readers[slot]) > 1),
+    )
+
+
+def _unit(
+    number: int,
+    group: Sequence[Step],
+    constants: Mapping[int, object],
+    *,
+    takes: tuple[int, ...],
+    gives: tuple[int, ...],
+    order: tuple[int, tuple[int, ...]],
+    ends: tuple[tuple[int, ...], tuple[int, ...]],
+) -> Unit:
+    written = tuple(dict.fromkeys(slot for s in group for slot in s.takes if slot in constants))
+    steps, registers, size = _allocate(group, takes + written, set(gives) | set(written))
+    empty = size - len(takes) - len(written)
+    return Unit(
+        number=number,
+        steps=steps,
+        takes=takes,
+        rest=tuple(constants[slot] for slot in written) + (None,) * empty,
+        gives=gives,
+        picks=tuple(registers[slot] for slot in gives),
+        needs=group[0].task.needs,
+        waits=order[0],
+        wakes=order[1],
+        drops=ends[0],
+        shares=ends[1],
+    )
+
+
+def _allocate(
+    group: Sequence[Step], first: Sequence[int], keep: set[int]
+) -> tuple[tuple[Step, ...], dict[int, int], int]:
+    """Slots to registers: `first` fill the first ones, a register is free after its last read."""
+    last = {slot: i for i, s in enumerate(group) for slot in (*s.gives, *s.takes)}
+    # A slot is read after it is made, so the later entry of `last` is its last read.
+    registers = {slot: i for i, slot in enumerate(first)}
+    size = len(registers)
+    free: list[int] = []
+    steps: list[Step] = []
+    for i, step in enumerate(group):
+        takes = tuple(registers[slot] for slot in step.takes)
+        free.extend(
+            registers[s] for s in dict.fromkeys(step.takes) if last[s] == i and s not in keep
+        )
+        for slot in step.gives:
+            if free:
+                registers[slot] = free.pop()
+            else:
+                registers[slot] = size
+                size += 1
+        gives = tuple(registers[slot] for slot in step.gives)
+        free.extend(registers[s] for s in step.gives if last[s] == i and s not in keep)
+        steps.append(Step(step.label, step.task, takes, gives))
+    return tuple(steps), registers, size
