@@ -1,0 +1,125 @@
+"""Two cases, measured in turns: equal, slower, faster, or cannot tell.
+
+A round is A B B A: drift that is linear in time, and noise that lasts for the whole round, cancel
+in the round's log ratio. Whole rounds are the unit of resampling; `_intervals` says how. There are
+up to four looks at a comparison and 5 % of error in all, so each look gets 5 % / 4 (Bonferroni,
+which holds however the looks depend on each other). Every verdict stands for itself: of many
+equal pairs, up to 5 % may still be called different.
+
+A round is left out whole, so that neither side gains by it, when its machine state is marked, or
+when the two turns of one case lie wildly apart: then a regime of the machine changed inside it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from flowos.model import Answer, Sample, Verdict
+from flowos.plan._intervals import Interval, interval
+from flowos.plan._pairs import Pair, Round, pairs
+from flowos.plan._regimes import regimes
+from flowos.plan._trust import LIMITS, Limits
+
+ERROR = 0.05
+LOOKS = 4
+LEAST_ROUNDS = 4
+WILD_FLOOR = 0.05
+WILD_FACTOR = 5.0
+
+
+def compare(
+    seen: Iterable[Sample],
+    *,
+    axis: str,
+    base: str,
+    margin: float,
+    looks: int = LOOKS,
+    limits: Limits = LIMITS,
+) -> tuple[Verdict, ...]:
+    """A verdict for each level of `axis` beside `base`, per probe, other levels and metric.
+
+    Only rounds that hold both cases whole count. margin: a difference up to this share counts as
+    equal (0.03 for 3 %). looks: how often this comparison is looked at before it ends. Without any
+    usable round the ratio is NaN, and with fewer than four the interval is 0..inf.
+    """
+    return tuple(_verdict(pair, axis, margin, looks) for pair in pairs(seen, axis, base, limits))
+
+
+def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
+    kept = _kept(pair.rounds)
+    where = _interval(kept, 1 - ERROR / looks)
+    answer = _answer(where, math.log1p(margin))
+    return Verdict(
+        probe=pair.probe,
+        axis=axis,
+        base=pair.base,
+        other=pair.other,
+        rest=pair.rest,
+        metric=pair.metric,
+        ratio=_exp(where.centre),
+        low=_exp(where.low),
+        high=_exp(where.high),
+        margin=margin,
+        rounds=len(kept),
+        answer=answer,
+        why=_why(pair.rounds, kept, answer),
+    )
+
+
+def _kept(rounds: Sequence[Round]) -> Sequence[Round]:
+    """The rounds to judge by. Where most are marked, the machine is so: all of them are kept."""
+    calm = [r for r in rounds if not r.marked]
+    if len(calm) < max(LEAST_ROUNDS, len(rounds) / 2):
+        calm = list(rounds)
+    if not calm:
+        return calm
+    wild = max(WILD_FLOOR, WILD_FACTOR * median(r.inner for r in calm))
+    return [r for r in calm if r.inner <= wild]
+
+
+def _interval(rounds: Sequence[Round], level: float) -> Interval:
+    ratios = [r.log_ratio for r in rounds]
+    if len(ratios) < LEAST_ROUNDS:
+        return Interval(median(ratios) if ratios else math.nan, -math.inf, math.inf)
+    return interval(ratios, level, least_deviation=_deviation_inside(rounds))
+
+
+def _deviation_inside(rounds: Sequence[Round]) -> float:
+    """The deviation of a round's log ratio, from how much the turns of one case differ."""
+    sides = [side.logs for r in rounds for side in (r.base, r.other)]
+    squares = sum((v - sum(logs) / len(logs)) ** 2 for logs in sides for v in logs)
+    freedom = sum(len(logs) - 1 for logs in sides)
+    turns = min(len(logs) for logs in sides)
+    return math.sqrt(2 / turns * squares / freedom)
+
+
+def _answer(where: Interval, margin: float) -> Answer:
+    if -margin <= where.low and where.high <= margin:
+        return "equal"
+    if where.high < 0:
+        return "slower"
+    if where.low > 0:
+        return "faster"
+    return "cannot tell"
+
+
+def _why(rounds: Sequence[Round], kept: Sequence[Round], answer: Answer) -> str:
+    notes: list[str] = []
+    if len(kept) < LEAST_ROUNDS:
+        notes.append(f"{len(kept)} whole rounds in which both ran; {LEAST_ROUNDS} are needed")
+    elif answer == "cannot tell":
+        notes.append("the interval holds 1 and is wider than the margin: more rounds would tell")
+    if left_out := len(rounds) - len(kept):
+        notes.append(f"{left_out} of {len(rounds)} rounds were disturbed and left out")
+    if marked := sum(r.marked for r in kept):
+        notes.append(f"{marked} of {len(kept)} rounds were disturbed and had to be used")
+    if two := regimes(_exp(r.log_ratio) for r in kept):
+        notes.append(f"the ratio has {two}")
+    return "; ".join(notes)
+
+
+def _exp(logarithm: float) -> float:
+    try:
+        return math.exp(logarithm)
+    except OverflowError:
+        return math.inf

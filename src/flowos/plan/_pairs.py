@@ -1,0 +1,94 @@
+"""Samples of two cases, put together by the rounds in which both were measured."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from flowos.model import Pairs, Sample, lower_is_better
+from flowos.plan._regimes import positive
+from flowos.plan._trust import Limits, judge
+
+RoundId = tuple[str, int]
+"""The run's id and the round's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """One case in one round: the log goodness of each turn, and whether its state is marked."""
+
+    logs: tuple[float, ...]
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A whole round A B B A of two cases."""
+
+    base: Turns
+    other: Turns
+
+    @property
+    def log_ratio(self) -> float:
+        return fmean(self.other.logs) - fmean(self.base.logs)
+
+    @property
+    def inner(self) -> float:
+        """How far the turns of one case lie apart."""
+        return max(max(side.logs) - min(side.logs) for side in (self.base, self.other))
+
+    @property
+    def marked(self) -> bool:
+        return self.base.marked or self.other.marked
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two levels of the axis, all else being equal, and the whole rounds that hold both."""
+
+    probe: str
+    base: str
+    other: str
+    rest: Pairs
+    metric: str
+    rounds: tuple[Round, ...]
+
+
+def pairs(seen: Iterable[Sample], axis: str, base: str, limits: Limits) -> tuple[Pair, ...]:
+    """Every other level of `axis` beside `base`, in the order seen."""
+    found: dict[tuple[str, Pairs, str, str], dict[str, dict[RoundId, list[Sample]]]] = {}
+    for sample in seen:
+        level = dict(sample.case.levels).get(axis)
+        if level is not None:
+            rest = tuple(pair for pair in sample.case.levels if pair[0] != axis)
+            kind = (sample.case.probe, rest, sample.metric, sample.unit)
+            rounds = found.setdefault(kind, {}).setdefault(level, {})
+            rounds.setdefault((sample.run, sample.round), []).append(sample)
+    return tuple(
+        Pair(probe, base, level, rest, metric, _whole(levels.get(base, {}), theirs, limits))
+        for (probe, rest, metric, _), levels in found.items()
+        for level, theirs in levels.items()
+        if level != base
+    )
+
+
+def _whole(
+    ours: Mapping[RoundId, Sequence[Sample]],
+    theirs: Mapping[RoundId, Sequence[Sample]],
+    limits: Limits,
+) -> tuple[Round, ...]:
+    """The rounds with equally many turns of both, and at least two."""
+    both = (
+        Round(_turns(ours[at], limits), _turns(theirs[at], limits)) for at in ours if at in theirs
+    )
+    return tuple(r for r in both if len(r.base.logs) == len(r.other.logs) >= 2)
+
+
+def _turns(samples: Sequence[Sample], limits: Limits) -> Turns:
+    """One turn per sample: the median of its values; without a positive value it is no turn."""
+    sign = -1 if lower_is_better(samples[0].unit) else 1
+    medians = [median(values) for s in samples if (values := positive(s.values))]
+    return Turns(
+        logs=tuple(sign * math.log(m) for m in medians),
+        marked=any(not judge([s.state], limits=limits).good for s in samples),
+    )

@@ -1,0 +1,71 @@
+"""Does a row of numbers come from one regime of the machine, or from two?
+
+The numbers are split once, where two groups fit best (two means on logarithms). They are two
+regimes when both groups are large, the step between them is large, and it is large beside the
+spread inside the groups. The bounds come from simulation (`benchmarks/aa.py --regimes`).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import median
+
+LEAST_VALUES = 8
+LEAST_SHARE = 0.2
+LEAST_STEP = 1.1
+LEAST_SEPARATION = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regimes:
+    """The medians of the lower and the upper group, and how many numbers lie in each."""
+
+    low: float
+    high: float
+    low_count: int
+    high_count: int
+
+    @property
+    def step(self) -> float:
+        return self.high / self.low
+
+    def __str__(self) -> str:
+        share = self.high_count / (self.low_count + self.high_count)
+        return f"two regimes: {share:.0%} of the values lie {self.step:.2f}x above the others"
+
+
+def positive(values: Iterable[float]) -> tuple[float, ...]:
+    """The values that can be compared at all: finite and above 0, in their order."""
+    return tuple(v for v in values if 0 < v < math.inf)
+
+
+def regimes(values: Iterable[float]) -> Regimes | None:
+    """The two regimes of the values, or None; values that are not positive are ignored."""
+    ordered = sorted(positive(values))
+    if len(ordered) < LEAST_VALUES:
+        return None
+    logs = [math.log(v) for v in ordered]
+    cut, inside = _best_cut(logs)
+    low, high = ordered[:cut], ordered[cut:]
+    step = median(logs[cut:]) - median(logs[:cut])
+    enough = min(len(low), len(high)) >= LEAST_SHARE * len(ordered)
+    if not enough or step < math.log(LEAST_STEP) or step < LEAST_SEPARATION * inside:
+        return None
+    return Regimes(low=median(low), high=median(high), low_count=len(low), high_count=len(high))
+
+
+def _best_cut(ordered: list[float]) -> tuple[int, float]:
+    """The cut with the least spread inside both groups, and that standard deviation."""
+    middle = ordered[len(ordered) // 2]
+    centred = [v - middle for v in ordered]
+    sums = list(accumulate(centred, initial=0.0))
+    squares = list(accumulate((v * v for v in centred), initial=0.0))
+
+    def inside(first: int, last: int) -> float:
+        total = sums[last] - sums[first]
+        return squares[last] - squares[first] - total * total / (last - first)
+
+    count = len(ordered)
+    spread, cut = min((inside(0, k) + inside(k, count), k) for k in range(1, count))
+    return cut, math.sqrt(max(spread, 0.0) / (count - 2))

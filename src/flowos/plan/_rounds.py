@@ -1,0 +1,90 @@
+"""What to measure next: whole rounds A B .. B A, until the answers are in or the time is out."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from flowos.model import Case, Design, Measurement, Sample
+from flowos.plan._compare import compare
+from flowos.plan._summary import summarize
+from flowos.plan._trust import LIMITS, Limits
+
+MOST_REPEATS = 3
+LARGE_SPREAD = 0.1
+
+
+def next_round(
+    d: Design, seen: Sequence[Sample], left_seconds: float, limits: Limits = LIMITS
+) -> tuple[Case, ...]:
+    """The cases of the next round, each twice, forward and then reversed; () when done.
+
+    With `axis` and `base`: done at the first look where every verdict is reached. At the last look,
+    as many rounds as were disturbed are added, up to half. Without: `least_rounds`, then up to
+    three more of the cases whose numbers are marked or spread by more than a tenth.
+    A round that would not fit into the time left is not begun; when that is the very first of a
+    design without axis, the cases that fit are measured once.
+
+    A case that cannot be measured gives no samples: take it out of the design, or it is asked for
+    until the time is out.
+    """
+    seen = _of_design(d, seen)
+    wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
+    turns = (*wanted, *reversed(wanted))
+    if _seconds(d, turns) <= left_seconds:
+        return turns
+    return () if d.axis or seen else _fitting(d, left_seconds)
+
+
+def _of_design(d: Design, seen: Iterable[Sample]) -> tuple[Sample, ...]:
+    seen = tuple(seen)
+    ours = {s.case for s in seen}
+    ours = {found for found in ours if any(_within(found, case) for case in d.cases)}
+    return tuple(s for s in seen if s.case in ours)
+
+
+def _to_compare(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case, ...]:
+    done = _rounds(seen)
+    last = d.looks[-1]
+    if done < last and done not in d.looks:
+        return d.cases
+    verdicts = compare(
+        seen, axis=d.axis, base=d.base, margin=d.margin, looks=len(d.looks), limits=limits
+    )
+    if done >= last:
+        disturbed = done - min((v.rounds for v in verdicts), default=done)
+        return d.cases if done < last + min(disturbed, last // 2) else ()
+    reached = verdicts and all(v.answer != "cannot tell" for v in verdicts)
+    return () if reached else d.cases
+
+
+def _to_summarize(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case, ...]:
+    done = _rounds(seen)
+    if done < d.least_rounds:
+        return d.cases
+    if done >= d.least_rounds + MOST_REPEATS:
+        return ()
+    unsettled = [m.case for m in summarize(seen, limits=limits) if not _settled(m)]
+    return tuple(c for c in d.cases if any(_within(found, c) for found in unsettled))
+
+
+def _settled(m: Measurement) -> bool:
+    return m.trust.good and m.high - m.low <= LARGE_SPREAD * abs(m.median)
+
+
+def _within(found: Case, case: Case) -> bool:
+    """Is it this case, or a point of it that its program swept by itself?"""
+    return found.probe == case.probe and set(case.levels) <= set(found.levels)
+
+
+def _rounds(seen: Iterable[Sample]) -> int:
+    return len({(s.run, s.round) for s in seen})
+
+
+def _seconds(d: Design, cases: Collection[Case]) -> float:
+    return sum(d.seconds.get(case, 0.0) for case in cases)
+
+
+def _fitting(d: Design, left_seconds: float) -> tuple[Case, ...]:
+    fitting: list[Case] = []
+    for case in d.cases:
+        if _seconds(d, (*fitting, case)) <= left_seconds:
+            fitting.append(case)
+    return tuple(fitting)

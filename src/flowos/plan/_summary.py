@@ -1,0 +1,127 @@
+"""Samples of one case and metric become one number: with spread, shares of ceilings, and trust."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median, quantiles
+from typing import Literal
+
+from flowos.model import Case, Measurement, Sample, Share, Trust, lower_is_better
+from flowos.plan._trust import LIMITS, Limits, judge
+
+ABOVE_CEILING = 1.02
+
+CeilingOf = Callable[[Case], Case | None]
+"""The case that bounds this one; its level "metric", where it has one, names the metric."""
+
+NominalOf = Callable[[Case, str], tuple[str, float] | None]
+"""For a case and a unit: name and value of what data sheets promise."""
+
+_Key = tuple[Case, str, str]
+"""Case, metric, unit."""
+
+
+def no_ceiling(_case: Case) -> None:
+    """Nothing bounds the case."""
+
+
+def no_nominal(_case: Case, _unit: str) -> None:
+    """No data sheet is known."""
+
+
+def summarize(
+    seen: Iterable[Sample],
+    *,
+    ceiling_of: CeilingOf = no_ceiling,
+    nominal_of: NominalOf = no_nominal,
+    limits: Limits = LIMITS,
+) -> tuple[Measurement, ...]:
+    """One measurement per case and metric, in the order first seen; without finite values none.
+
+    median, low and high (the quartiles) and best are of all values of the samples with an unmarked
+    machine state; where every sample is marked, of all, and the marks stay. A measured ceiling is
+    the best value in this unit of the cases with the ceiling's probe and at least its levels; a
+    share is the median over it (for times: under it), and marked when it is above 1.02.
+    """
+    found: dict[_Key, list[Sample]] = {}
+    for sample in seen:
+        if any(map(math.isfinite, sample.values)):
+            key = (sample.case, sample.metric, sample.unit)
+            found.setdefault(key, []).append(sample)
+    bests = {key: _best(_values(samples), key[2]) for key, samples in found.items()}
+    plain = (_measurement(key, samples, limits) for key, samples in found.items())
+    return tuple(_with_shares(m, bests, ceiling_of(m.case), nominal_of) for m in plain)
+
+
+def _measurement(key: _Key, samples: Sequence[Sample], limits: Limits) -> Measurement:
+    case, metric, unit = key
+    calm = [s for s in samples if judge([s.state], limits=limits).good] or samples
+    values = _values(calm)
+    low, high = _quartiles(values)
+    return Measurement(
+        case=case,
+        metric=metric,
+        unit=unit,
+        count=len(values),
+        median=median(values),
+        low=low,
+        high=high,
+        best=_best(values, unit),
+        trust=judge((s.state for s in calm), values, limits),
+    )
+
+
+def _with_shares(
+    m: Measurement, bests: Mapping[_Key, float], ceiling: Case | None, nominal_of: NominalOf
+) -> Measurement:
+    nominal = nominal_of(m.case, m.unit)
+    shares: list[Share] = []
+    marks = list(m.trust.marks)
+    measured = None if ceiling is None else _best_of(ceiling, m.unit, bests)
+    if ceiling is not None and measured is not None:
+        shares += _share("measured", ceiling.label, measured, m)
+    marks += (
+        f"{s.value:.0%} of {s.of}: above its ceiling" for s in shares if s.value > ABOVE_CEILING
+    )
+    if nominal is not None:
+        shares += _share("nominal", *nominal, m)
+    return replace(m, shares=tuple(shares), trust=Trust(marks=tuple(marks)))
+
+
+def _best_of(ceiling: Case, unit: str, bests: Mapping[_Key, float]) -> float | None:
+    """The best value measured of any case that is, or lies within, the ceiling's."""
+    metric = ceiling.level("metric")
+    levels = {pair for pair in ceiling.levels if pair[0] != "metric"}
+    found = [
+        best
+        for (case, name, its_unit), best in bests.items()
+        if case.probe == ceiling.probe
+        and its_unit == unit
+        and metric in ("", name)
+        and levels <= set(case.levels)
+    ]
+    return _best(found, unit) if found else None
+
+
+def _share(
+    kind: Literal["measured", "nominal"], of: str, ceiling: float, m: Measurement
+) -> Iterator[Share]:
+    """Nothing, where a share has no meaning: a ceiling or a number that is not above 0."""
+    if ceiling > 0 and m.median > 0:
+        value = ceiling / m.median if lower_is_better(m.unit) else m.median / ceiling
+        yield Share(kind=kind, of=of, ceiling=ceiling, value=value)
+
+
+def _values(samples: Iterable[Sample]) -> list[float]:
+    return [v for s in samples for v in s.values if math.isfinite(v)]
+
+
+def _best(values: Sequence[float], unit: str) -> float:
+    return min(values) if lower_is_better(unit) else max(values)
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float]:
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return low, high

@@ -1,0 +1,146 @@
+"""May a number be believed? The machine's state around its samples, judged against limits."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from statistics import median
+
+from flowos.model import MachineState, Trust
+from flowos.plan._regimes import regimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Beyond which the machine's state disturbs a measurement.
+
+    clock_change: of the clock, before to after. Quiet machines hold 1 to 2 %.
+    add_imul_ratio: a dependent multiply takes 3 cycles on every x86-64 in use, an add 1; when the
+        ratio is off by more than the share add_imul_change, something took time away meanwhile.
+        On other machines the median of all ratios seen takes the place of 3 (`limits_for`).
+    scaling: all cores over (cores x one). Two virtual cpus on one physical core give 0.5 to 0.65,
+        a quiet machine 0.97 and more.
+    steal_share: 1 % shows in a median.
+    others_cpus: a tenth of a cpu; daemons at rest stay below a twentieth.
+    starved_share: of its time, how long a spinning thread was kept from its cpu.
+    throttled_seconds: whatever a quota held back lay inside the measurement.
+    load: runnable tasks before, where the work of others could not be counted; None: do not judge.
+        The load holds what we ran ourselves the minute before, so this is the last resort.
+    """
+
+    clock_change: float = 0.03
+    add_imul_ratio: float = 3.0
+    add_imul_change: float = 0.03
+    scaling: float = 0.95
+    steal_share: float = 0.01
+    others_cpus: float = 0.1
+    starved_share: float = 0.02
+    throttled_seconds: float = 0.0
+    load: float | None = None
+
+
+LIMITS = Limits()
+
+
+def limits_for(
+    architecture: str, states: Iterable[MachineState] = (), cpus: int | None = None
+) -> Limits:
+    """The limits for this architecture.
+
+    states: all states seen; off x86-64 their median add/multiply ratio is the quiet one.
+    cpus: how many we may use; more runnable tasks than one beyond that are too many.
+    """
+    limits = replace(LIMITS, load=None if cpus is None else cpus + 1.0)
+    if architecture in ("x86_64", "amd64"):
+        return limits
+    ratios = [r for s in states for r in s.add_imul_ratio or () if math.isfinite(r)]
+    return replace(limits, add_imul_ratio=median(ratios) if ratios else math.nan)
+
+
+def judge(
+    states: Iterable[MachineState], values: Iterable[float] = (), limits: Limits = LIMITS
+) -> Trust:
+    """What in these states, and in the values measured in them, speaks against a number.
+
+    One mark for each kind of disturbance, with the figures of the first state that shows it.
+    What is unknown (None or NaN) says nothing.
+    """
+    states = tuple(states)
+    marks: list[str] = []
+    for rule in _RULES:
+        complaints = [mark for state in states if (mark := rule(state, limits))]
+        if complaints:
+            where = f" (in {len(complaints)} of {len(states)} samples)" if len(states) > 1 else ""
+            marks.append(complaints[0] + where)
+    if two := regimes(values):
+        marks.append(str(two))
+    return Trust(marks=tuple(marks))
+
+
+def _clock(state: MachineState, limits: Limits) -> str | None:
+    before, after = state.clock_hz or (math.nan, math.nan)
+    if abs(after - before) > limits.clock_change * before:
+        return f"the clock went from {before / 1e9:.2f} to {after / 1e9:.2f} GHz"
+    return None
+
+
+def _add_imul(state: MachineState, limits: Limits) -> str | None:
+    quiet = limits.add_imul_ratio
+    worst = max(state.add_imul_ratio or (math.nan,), key=lambda ratio: abs(ratio - quiet))
+    if abs(worst - quiet) > limits.add_imul_change * quiet:
+        return f"a multiply took as long as {worst:.2f} adds instead of {quiet:.2f}"
+    return None
+
+
+def _scaling(state: MachineState, limits: Limits) -> str | None:
+    worst = min(state.scaling or (math.nan,))
+    if worst < limits.scaling:
+        return f"all cpus together gave {worst:.0%} of what one alone promises"
+    return None
+
+
+def _starved(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.starved_share, limits.starved_share):
+        return (
+            f"threads that only compute were kept from a cpu {state.starved_share:.0%} of the time"
+        )
+    return None
+
+
+def _steal(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.steal_share, limits.steal_share):
+        return f"the hypervisor took {state.steal_share:.1%} of the cpu time"
+    return None
+
+
+def _others(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.others_cpus, limits.others_cpus):
+        return f"other processes kept {state.others_cpus:.2f} cpus busy"
+    return None
+
+
+def _throttled(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.throttled_seconds, limits.throttled_seconds):
+        return f"a cpu quota held the processes back for {state.throttled_seconds:.3f} s"
+    return None
+
+
+def _load(state: MachineState, limits: Limits) -> str | None:
+    if state.others_cpus is None and state.load and _above(state.load[0], limits.load):
+        return f"{state.load[0]:.1f} tasks wanted to run before"
+    return None
+
+
+_RULES: tuple[Callable[[MachineState, Limits], str | None], ...] = (
+    _clock,
+    _add_imul,
+    _scaling,
+    _starved,
+    _steal,
+    _others,
+    _throttled,
+    _load,
+)
+
+
+def _above(value: float | None, limit: float | None) -> bool:
+    return value is not None and limit is not None and value > limit
