@@ -55,6 +55,7 @@ static double ping_pong(const Pair *pair, int bytes, int iterations) {
 /* All messages of a window share a buffer, as in OSU: they carry the same bytes. */
 static double one_way(const Pair *pair, int bytes, int iterations) {
   MPI_Request requests[WINDOW];
+  MPI_Status statuses[WINDOW];
   char ack[ACK_BYTES] = {0};
   const double start = MPI_Wtime();
   for (int i = 0; i < iterations; i++) {
@@ -64,7 +65,7 @@ static double one_way(const Pair *pair, int bytes, int iterations) {
       else
         MPI_Irecv(pair->received, bytes, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, requests + j);
     }
-    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(WINDOW, requests, statuses);
     if (pair->rank == 0)
       MPI_Recv(ack, ACK_BYTES, MPI_CHAR, 1, TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else

@@ -1,0 +1,21 @@
+"""Readings that answered but may not be what they seem carry a note `suspect`, which says why."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flowos.model import Reading
+
+SUSPECT = "suspect"
+
+
+def suspected(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Reading, ...]:
+    """The readings with these reasons noted, beside those noted before."""
+    said = [reason for reason in reasons if reason]
+    return tuple(_noted(reading, said) if said else reading for reading in readings)
+
+
+def _noted(reading: Reading, reasons: list[str]) -> Reading:
+    before = dict(reading.notes)
+    earlier = [before.pop(SUSPECT)] if SUSPECT in before else []
+    notes = (*before.items(), (SUSPECT, "; ".join(dict.fromkeys((*earlier, *reasons)))))
+    return replace(reading, notes=notes)

@@ -1,0 +1,323 @@
+"""STREAM: memory bandwidth over compilers, flags, stores, thread placement and thread count.
+
+Source: McCalpin, STREAM; the sweep is table A of Nagai et al., AXIES 2023 (Azure CycleCloud).
+"""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import (
+    Argv,
+    Case,
+    Chart,
+    Compiler,
+    Facts,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import Build, Program, read_answer
+from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
+from flowos.probes._suspect import suspected
+
+KERNELS = ("copy", "scale", "add", "triad")
+STORES = ("nt", "plain")
+CACHES_PER_ARRAY = 4
+LEAST_ARRAY_BYTES = 64 << 20
+MEMORY_SHARE = 0.5
+BYTES_PER_PASS = 80
+REPEATS = {"quick": (8, 0.2), "normal": (8, 0.2), "full": (20, 1.0)}
+"""Passes at most, and seconds after which no more begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A compiler and a set of its flags, by the name under which the sweep shows it."""
+
+    compiler: Compiler
+    level: str
+    flags: Argv
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the sweep. `same`: the affinities that come to the same here."""
+
+    stack: Stack
+    stores: str
+    affinity: Affinity
+    same: tuple[Affinity, ...]
+    threads: int
+    pages: str = "huge"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Metrics copy, scale, add, triad (byte/s, without write-allocate)."""
+
+    name: str = "stream"
+    title: str = "Memory bandwidth (STREAM)"
+    charts: tuple[Chart, ...] = (
+        Chart(
+            title="STREAM triad over threads",
+            kind="curve",
+            x="threads",
+            metrics=("triad",),
+            series=("compiler", "flags", "stores", "places", "bind", "pages"),
+            x_label="threads",
+            y_label="byte/s",
+            about="Bytes as the kernel states them. nt stores past the caches, so nothing is read"
+            " only to be overwritten.",
+        ),
+        Chart(
+            title="STREAM kernels",
+            kind="bars",
+            x="stores",
+            metrics=KERNELS,
+            series=("compiler", "flags"),
+            facets=("threads",),
+            y_label="byte/s",
+        ),
+    )
+    build: Literal["once", "each"] = "each"
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        stacks = stacks_of(facts)
+        if not stacks:
+            return Unmeasured(
+                reason="no C compiler with OpenMP was found",
+                remedy="apt install gcc libc6-dev (for clang also libomp-dev)",
+            )
+        elements = elements_for(facts)
+        if elements * 8 < LEAST_ARRAY_BYTES // 4:
+            return Unmeasured(reason="too little memory for three arrays larger than the caches")
+        sweep = {"quick": _quick, "normal": _normal, "full": _full}[wanted.effort]
+        points = dict.fromkeys(sweep(facts, stacks))
+        return tuple(_case(p, elements, wanted, facts) for p in points)
+
+    def seconds(self, case: Case) -> float:
+        """Taken as 10 GB/s per thread, up to 16 threads; page faults at a fifth of it."""
+        rate = 10e9 * min(16, int(case.level("threads")))
+        elements = int(case.detail("elements"))
+        one_pass = BYTES_PER_PASS * elements / rate
+        passes = min(
+            int(case.detail("repeats")), max(3.0, float(case.detail("seconds")) / one_pass)
+        )
+        return 0.05 + 24 * elements * 5 / rate / 4 + passes * one_pass
+
+    def program(self, case: Case) -> Program:
+        affinity = next(
+            a
+            for a in OPENMP + INTEL
+            if (a.places, a.bind) == (case.level("places"), case.level("bind"))
+        )
+        threads = case.level("threads")
+        return Program(
+            argv=(
+                case.detail("elements"),
+                threads,
+                case.detail("repeats"),
+                case.detail("seconds"),
+                case.level("stores"),
+                case.level("pages"),
+            ),
+            build=Build(
+                source="stream.c",
+                compiler=case.detail("compiler"),
+                compiler_version=case.detail("compiler_version"),
+                flags=tuple(shlex.split(case.detail("flags"))),
+            ),
+            variables=(
+                ("OMP_NUM_THREADS", threads),
+                ("OMP_DYNAMIC", "false"),
+                *affinity.variables,
+            ),
+            cores=int(threads),
+            limit_seconds=60.0 + 10 * self.seconds(case),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        readings = read_answer(outcome)
+        if isinstance(readings, Unmeasured):
+            return readings
+        doubts = (case.detail("doubt"), _crowded(readings, int(case.level("threads"))))
+        return suspected(readings, doubts)
+
+    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
+        return None
+
+
+STREAM = Stream()
+
+
+def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
+    cpus = int(dict(readings[0].notes).get("cpus", threads))
+    return f"{threads} threads were seen on {cpus} cpus" if cpus < threads else ""
+
+
+def merged(cases: Iterable[Case]) -> tuple[str, ...]:
+    """Which placements were left out, because they come to the same on this machine."""
+    lines = (
+        f"with {case.level('threads')} threads {case.level('places')}+{case.level('bind')}"
+        f" stands for {case.detail('same_as').replace(' ', ', ')}"
+        for case in cases
+        if case.detail("same_as")
+    )
+    return tuple(dict.fromkeys(lines))
+
+
+def stacks_of(facts: Facts) -> tuple[Stack, ...]:
+    """Every C compiler that can do OpenMP, with each of its sets of flags; the newest first."""
+    order = ("gcc", "clang", "icx", "nvc")
+    found = [c for c in facts.compilers if c.language == "c" and c.openmp and c.family in order]
+    found.sort(key=lambda c: _version(c.version), reverse=True)
+    found.sort(key=lambda c: order.index(c.family))
+    wide = "avx512f" in facts.instruction_sets
+    native = "-mcpu=native" if facts.architecture == "aarch64" else "-march=native"
+    return tuple(
+        Stack(compiler, level, flags)
+        for compiler in found
+        for level, flags in _flags(compiler.family, native, wide)
+    )
+
+
+def _flags(family: str, native: str, wide: bool) -> Iterable[tuple[str, Argv]]:
+    """Sets of flags of a family, the one to take first first.
+
+    No loop may become a call of memcpy, for libraries store past the caches as they like. For nvc
+    no such flag is known: its copy may be the library's.
+    """
+    if family == "nvc":
+        yield "fast", ("-fast", "-mp", "-Mconcur")
+        return
+    if family == "icx":
+        common: Argv = ("-qopenmp", "-qopenmp-link=static", "-fno-builtin")
+        yield "xHost", ("-O3", "-xHost", *common)
+        if wide:
+            yield "xHost-zmm", ("-O3", "-xHost", "-qopt-zmm-usage=high", *common)
+    else:
+        common = ("-fopenmp", "-fno-builtin")
+        if family == "gcc":
+            common = (*common, "-fno-tree-loop-distribute-patterns")
+        yield "O3-native", ("-O3", native, *common)
+        if wide:
+            yield "O3-native-512", ("-O3", native, "-mprefer-vector-width=512", *common)
+    yield "O2", ("-O2", *common)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def last_cache_bytes(facts: Facts) -> int:
+    """All last-level caches that our cpus reach, together; 0 where none is known."""
+    ours = set(facts.allowed)
+    near = [c for c in facts.caches if c.kind != "instruction" and ours & set(c.cpus)]
+    last = max((c.level for c in near), default=0)
+    return sum(c.size_bytes for c in near if c.level == last)
+
+
+def elements_for(facts: Facts) -> int:
+    """Doubles per array: four times the last-level caches, as far as half the memory allows."""
+    wanted = max(LEAST_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
+    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
+    most = int(min(limits, default=6 * wanted) * MEMORY_SHARE / 3)
+    return min(wanted, most) // 8 // 64 * 64
+
+
+def thread_counts(facts: Facts) -> tuple[int, ...]:
+    """1, 2, 4 .. all cores, and all hardware threads; no more than a cgroup quota feeds."""
+    cores, most = max(1, len(facts.one_per_core)), max(1, len(facts.usable))
+    counts = {2**i for i in range(cores.bit_length())} | {cores, most}
+    quota = most if facts.quota_cpus is None else max(1, int(facts.quota_cpus))
+    return tuple(sorted(n for n in counts | {quota} if n <= min(most, quota)))
+
+
+def _at(facts: Facts, stack: Stack, threads: int) -> list[tuple[Affinity, tuple[Affinity, ...]]]:
+    """The affinities that differ for this compiler, the usual one (cores+close) first."""
+    possible = OPENMP + INTEL if stack.compiler.family == "icx" else OPENMP
+    return list(distinct(possible, facts.usable, threads))
+
+
+def _usual(facts: Facts, stack: Stack, stores: str, threads: int, pages: str = "huge") -> Point:
+    affinity, same = _at(facts, stack, threads)[0]
+    return Point(stack, stores, affinity, same, threads, pages)
+
+
+def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+    """The first compiler, both kinds of stores, one thread and all cores."""
+    for threads in sorted({1, _all(facts)}, reverse=True):
+        for stores in STORES:
+            yield _usual(facts, stacks[0], stores, threads)
+
+
+def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+    """On all cores each family's newest compiler with all its flags; then, with the first of
+    them, each placement, the pages that a program gets unasked, and the curve over threads."""
+    everything = _all(facts)
+    newest = {s.compiler.family: s.compiler for s in reversed(stacks)}
+    for stores in STORES:
+        for stack in stacks:
+            if newest[stack.compiler.family] == stack.compiler:
+                yield _usual(facts, stack, stores, everything)
+        for affinity, same in _at(facts, stacks[0], everything):
+            yield Point(stacks[0], stores, affinity, same, everything)
+        for threads in thread_counts(facts):
+            yield _usual(facts, stacks[0], stores, threads)
+    yield _usual(facts, stacks[0], STORES[0], everything, "system")
+
+
+def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+    """Everything with everything, except that other pages are tried on all cores only."""
+    for stack in stacks:
+        for stores in STORES:
+            yield _usual(facts, stack, stores, _all(facts), "system")
+            for threads in thread_counts(facts):
+                for affinity, same in _at(facts, stack, threads):
+                    yield Point(stack, stores, affinity, same, threads)
+
+
+def _all(facts: Facts) -> int:
+    """As many threads as there are cores for them."""
+    return max(n for n in thread_counts(facts) if n <= max(1, len(facts.one_per_core)))
+
+
+def _case(point: Point, elements: int, wanted: Wanted, facts: Facts) -> Case:
+    repeats, seconds = REPEATS[wanted.effort]
+    stack = point.stack
+    return Case(
+        "stream",
+        levels=(
+            ("compiler", stack.compiler.name),
+            ("flags", stack.level),
+            ("stores", point.stores),
+            ("places", point.affinity.places),
+            ("bind", point.affinity.bind),
+            ("pages", point.pages),
+            ("threads", str(point.threads)),
+        ),
+        details=(
+            ("compiler", str(stack.compiler.path)),
+            ("compiler_version", stack.compiler.version),
+            ("flags", shlex.join(stack.flags)),
+            ("elements", str(elements)),
+            ("repeats", str(repeats)),
+            ("seconds", str(seconds)),
+            ("same_as", " ".join(a.name for a in point.same)),
+            ("doubt", _doubt(elements, facts)),
+        ),
+    )
+
+
+def _doubt(elements: int, facts: Facts) -> str:
+    """What the arrays' size says against the number, or nothing."""
+    cache = last_cache_bytes(facts)
+    if not cache:
+        return "the caches are unknown: the arrays may be too small"
+    times = elements * 8 / cache
+    if times < CACHES_PER_ARRAY * 0.99:
+        return f"memory allows arrays of only {times:.1f} times the last-level caches, not 4"
+    return ""
