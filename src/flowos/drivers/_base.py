@@ -1,0 +1,69 @@
+"""What a runtime and a launcher are. Both build command lines and read answers; they run nothing."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Protocol
+
+from flowos.model import Argv, Facts, Image, Launch
+
+RunDir = PurePath
+"""The folder of one launch, with the same path inside and outside of every environment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a runtime cannot be used on a node. `code` is for programs, the rest for people."""
+
+    code: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Ranks of one node that must share what MPI needs shared (memory, namespaces)."""
+
+    name: str
+    ranks: int
+
+
+class Runtime(Protocol):
+    """Enters an environment."""
+
+    @property
+    def name(self) -> str: ...
+
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+        """Why not here; empty means usable."""
+        ...
+
+    def setup(self, image: Image, at: PurePath) -> tuple[Launch, ...]:
+        """What must run once on a node before an image can be entered there (a mount)."""
+        ...
+
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+        """The command line that runs `inner` inside; LaunchFailed if it cannot do what is asked."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts the ranks of a launch.
+
+    passes: prefixes of the variables by which it tells a rank who it is; they reach the command.
+    hides: prefixes of variables of the caller that it must not see: they describe a rank of a gang
+    around us, or an allocation whose other nodes are not meant.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def passes(self) -> tuple[str, ...]: ...
+    @property
+    def hides(self) -> tuple[str, ...]: ...
+
+    def wrap(self, argv: Argv, launch: Launch) -> Argv:
+        """The command line that starts `launch.ranks` times `argv` on this node.
+
+        A rank gets `launch.needs.cores` cores of its own. LaunchFailed if it cannot.
+        """
+        ...

@@ -1,0 +1,177 @@
+"""From what was seen of a launch that is over to how it ended."""
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import (
+    End,
+    Exited,
+    Killed,
+    Launch,
+    Lost,
+    NotStarted,
+    RuntimeFailed,
+    Usage,
+)
+
+StoppedBy = Literal["", "limit", "request"]
+
+SEARCHED_WITHOUT_PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where flowos-init looks for a command when the launch has no PATH."""
+
+_TERM, _KILL = 15, 9
+_NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen: status files by rank, which ranks had started, the launcher's own end.
+
+    code: exit code of the outermost process, or minus the signal that ended it.
+    stopped_by: who of us asked for the end, before it came.
+    """
+
+    statuses: Mapping[int, bytes]
+    started: frozenset[int]
+    code: int
+    stopped_by: StoppedBy
+    stderr: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rank:
+    end: End
+    stopped: bool
+    ended_seconds: float
+    usage: Usage
+
+
+def judge(launch: Launch, seen: Seen) -> tuple[End, Usage]:
+    """How it ended, and what all ranks used together.
+
+    Of several ranks the first that ended badly counts: the others' ends mostly follow from it.
+    """
+    ranks = {rank: _read(text, launch) for rank, text in sorted(seen.statuses.items())}
+    usage = _together([r.usage for r in ranks.values()])
+    stopped = [r for r in ranks.values() if r.stopped]
+    if stopped and seen.stopped_by:
+        return Killed(_signal(stopped[0].end), seen.stopped_by), usage
+    bad = [r for r in ranks.values() if r.end != Exited(0)]
+    if bad:
+        never = [r for r in bad if isinstance(r.end, NotStarted)]
+        return (never or sorted(bad, key=lambda r: r.ended_seconds))[0].end, usage
+    missing = [rank for rank in range(launch.ranks) if rank not in ranks]
+    if not missing and seen.code == 0:
+        return Exited(0), usage
+    return _without_answer(launch, seen, missing), usage
+
+
+def _without_answer(launch: Launch, seen: Seen, missing: list[int]) -> End:
+    if missing and seen.stopped_by:
+        return Killed(_KILL, seen.stopped_by)
+    said = _last_lines(seen.stderr)
+    vanished = [rank for rank in missing if rank in seen.started]
+    if vanished:
+        which = "" if launch.ranks == 1 else f"rank {vanished[0]} of "
+        return Lost(f"{which}'{launch.argv[0]}' vanished: flowos-init was killed{said}")
+    how = f"ended with {seen.code}" if seen.code >= 0 else f"was ended by signal {-seen.code}"
+    if not missing:
+        return RuntimeFailed(f"every rank ended well, but what had started them {how}{said}")
+    if len(missing) < launch.ranks:
+        return RuntimeFailed(f"rank {missing[0]} of {launch.ranks} was never started{said}")
+    return RuntimeFailed(f"what should start '{launch.argv[0]}' {how}{said}")
+
+
+def _signal(end: End) -> int:
+    return end.signal if isinstance(end, Killed) else _TERM
+
+
+def _together(used: list[Usage]) -> Usage:
+    return Usage(
+        wall_seconds=max((u.wall_seconds for u in used), default=0.0),
+        user_seconds=sum(u.user_seconds for u in used),
+        system_seconds=sum(u.system_seconds for u in used),
+        max_rss_bytes=max((u.max_rss_bytes for u in used), default=0),
+    )
+
+
+def _read(text: bytes, launch: Launch) -> _Rank:
+    """Read a status file; its format is told at the top of flowos-init.c."""
+    first, _, rest = text.decode("ascii", errors="replace").partition("\n")
+    try:
+        values = {n: float(v) for n, v in (line.split(" ") for line in rest.splitlines())}
+        end = _end(first.split(" "), launch)
+    except ValueError:
+        return _Rank(
+            end=Lost(f"unreadable status: {text[:100]!r}"),
+            stopped=False,
+            ended_seconds=0.0,
+            usage=Usage(),
+        )
+    return _Rank(
+        end=end,
+        stopped=values.get("stopped", 0.0) != 0.0,
+        ended_seconds=values.get("ended_seconds", 0.0),
+        usage=Usage(
+            wall_seconds=values.get("wall_seconds", 0.0),
+            user_seconds=values.get("user_seconds", 0.0),
+            system_seconds=values.get("system_seconds", 0.0),
+            max_rss_bytes=int(values.get("max_rss_bytes", 0.0)),
+        ),
+    )
+
+
+def _end(words: list[str], launch: Launch) -> End:
+    match words:
+        case ["exit", code]:
+            return Exited(int(code))
+        case ["signal", number]:
+            return Killed(int(number))
+        case ["error", stage, number]:
+            return _not_started(stage, int(number), launch)
+        case _:
+            raise ValueError(words)
+
+
+def _not_started(stage: str, number: int, launch: Launch) -> End:
+    name = errno.errorcode.get(number, str(number))
+    match stage:
+        case "exec":
+            return NotStarted(_why_not_executed(number, name, launch))
+        case "interpreter":
+            return NotStarted(
+                f"'{launch.argv[0]}' is there, but what it names to run it is not: "
+                "its #! line or its program loader"
+            )
+        case "cwd" if number in _NO_FILE:
+            return NotStarted(f"no such folder to start in: {launch.cwd}")
+        case "cwd":
+            return NotStarted(f"cannot start in folder {launch.cwd}: {name}")
+        case _:
+            return RuntimeFailed(f"flowos-init cannot start '{launch.argv[0]}': {stage}: {name}")
+
+
+def _why_not_executed(number: int, name: str, launch: Launch) -> str:
+    command = launch.argv[0]
+    if number in _NO_FILE and "/" in command:
+        return f"no such command '{command}'"
+    if number in _NO_FILE:
+        variables = dict(launch.env.variables) | dict(launch.variables)
+        return (
+            f"no such command '{command}' "
+            f"(looked in PATH={variables.get('PATH', SEARCHED_WITHOUT_PATH)})"
+        )
+    reasons = {
+        errno.EACCES: "may not be executed; if it is a program, chmod +x mends it",
+        errno.ENOEXEC: "is no program of this machine: another architecture, or no #! line",
+        errno.E2BIG: "cannot start: arguments and variables are longer than the kernel takes",
+        errno.ETXTBSY: "cannot start: the file is still open for writing",
+    }
+    return f"'{command}' {reasons.get(number, f'cannot be executed: {name}')}"
+
+
+def _last_lines(stderr: bytes, lines: int = 3) -> str:
+    words = [w for w in stderr.decode(errors="replace").splitlines() if w.strip(" -")]
+    return ": " + " / ".join(words[-lines:]) if words else ""

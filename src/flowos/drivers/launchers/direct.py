@@ -1,0 +1,19 @@
+"""One process, started as it is."""
+
+from dataclasses import dataclass
+
+from flowos.model import Argv, Launch, LaunchFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    name: str = "direct"
+    passes: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
+
+    def wrap(self, argv: Argv, launch: Launch) -> Argv:
+        if launch.ranks != 1:
+            raise LaunchFailed(
+                f"{launch.argv[0]}: {launch.ranks} ranks need an MPI launcher, not 'direct'"
+            )
+        return argv

@@ -1,0 +1,29 @@
+"""Hydra's mpiexec, as MPICH, MVAPICH and Intel MPI have it, all ranks on this node."""
+
+from dataclasses import dataclass
+
+from flowos.model import Argv, Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Hydra:
+    """binding: options that give a rank `{cores}` cores.
+
+    Hydra puts several ranks on a core without a word, so who calls must count them before.
+    """
+
+    name: str
+    binding: Argv = ()
+    passes: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
+    starter: str = "mpiexec"
+    oversubscribe: bool = False
+    hides: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "SLURM_", "PBS_", "LSB_")
+
+    def wrap(self, argv: Argv, launch: Launch) -> Argv:
+        binding = () if self.oversubscribe else self.binding
+        return (
+            self.starter,
+            *("-n", str(launch.ranks)),
+            *(word.format(cores=launch.needs.cores) for word in binding),
+            *argv,
+        )

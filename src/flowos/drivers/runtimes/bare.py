@@ -1,0 +1,30 @@
+"""No environment but the node's own."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from flowos.drivers._base import Gang, Reason, RunDir
+from flowos.model import Argv, Facts, Image, Launch, LaunchFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    name: str = "bare"
+
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:  # noqa: ARG002 - works on every node
+        return ()
+
+    def setup(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
+        raise LaunchFailed(f"image {image.source}: the bare runtime enters no image; name another")
+
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
+        if launch.env.image is not None:
+            source = launch.env.image.source
+            raise LaunchFailed(f"image {source}: the bare runtime enters no image; name another")
+        if launch.env.binds:
+            source, target = launch.env.binds[0]
+            raise LaunchFailed(
+                f"bind {source} at {target}: the bare runtime shows folders where they are; "
+                "leave out binds, or name a runtime that enters an image"
+            )
+        return inner
