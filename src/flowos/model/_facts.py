@@ -86,6 +86,15 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """Something that the kernel lets us do, or not; `says` is its complaint or a detail."""
+
+    name: str
+    works: bool
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """Something that could not be found or read: what is lost by it, and what would mend it."""
 
@@ -119,6 +128,7 @@ class Facts:
     blas: tuple[Blas, ...] = ()
     tools: tuple[Tool, ...] = ()
     missing: tuple[Missing, ...] = ()
+    tried: tuple[Tried, ...] = ()
 
     @property
     def usable(self) -> tuple[LogicalCpu, ...]:

@@ -40,7 +40,6 @@ FILES = (
     "/proc/self/cgroup",
     "/proc/self/mountinfo",
     "/proc/self/status",
-    "/proc/sys/kernel/perf_event_paranoid",
     "/sys/class/dmi/id/product_name",
     "/sys/class/dmi/id/sys_vendor",
     "/sys/class/kfd/kfd/topology/nodes/*/name",

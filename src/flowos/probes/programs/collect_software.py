@@ -192,11 +192,15 @@ def mpi_pairs(paths: list[Path]) -> list[tuple[str, str]]:
     return list(found.values())
 
 
-def mpi(path: str, starter: str) -> dict[str, Any]:
-    code, shows = output_of(path, "-show")
+def mpi(path: str, starter: str, folder: Path) -> dict[str, Any]:
+    shows = output_of(path, "-show")[1]
     says = output_of(starter, "--version")[1] if starter else ""
+    binary = folder / re.sub(r"\W", "_", path)
+    source = binary.with_suffix(".c")
+    source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    built = output_of(path, str(source), "-o", str(binary), TMPDIR=str(folder))
     entry = {"compiler": path, "starter": starter, "shows": shows, "says": says}
-    return dict(entry, fails=complaint(code, shows))
+    return dict(entry, fails=complaint(*built))
 
 
 def tool(name: str, path: str, option: str) -> dict[str, Any]:
@@ -251,7 +255,7 @@ def main() -> None:
         folder = Path(temporary)
         builds = [at.submit(compiler, *each, folder) for each in compiler_paths(there)]
         opens = [at.submit(library, path) for path in library_paths(deps)]
-        starts = [at.submit(mpi, *pair) for pair in mpi_pairs(there)]
+        starts = [at.submit(mpi, *pair, folder) for pair in mpi_pairs(there)]
         calls = [at.submit(tool, *each) for each in tool_paths(there)]
         parts = {"compilers": builds, "libraries": opens, "mpis": starts, "tools": calls}
         answer = {name: [each.result() for each in part] for name, part in parts.items()}

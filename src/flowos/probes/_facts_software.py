@@ -1,0 +1,145 @@
+"""Compilers, MPIs, BLAS libraries and tools from what they said of themselves."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Literal, TypeVar
+
+from flowos.model import Blas, Compiler, Mpi, Tool
+from flowos.probes._facts_tree import word
+
+Entry = Mapping[str, object]
+Named = TypeVar("Named", Compiler, Mpi, Blas)
+
+_COMPILER_SAYS: tuple[tuple[Literal["gcc", "clang", "icx", "nvc"], str], ...] = (
+    ("icx", r"Intel\(R\) oneAPI"),
+    ("nvc", r"\bnvc(\+\+)? \d"),
+    ("clang", r"clang version"),
+    ("gcc", r"Free Software Foundation"),
+)
+_MPI_SAYS: tuple[tuple[Literal["openmpi", "mpich", "intel", "mvapich"], str], ...] = (
+    ("openmpi", r"Open ?MPI|OpenRTE"),
+    ("intel", r"Intel\(R\) MPI"),
+    ("mvapich", r"(?i)mvapich"),
+    ("mpich", r"HYDRA|(?i:mpich)"),
+)
+_BLAS_IS: tuple[tuple[Literal["openblas", "blis", "mkl"], str], ...] = (
+    ("openblas", r"OpenBLAS"),
+    ("blis", r"BLIS"),
+    ("mkl", r"Math Kernel Library"),
+)
+
+
+def works(entry: Entry) -> bool:
+    return not word(entry, "fails") and bool(word(entry, "path") or word(entry, "compiler"))
+
+
+def version_in(text: str) -> str:
+    """The first number with dots, parentheses last: 12.2.0 of "gcc (Debian 12.2-14) 12.2.0"."""
+    outside = re.sub(r"\([^()]*\)", " ", text)
+    match = re.search(r"\d+(?:\.\d+)+", outside) or re.search(r"\d+(?:\.\d+)+", text)
+    return match[0] if match else ""
+
+
+def compilers_of(entries: Sequence[Entry]) -> tuple[Compiler, ...]:
+    """In order of language and name."""
+    found = [_compiler(entry) for entry in entries if works(entry)]
+    c, cxx = (told_apart([f for f in found if f.language == each]) for each in ("c", "c++"))
+    return (*c, *cxx)
+
+
+def _compiler(entry: Entry) -> Compiler:
+    says = word(entry, "says")
+    family = next((name for name, pattern in _COMPILER_SAYS if re.search(pattern, says)), "other")
+    return Compiler(
+        name=word(entry, "name"),
+        family=family,
+        language="c++" if word(entry, "language") == "c++" else "c",
+        version=version_in(says),
+        path=PurePath(word(entry, "path")),
+        openmp=entry.get("openmp") is True,
+    )
+
+
+def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
+    """Those that built a program and have a starter."""
+    whole = (entry for entry in entries if works(entry) and word(entry, "starter"))
+    return told_apart([_mpi(entry) for entry in whole])
+
+
+def _mpi(entry: Entry) -> Mpi:
+    says = word(entry, "says")
+    text = f"{says} {word(entry, 'shows')}"
+    family = next((name for name, pattern in _MPI_SAYS if re.search(pattern, text)), "other")
+    return Mpi(
+        name=family,
+        family=family,
+        version=version_in(says),
+        compiler=PurePath(word(entry, "compiler")),
+        starter=PurePath(word(entry, "starter")),
+    )
+
+
+def libraries_of(entries: Sequence[Entry]) -> tuple[Blas, ...]:
+    return told_apart([_library(entry) for entry in entries if works(entry)])
+
+
+def _library(entry: Entry) -> Blas:
+    says, path = word(entry, "says"), PurePath(word(entry, "path"))
+    family = next((name for name, pattern in _BLAS_IS if re.search(pattern, says)), "other")
+    return Blas(
+        name=_library_name(path, family),
+        family=family,
+        version=version_in(says),
+        path=path,
+        symbol=word(entry, "symbol") or "{}_",
+        integer_bytes=8 if entry.get("integer_bytes") == 8 else 4,
+    )
+
+
+def _library_name(path: PurePath, family: str) -> str:
+    """Debian's flavour (openblas-pthread), the wheel (numpy), else family or file name."""
+    folder = path.parent.name
+    if re.fullmatch(r"(openblas|blis)-\w+", folder):
+        return folder
+    if match := re.fullmatch(r"(numpy|scipy)\.libs", folder):
+        return match[1]
+    if match := re.search(r"/(scipy_openblas\d*)/lib/", str(path)):
+        return match[1]
+    return (
+        "netlib" if folder == "blas" else path.name.split(".")[0] if family == "other" else family
+    )
+
+
+def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
+    return tuple(
+        Tool(
+            name=word(entry, "name"),
+            version=version_in(word(entry, "says")),
+            path=PurePath(word(entry, "path")),
+        )
+        for entry in entries
+        if works(entry)
+    )
+
+
+def told_apart(things: Sequence[Named]) -> tuple[Named, ...]:
+    """By name; equal names get the version, then the place, so that a name names one thing."""
+    by_version = _suffixed(things, lambda thing: thing.version)
+    by_place = _suffixed(by_version, _folder)
+    return tuple(sorted(by_place, key=lambda thing: thing.name))
+
+
+def _suffixed(things: Sequence[Named], suffix: Callable[[Named], str]) -> list[Named]:
+    often = Counter(thing.name for thing in things)
+    return [
+        replace(t, name=f"{t.name}-{suffix(t)}") if often[t.name] > 1 and suffix(t) else t
+        for t in things
+    ]
+
+
+def _folder(thing: Named) -> str:
+    path = thing.compiler if isinstance(thing, Mpi) else thing.path
+    return str(path.parent).strip("/").replace("/", "-")

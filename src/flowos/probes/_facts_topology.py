@@ -1,0 +1,128 @@
+"""Cores, sockets, memory nodes and caches from sysfs (Linux Documentation/ABI/stable, cputopology).
+
+Core numbers of the kernel are unique in a socket only, and on Arm not even there, so cores are told
+apart by who shares them; what is told apart gets new numbers from 0, in the order of the CPUs.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from flowos.model import Cache, LogicalCpu, NumaNode
+from flowos.probes._facts_tree import Tree, cpu_list, kilobytes, renumbered, size_bytes
+
+Kind = Literal["", "performance", "efficiency"]
+
+_CPUS = "/sys/devices/system/cpu"
+_CLEARLY_SLOWER = 0.85
+"""Of the fastest core: favoured cores of one kind differ by a few percent, kinds by a quarter."""
+
+
+def online_cpus(tree: Tree, processors: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The CPUs that are online, from the best source there is."""
+    described = {
+        int(match[1]) for match, _ in tree.matching(rf"{_CPUS}/cpu(\d{{1,6}})/topology/.*")
+    }
+    sources = (tree.cpus(f"{_CPUS}/online"), tuple(sorted(described)), processors)
+    return next((found for found in sources if found), tuple(range(count)))
+
+
+def cpus_of(tree: Tree, online: tuple[int, ...]) -> tuple[LogicalCpu, ...]:
+    cores = renumbered({n: _core_key(tree, n, online) for n in online})
+    sockets = renumbered({n: max(0, _topology(tree, n, "physical_package_id")) for n in online})
+    nodes = {cpu: node.number for node in nodes_of(tree, online, 0) for cpu in node.cpus}
+    kinds = _kinds(tree, online)
+    return tuple(
+        LogicalCpu(
+            number=n,
+            core=cores[n],
+            socket=sockets[n],
+            node=nodes.get(n, 0),
+            kind=kinds.get(n, ""),
+            nominal_hz=_highest_hz(tree, n),
+        )
+        for n in online
+    )
+
+
+def _topology(tree: Tree, cpu: int, name: str) -> int:
+    found = tree.number(f"{_CPUS}/cpu{cpu}/topology/{name}")
+    return -1 if found is None else found
+
+
+def _core_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
+    """The first online CPU of those that share the core; else the kernel's numbers; else itself."""
+    siblings = tree.cpus(f"{_CPUS}/cpu{cpu}/topology/thread_siblings_list")
+    if cpu in siblings:
+        return min(set(siblings) & set(online))
+    names = ("physical_package_id", "die_id", "core_id")
+    package, die, core = (_topology(tree, cpu, name) for name in names)
+    return cpu if core < 0 else ("core", package, die, core)
+
+
+def _highest_hz(tree: Tree, cpu: int) -> float | None:
+    khz = tree.number(f"{_CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")
+    return khz * 1e3 if khz is not None and khz > 0 else None
+
+
+def _kinds(tree: Tree, online: tuple[int, ...]) -> Mapping[int, Kind]:
+    """The kinds of cores of a hybrid processor: as the kernel says, else by capacity or clock."""
+    atoms = set(tree.cpus("/sys/devices/cpu_atom/cpus"))
+    cores = set(tree.cpus("/sys/devices/cpu_core/cpus"))
+    if atoms and cores:
+        return {n: "efficiency" if n in atoms else "performance" for n in online}
+    for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
+        speeds = {n: tree.number(f"{_CPUS}/cpu{n}/{name}") or 0 for n in online}
+        best = max(speeds.values(), default=0)
+        slow = {n for n, speed in speeds.items() if speed < _CLEARLY_SLOWER * best}
+        if slow and min(speeds.values()) > 0:
+            return {n: "efficiency" if n in slow else "performance" for n in online}
+    return {}
+
+
+def nodes_of(tree: Tree, online: tuple[int, ...], memory_bytes: int) -> tuple[NumaNode, ...]:
+    """Memory nodes, those without CPUs too; one with all there is where the kernel tells none."""
+    at = "/sys/devices/system/node/node"
+    found = {int(m[1]): cpu_list(text) for m, text in tree.matching(rf"{at}(\d{{1,6}})/cpulist")}
+    if len(found) < 2:
+        return (NumaNode(number=min(found, default=0), cpus=online, memory_bytes=memory_bytes),)
+    return tuple(
+        NumaNode(
+            number=number,
+            cpus=tuple(n for n in found[number] if n in online),
+            memory_bytes=kilobytes(tree.text(f"{at}{number}/meminfo"), "MemTotal") or 0,
+        )
+        for number in sorted(found)
+    )
+
+
+def caches_of(tree: Tree, online: tuple[int, ...]) -> tuple[Cache, ...]:
+    """Each cache once, by level, kind and first CPU; those of unknown size are left out."""
+    found: dict[tuple[int, str, tuple[int, ...]], Cache] = {}
+    pattern = rf"({_CPUS}/cpu(\d{{1,6}})/cache/index\d{{1,4}})/size"
+    for match, text in tree.matching(pattern):
+        at, cpu = match[1], int(match[2])
+        level, size = tree.number(f"{at}/level"), size_bytes(text)
+        if cpu not in online or not level or level < 0 or not size:
+            continue
+        kind = _cache_kind(tree.text(f"{at}/type"))
+        shared = tree.cpus(f"{at}/shared_cpu_list") or (cpu,)
+        found[level, kind, shared] = Cache(
+            level=level,
+            kind=kind,
+            size_bytes=size,
+            line_bytes=tree.number(f"{at}/coherency_line_size") or 64,
+            cpus=shared,
+        )
+    return tuple(sorted(found.values(), key=lambda c: (c.level, c.kind, c.cpus)))
+
+
+def _cache_kind(text: str) -> Literal["data", "instruction", "unified"]:
+    if text == "Data":
+        return "data"
+    return "instruction" if text == "Instruction" else "unified"
+
+
+def processors_of(cpuinfo: str) -> tuple[int, ...]:
+    """The CPUs that /proc/cpuinfo lists."""
+    return tuple(sorted({int(n) for n in re.findall(r"(?m)^processor\s*:\s*(\d{1,6})$", cpuinfo)}))
