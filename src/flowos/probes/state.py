@@ -1,0 +1,66 @@
+"""Is the machine ours? A tenth of a second of spinning, before and after what is measured.
+
+Not a probe of its own: its answers become the `MachineState` of samples.
+"""
+
+from dataclasses import dataclass, replace
+
+from flowos.model import Facts, MachineState, Outcome, Unmeasured
+from flowos.probes._base import Program, best_compiler, built_by, read_answer
+from flowos.probes._cores import NO_COMPILER, core_sets, list_of
+
+SECONDS = 0.12
+"""About how long one look takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spin:
+    """What spinning showed at one moment; the terms are those of `MachineState`."""
+
+    clock_hz: float
+    add_imul_ratio: float
+    scaling: float
+    starved_share: float
+
+
+def program(facts: Facts) -> Program | Unmeasured:
+    """The program for this node: one cpu per core, performance cores where there are two kinds."""
+    compiler = best_compiler(facts)
+    if compiler is None:
+        return NO_COMPILER
+    cores = core_sets(facts)[-1]
+    fast = {cpu.number for cpu in facts.cpus if cpu.kind != "efficiency"}
+    cpus = tuple(number for number in cores if number in fast) or cores
+    return Program(
+        argv=("--cpus", list_of(cpus)),
+        build=built_by("state.c", compiler, ("-O2", "-pthread")),
+        cores=len(cpus),
+        limit_seconds=30.0,
+    )
+
+
+def read(outcome: Outcome) -> Spin | Unmeasured:
+    """The program's answer. Raises MeasureError when it is not what the program prints."""
+    answer = read_answer(outcome)
+    if isinstance(answer, Unmeasured):
+        return answer
+    value = {reading.metric: reading.values[0] for reading in answer}
+    return Spin(
+        clock_hz=value["clock"],
+        add_imul_ratio=value["add_imul_ratio"],
+        scaling=value["scaling"],
+        starved_share=value["starved_share"],
+    )
+
+
+def around(watched: MachineState, before: Spin | None, after: Spin | None) -> MachineState:
+    """The state with what spinning before and after showed; where one is missing, without."""
+    if before is None or after is None:
+        return watched
+    return replace(
+        watched,
+        clock_hz=(before.clock_hz, after.clock_hz),
+        add_imul_ratio=(before.add_imul_ratio, after.add_imul_ratio),
+        scaling=(before.scaling, after.scaling),
+        starved_share=max(before.starved_share, after.starved_share),
+    )
