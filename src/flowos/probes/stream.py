@@ -150,9 +150,6 @@ class Stream:
         return None
 
 
-STREAM = Stream()
-
-
 def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
     cpus = int(dict(readings[0].notes).get("cpus", threads))
     return f"{threads} threads were seen on {cpus} cpus" if cpus < threads else ""
