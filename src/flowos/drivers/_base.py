@@ -1,4 +1,4 @@
-"""What a runtime and a launcher are. Both build command lines and read answers; they run nothing."""
+"""What a runtime and a launcher are: they build command lines, and run nothing."""
 
 from dataclasses import dataclass
 from pathlib import PurePath

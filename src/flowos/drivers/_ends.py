@@ -58,6 +58,8 @@ def judge(launch: Launch, seen: Seen) -> tuple[End, Usage]:
     stopped = [r for r in ranks.values() if r.stopped]
     if stopped and seen.stopped_by:
         return Killed(_signal(stopped[0].end), seen.stopped_by), usage
+    if stopped:
+        return RuntimeFailed(f"what had started '{launch.argv[0]}' {_how(seen)} before it"), usage
     bad = [r for r in ranks.values() if r.end != Exited(0)]
     if bad:
         never = [r for r in bad if isinstance(r.end, NotStarted)]
@@ -76,12 +78,15 @@ def _without_answer(launch: Launch, seen: Seen, missing: list[int]) -> End:
     if vanished:
         which = "" if launch.ranks == 1 else f"rank {vanished[0]} of "
         return Lost(f"{which}'{launch.argv[0]}' vanished: flowos-init was killed{said}")
-    how = f"ended with {seen.code}" if seen.code >= 0 else f"was ended by signal {-seen.code}"
     if not missing:
-        return RuntimeFailed(f"every rank ended well, but what had started them {how}{said}")
+        return RuntimeFailed(f"every rank ended well, what had started them {_how(seen)}{said}")
     if len(missing) < launch.ranks:
         return RuntimeFailed(f"rank {missing[0]} of {launch.ranks} was never started{said}")
-    return RuntimeFailed(f"what should start '{launch.argv[0]}' {how}{said}")
+    return RuntimeFailed(f"what should start '{launch.argv[0]}' {_how(seen)}{said}")
+
+
+def _how(seen: Seen) -> str:
+    return f"ended with {seen.code}" if seen.code >= 0 else f"was ended by signal {-seen.code}"
 
 
 def _signal(end: End) -> int:

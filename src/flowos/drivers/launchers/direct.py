@@ -9,7 +9,7 @@ from flowos.model import Argv, Launch, LaunchFailed
 class Direct:
     name: str = "direct"
     passes: tuple[str, ...] = ()
-    hides: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "SLURM_PROCID")
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         if launch.ranks != 1:

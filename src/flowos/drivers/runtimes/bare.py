@@ -15,12 +15,11 @@ class Bare:
         return ()
 
     def setup(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
-        raise LaunchFailed(f"image {image.source}: the bare runtime enters no image; name another")
+        raise _no_image(image)
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
         if launch.env.image is not None:
-            source = launch.env.image.source
-            raise LaunchFailed(f"image {source}: the bare runtime enters no image; name another")
+            raise _no_image(launch.env.image)
         if launch.env.binds:
             source, target = launch.env.binds[0]
             raise LaunchFailed(
@@ -28,3 +27,7 @@ class Bare:
                 "leave out binds, or name a runtime that enters an image"
             )
         return inner
+
+
+def _no_image(image: Image) -> LaunchFailed:
+    return LaunchFailed(f"image {image.source}: the bare runtime enters no image; name another")

@@ -1,0 +1,103 @@
+"""Where flowos-init is: in the wheel, or compiled here once for this machine."""
+
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from flowos.engine._run_folder import session_folder
+from flowos.model import LaunchFailed
+
+_IN_PACKAGE = Path(__file__).parent / "init"
+_COMPILERS = ("cc", "gcc", "clang", "icx", "nvc", "tcc")
+_LIMIT_SECONDS = 60.0
+
+
+@functools.cache
+def init_program() -> Path:
+    """A flowos-init that runs here; LaunchFailed if there is none and none can be compiled.
+
+    The wheel has one beside its source. In a source checkout, or where that one does not run
+    (another architecture, a noexec file system), it is compiled into the user's cache folder.
+    """
+    source = _IN_PACKAGE / "flowos-init.c"
+    shipped = _IN_PACKAGE / "flowos-init"
+    if runs(shipped):
+        return shipped
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    name = f"flowos-init-{platform.machine()}-{digest}"
+    return find_or_compile(source, (cache_folder() / "init" / name, session_folder() / name))
+
+
+def cache_folder() -> Path:
+    """This user's cache folder for FlowOS; it need not exist."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if given.startswith("/") else Path("~/.cache").expanduser()
+    return base / "flowos"
+
+
+def runs(program: Path) -> bool:
+    try:
+        said = subprocess.run(
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return said.stdout.startswith(b"flowos-init ")
+
+
+def find_or_compile(source: Path, places: tuple[Path, ...]) -> Path:
+    """The first of `places` that holds a program that runs, or can be made to."""
+    complaint = ""
+    for place in places:
+        if runs(place):
+            return place
+        complaint = _compile(source, place) or complaint
+        if runs(place):
+            return place
+    raise LaunchFailed(
+        "flowos-init does not run on this machine and cannot be compiled: "
+        f"{complaint or 'what was compiled does not run'}"
+    )
+
+
+def _compile(source: Path, to: Path) -> str:
+    """Compile and publish by rename, for others may do the same; a complaint or ''."""
+    wanted = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
+    compiler = next(filter(None, map(shutil.which, wanted)), None)
+    if compiler is None:
+        return f"no C compiler ({', '.join(wanted)}) in PATH; install one (Debian: gcc)"
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=to.parent) as beside:
+            made = Path(beside) / to.name
+            complaint = _compile_one(compiler, source, made)
+            if not complaint:
+                made.replace(to)
+            return complaint
+    except OSError as error:
+        return f"{to.parent}: {error.strerror}"
+
+
+def _compile_one(compiler: str, source: Path, to: Path) -> str:
+    """Static if it can be: not every machine has a static C library."""
+    complaint = ""
+    for link in (["-static"], []):
+        try:
+            done = subprocess.run(
+                [compiler, "-O2", *link, "-o", to, source],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_LIMIT_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{compiler}: {error}"
+        if done.returncode == 0:
+            return ""
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        complaint = f"{compiler}: {' '.join(last)}"
+    return complaint

@@ -1,0 +1,34 @@
+"""What a process prints, kept up to a bound."""
+
+
+class Capture:
+    """Keeps the first and the last half of `most_bytes`, and says how much it left out between.
+
+    Holds at most 1.5 times `most_bytes`.
+    """
+
+    __slots__ = ("_half", "_head", "_size", "_tail")
+
+    def __init__(self, most_bytes: int) -> None:
+        self._half = max(1, most_bytes // 2)
+        self._size = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def add(self, data: bytes) -> None:
+        self._size += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def value(self) -> bytes:
+        tail = self._tail[-self._half :]
+        left_out = self._size - len(self._head) - len(tail)
+        if not left_out:
+            return bytes(self._head + tail)
+        note = f"\n[flowos: {left_out} bytes left out here]\n".encode()
+        return bytes(self._head + note + tail)

@@ -1,0 +1,257 @@
+"""The one way to start a process: launcher . runtime . flowos-init . argv.
+
+What is promised, whatever the runtime and the launcher:
+
+* The command gets exactly the variables of the launch (and what the launcher passes to tell a rank
+  who it is), its folder, default signal handling, /dev/null as standard input.
+* `wait` always returns: with how the command ended, what it printed (up to a bound), what it used.
+* When it returns, no process of the launch, no file and no descriptor is left.
+* When this process dies, however, the command gets TERM, and KILL two seconds later; its folder
+  is removed by the next process that starts something.
+"""
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+
+from flowos.drivers import Gang, Launcher, launcher_named, runtime_named
+from flowos.engine._launch_init import init_program
+from flowos.engine._run_folder import make_run_folder, remove_run_folder
+from flowos.engine._running import Pipes, Running
+from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
+
+Stdin = int | bytes | None
+"""A descriptor, the bytes themselves, or None for /dev/null."""
+
+MOST_OUTPUT_BYTES = 64 << 20
+
+
+def own_variables() -> Pairs:
+    """The variables of this process, for a launch that shall inherit them."""
+    return tuple(os.environ.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A launch whose run folder is there, to put something in (a socket) before the start."""
+
+    launch: Launch
+    folder: Path
+    launcher: Launcher
+    most_output_bytes: int = MOST_OUTPUT_BYTES
+
+    def start(self, *, stdin: Stdin = None) -> Running:
+        """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
+        try:
+            return _start(self, stdin)
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Remove the folder of a launch that is not started after all."""
+        remove_run_folder(self.folder)
+
+
+def prepare(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+) -> Prepared:
+    """Check the launch and make its run folder.
+
+    starter: path of the launcher's program (mpirun of one MPI of several).
+    oversubscribe: allow more ranks than cpus, without binding.
+    most_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
+    """
+    driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
+    _check(launch)
+    if launch.ranks > 1 and not oversubscribe:
+        _check_cpus(launch)
+    return Prepared(
+        launch=launch,
+        folder=make_run_folder(),
+        launcher=driver,
+        most_output_bytes=most_output_bytes,
+    )
+
+
+def start(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    stdin: Stdin = None,
+) -> Running:
+    """Start a launch and return at once. Arguments as for `prepare`."""
+    return prepare(
+        launch,
+        launcher=launcher,
+        starter=starter,
+        oversubscribe=oversubscribe,
+        most_output_bytes=most_output_bytes,
+    ).start(stdin=stdin)
+
+
+def run(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    stdin: Stdin = None,
+) -> Outcome:
+    """Start a launch and wait for its end; an interrupt ends it too."""
+    running = start(
+        launch,
+        launcher=launcher,
+        starter=starter,
+        oversubscribe=oversubscribe,
+        most_output_bytes=most_output_bytes,
+        stdin=stdin,
+    )
+    try:
+        return running.wait()
+    except BaseException:
+        running.stop()
+        running.wait()
+        raise
+
+
+def _check(launch: Launch) -> None:
+    if not launch.argv or not launch.argv[0]:
+        raise LaunchFailed("a launch without a command: argv is empty")
+    named = launch.argv[0]
+    if any("\0" in word for word in launch.argv):
+        raise LaunchFailed(f"{named!r}: an argument holds a NUL character")
+    for name, value in (*launch.env.variables, *launch.variables):
+        if not name or "=" in name or "\0" in name + value:
+            raise LaunchFailed(
+                f"'{named}': variable {name!r}: a name is not empty and holds no '=', "
+                "and neither name nor value holds a NUL character"
+            )
+    if not launch.cwd.is_absolute() or "\0" in str(launch.cwd):
+        raise LaunchFailed(f"'{named}': folder {str(launch.cwd)!r} is no absolute path")
+    if launch.limit_seconds is not None and not launch.limit_seconds > 0:
+        raise LaunchFailed(f"'{named}': a time limit of {launch.limit_seconds} s is not above 0")
+
+
+def _check_cpus(launch: Launch) -> None:
+    """Not every launcher counts them; here all refuse alike."""
+    ranks, cores, have = launch.ranks, launch.needs.cores, len(os.sched_getaffinity(0))
+    if ranks * cores > have:
+        raise LaunchFailed(
+            f"'{launch.argv[0]}': {ranks} ranks with {cores} core{'s' * (cores > 1)} each on "
+            f"{have} cpus; ask for fewer, or for oversubscription"
+        )
+
+
+def _start(prepared: Prepared, stdin: Stdin) -> Running:
+    launch, folder = prepared.launch, prepared.folder
+    _write_folder(prepared)
+    init = init_program()
+    argv = _compose(prepared, init)
+    variables = {} if argv[0] == str(init) else _launchers_variables(prepared)
+    with ExitStack() as undo, ExitStack() as after:
+        alive = _kept(undo, _open_alive(folder))
+        out, out_end = _pipe(undo, after)
+        err, err_end = _pipe(undo, after)
+        process = _spawn(argv, variables, _stdin(stdin, folder, after), out_end, err_end)
+        undo.pop_all()
+    return Running(
+        launch,
+        folder,
+        process,
+        Pipes(alive, out, err),
+        most_output_bytes=prepared.most_output_bytes,
+    )
+
+
+def _write_folder(prepared: Prepared) -> None:
+    """What flowos-init reads; the format is told at its top."""
+    launch, folder = prepared.launch, prepared.folder
+    variables = dict(launch.env.variables) | dict(launch.variables)
+    try:
+        pairs = (f"{name}={value}\0" for name, value in variables.items())
+        (folder / "env").write_bytes(os.fsencode("".join(pairs)))
+        (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
+        if prepared.launcher.passes:
+            (folder / "passes").write_text("\0".join(prepared.launcher.passes))
+        os.mkfifo(folder / "alive", 0o600)
+    except UnicodeEncodeError as error:
+        raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
+    except OSError as error:
+        raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
+
+
+def _compose(prepared: Prepared, init: Path) -> Argv:
+    launch, folder = prepared.launch, prepared.folder
+    gang = Gang(name=folder.name, ranks=launch.ranks) if launch.ranks > 1 else None
+    inner = (str(init), str(folder), "--", *launch.argv)
+    entered = runtime_named(launch.env.runtime).wrap(inner, launch, folder, gang)
+    return prepared.launcher.wrap(entered, launch)
+
+
+def _launchers_variables(prepared: Prepared) -> dict[str, str]:
+    """What the programs between us and flowos-init see: all of ours, and those of the launch."""
+    launch = prepared.launch
+    merged = dict(os.environ) | dict(launch.env.variables) | dict(launch.variables)
+    return {n: v for n, v in merged.items() if not n.startswith(prepared.launcher.hides)}
+
+
+def _spawn(argv: Argv, variables: dict[str, str], stdin: int, out: int, err: int) -> "Popen[bytes]":
+    """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers can be told."""
+    try:
+        return Popen(
+            argv,
+            stdin=stdin,
+            stdout=out,
+            stderr=err,
+            cwd="/",
+            env=variables,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        where = variables.get("PATH", os.defpath)
+        raise LaunchFailed(f"no such launcher '{argv[0]}' (looked in PATH={where})") from error
+    except (OSError, UnicodeEncodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise LaunchFailed(f"cannot start '{shutil.which(argv[0]) or argv[0]}': {why}") from error
+
+
+def _open_alive(folder: Path) -> int:
+    """For reading too: a FIFO that nobody reads yet cannot be opened for writing alone."""
+    return os.open(folder / "alive", os.O_RDWR | os.O_CLOEXEC)
+
+
+def _pipe(undo: ExitStack, after: ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    after.callback(os.close, writer)
+    os.set_blocking(reader, False)
+    return _kept(undo, reader), writer
+
+
+def _kept(undo: ExitStack, fd: int) -> int:
+    undo.callback(os.close, fd)
+    return fd
+
+
+def _stdin(stdin: Stdin, folder: Path, after: ExitStack) -> int:
+    if stdin is None:
+        return DEVNULL
+    if isinstance(stdin, int):
+        return stdin
+    path = folder / "stdin"
+    path.write_bytes(stdin)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    after.callback(os.close, fd)
+    return fd

@@ -1,0 +1,145 @@
+"""A fresh folder for each launch, under one folder for this process.
+
+    /tmp/flowos-UID/SESSION/NUMBER
+
+/tmp, because every rank and every container of ours sees it under this name, and because the path
+of a unix socket in it must fit in 108 bytes. SESSION is locked (flock) while its process lives:
+the lock tells the folders of the dead from those of the living, in other pid namespaces too, and
+keeps systemd-tmpfiles away.
+"""
+
+import atexit
+import fcntl
+import itertools
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowos.model import LaunchFailed
+
+_HALF_MADE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    folder: Path
+    lock: int
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+
+_guard = threading.Lock()
+_session: _Session | None = None
+
+
+def session_folder() -> Path:
+    """The folder of this process; removed when it ends, or at the next start of another."""
+    return _own_session().folder
+
+
+def make_run_folder() -> Path:
+    session = _own_session()
+    folder = session.folder / str(next(session.numbers))
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def remove_run_folder(folder: Path) -> None:
+    try:
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    except OSError:  # somebody made a folder in it
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_session() -> _Session:
+    global _session
+    with _guard:
+        if _session is None:
+            try:
+                base = _base()
+                _remove_leftovers(base)
+                _session = _new_session(base)
+            except OSError as error:
+                raise LaunchFailed(f"cannot make a run folder: {error}") from error
+            atexit.register(_close)
+        return _session
+
+
+def _new_session(base: Path) -> _Session:
+    """Locked before it gets a name under which others could take it for a leftover."""
+    hidden = Path(tempfile.mkdtemp(prefix=".", dir=base))
+    lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return _Session(hidden.rename(base / hidden.name.lstrip(".")), lock)
+
+
+def _base() -> Path:
+    """A folder that is ours alone. In /tmp anyone may have made one of this name before us."""
+    places = [Path("/tmp") / f"flowos-{os.geteuid()}"]
+    if runtime_folder := os.environ.get("XDG_RUNTIME_DIR"):
+        places.append(Path(runtime_folder) / "flowos")
+    complaints = []
+    for place in places:
+        complaint = _not_ours(place)
+        if not complaint:
+            return place
+        complaints.append(f"{place} {complaint}")
+    raise LaunchFailed(f"no safe place for run folders: {'; '.join(complaints)}")
+
+
+def _not_ours(place: Path) -> str:
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        seen = place.lstat()
+    except OSError as error:
+        return f"cannot be made ({error.strerror})"
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+        return "belongs to somebody else; have it removed"
+    if seen.st_mode & 0o077:
+        return "is open to others; mend: chmod 700, after a look at what is in it"
+    return ""
+
+
+def _remove_leftovers(base: Path) -> None:
+    for folder in base.iterdir():
+        try:
+            made = folder.lstat().st_mtime
+            if folder.name.startswith(".") and time.time() - made < _HALF_MADE_SECONDS:
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:  # removed meanwhile, or no folder
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # its process lives
+            pass
+        finally:
+            os.close(lock)
+
+
+def _close() -> None:
+    global _session
+    if _session is not None:
+        shutil.rmtree(_session.folder, ignore_errors=True)
+        os.close(_session.lock)
+        _session = None
+
+
+def _forget_in_child() -> None:
+    """After fork() the folder stays the parent's; the child makes its own when it needs one."""
+    global _guard, _session
+    _guard = threading.Lock()
+    if _session is not None:
+        os.close(_session.lock)
+        _session = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,260 @@
+"""A launch that runs: its output is drained, its limit kept, its end noticed, by the one watch."""
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+
+from flowos.drivers import Seen, StoppedBy, judge
+from flowos.engine._launch_leftovers import kill_leftovers
+from flowos.engine._launch_output import Capture
+from flowos.engine._launch_watch import Act, the_watch
+from flowos.engine._run_folder import remove_run_folder
+from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
+
+DEFAULT_GRACE_SECONDS = 2.0
+"""flowos-init's own, when nobody says another: between TERM and KILL."""
+
+_LATE_SECONDS = 1.5
+"""How much later than promised flowos-init may answer before it is ended itself."""
+
+_CHUNK_BYTES = 1 << 16
+_TICK_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """Our ends: the FIFO whose closing ends the launch, and what comes out."""
+
+    alive: int
+    stdout: int
+    stderr: int
+
+
+class Running:
+    """A started launch. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        folder: Path,
+        process: "Popen[bytes]",
+        pipes: Pipes,
+        *,
+        most_output_bytes: int,
+    ) -> None:
+        self.launch = launch
+        self.folder = folder
+        self.pid = process.pid
+        """Of the outermost process: flowos-init itself for a bare, direct launch."""
+        self._process = process
+        self._alive = pipes.alive
+        self._stdout = Capture(most_output_bytes)
+        self._stderr = Capture(most_output_bytes)
+        self._open = {pipes.stdout: self._stdout, pipes.stderr: self._stderr}
+        self._began = time.monotonic()
+        self._owner = os.getpid()
+        self._stopped_by: StoppedBy = ""
+        self._pidfd = -1
+        self._alarm = -1
+        self._ended = threading.Event()
+        self._outcome: Outcome | None = None
+        self._watch = the_watch()
+        _all.add(self)
+        self._ask(self._begin)
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    def wait(self, seconds: float | None = None) -> Outcome:
+        """How it ended; TimeoutError if it runs on after `seconds`."""
+        if os.getpid() != self._owner:
+            raise LaunchFailed(f"'{self.launch.argv[0]}' was started by process {self._owner}")
+        if not self._ended.wait(seconds):
+            raise TimeoutError(f"'{self.launch.argv[0]}' still runs after {seconds} s")
+        assert self._outcome is not None
+        return self._outcome
+
+    def stop(self, grace_seconds: float = DEFAULT_GRACE_SECONDS) -> None:
+        """Ask for the end: TERM now, KILL after the grace; `wait` tells when it came."""
+        self._ask(lambda: self._stop("request", grace_seconds))
+
+    # ---- from here on, in the watch's thread only ----
+
+    def _ask(self, act: Act) -> None:
+        self._watch.ask(self._guarded(act))
+
+    def _guarded(self, act: Act) -> Act:
+        """A launch that goes wrong in our hands must not take the others with it, nor hang."""
+
+        def guarded() -> None:
+            if self.done:
+                return
+            try:
+                act()
+            except Exception as error:
+                self._settle(Outcome(end=Lost(f"{type(error).__name__}: {error}")))
+
+        return guarded
+
+    def _begin(self) -> None:
+        for fd in self._open:
+            self._watch.on_readable(fd, self._guarded(partial(self._read, fd)))
+        if self.launch.limit_seconds is not None:
+            self._at(self.launch.limit_seconds, partial(self._stop, "limit", DEFAULT_GRACE_SECONDS))
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except OSError:  # a kernel before 5.3
+            self._look_again()
+        else:
+            self._watch.on_readable(self._pidfd, self._guarded(self._outermost_ended))
+
+    def _look_again(self) -> None:
+        self._outermost_ended()
+        if self._process.returncode is None:
+            self._watch.at(time.monotonic() + _TICK_SECONDS, self._guarded(self._look_again))
+
+    def _at(self, seconds: float, act: Act) -> None:
+        """One alarm at a time: each state of a launch waits for one thing."""
+        self._watch.cancel(self._alarm)
+        self._alarm = self._watch.at(time.monotonic() + seconds, self._guarded(act))
+
+    def _read(self, fd: int) -> bool:
+        """Take what is there; False at the end, or if nothing is there now."""
+        try:
+            data = os.read(fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if data:
+            self._open[fd].add(data)
+        else:
+            self._close_output(fd)
+        return bool(data)
+
+    def _close_output(self, fd: int) -> None:
+        self._watch.forget(fd)
+        del self._open[fd]
+        os.close(fd)
+
+    def _stop(self, by: StoppedBy, grace_seconds: float) -> None:
+        if self._alive < 0:  # asked before; a shorter grace now is the last word
+            self._at(grace_seconds, self._end_hard)
+            return
+        self._stopped_by = by
+        if grace_seconds != DEFAULT_GRACE_SECONDS:
+            (self.folder / "grace").write_text(str(grace_seconds))
+        self._close_alive()
+        self._at(grace_seconds + _LATE_SECONDS, self._end_hard)
+
+    def _close_alive(self) -> None:
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+
+    def _end_hard(self) -> None:
+        """flowos-init did not answer, or the launcher does not end."""
+        self._process.kill()
+        self._at(_LATE_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        kill_leftovers(-1, self.folder)
+        self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
+
+    def _outermost_ended(self) -> None:
+        if self._process.poll() is None:
+            return
+        if self._pidfd >= 0:
+            self._watch.forget(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+        self._close_alive()
+        self._finish_without_ranks(time.monotonic() + DEFAULT_GRACE_SECONDS + _LATE_SECONDS)
+
+    def _finish_without_ranks(self, until: float) -> None:
+        """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
+        statuses, inits = self._numbered("status"), self._numbered("started")
+        waited_for = [text for rank, text in inits.items() if rank not in statuses]
+        if any(map(_lives, waited_for)) and time.monotonic() < until:
+            self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
+            return
+        if len(statuses) < self.launch.ranks:
+            kill_leftovers(self.pid, self.folder)
+        self._settle(self._judge())
+
+    def _judge(self) -> Outcome:
+        for fd in list(self._open):
+            while self._read(fd):
+                pass
+        stderr = self._stderr.value()
+        seen = Seen(
+            statuses=self._numbered("status"),
+            started=frozenset(self._numbered("started")),
+            code=self._process.returncode,
+            stopped_by=self._stopped_by,
+            stderr=stderr,
+        )
+        end, usage = judge(self.launch, seen)
+        return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
+
+    def _numbered(self, what: str) -> dict[int, bytes]:
+        """The files of the ranks: rank -> content."""
+        return {int(path.suffix[1:]): path.read_bytes() for path in self.folder.glob(f"{what}.*")}
+
+    def _settle(self, outcome: Outcome) -> None:
+        self._watch.cancel(self._alarm)
+        with contextlib.suppress(OSError):
+            self._close_alive()
+            for fd in list(self._open):
+                self._close_output(fd)
+        remove_run_folder(self.folder)
+        if not outcome.usage.wall_seconds:
+            usage = Usage(wall_seconds=time.monotonic() - self._began)
+            outcome = replace(outcome, usage=usage)
+        self._outcome = outcome
+        _all.discard(self)
+        self._ended.set()
+
+    def _let_go_in_child(self) -> None:
+        """After fork(): a copy of the FIFO's end here would keep the launch alive without us."""
+        for fd in (self._alive, self._pidfd, *self._open):
+            if fd >= 0:
+                os.close(fd)
+
+
+_all: set[Running] = set()
+
+
+def _lives(started: bytes) -> bool:
+    """Does the flowos-init that wrote this run still?"""
+    try:
+        os.kill(int(started.split()[0]), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _end_all() -> None:
+    """At exit nothing of ours runs on."""
+    left = list(_all)
+    for running in left:
+        running.stop()
+    until = time.monotonic() + DEFAULT_GRACE_SECONDS + 2 * _LATE_SECONDS
+    for running in left:
+        with contextlib.suppress(TimeoutError):
+            running.wait(max(0.0, until - time.monotonic()))
+
+
+def _let_go_in_child() -> None:
+    for running in _all:
+        running._let_go_in_child()
+    _all.clear()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_let_go_in_child)
