@@ -1,0 +1,87 @@
+"""From any older schema to the present one: an ordered list of steps, forward only.
+
+A step never changes once released, so it names tables and columns by itself and does not use
+`_tables`, which moves on. A test migrates a committed database of schema 1 and compares the
+result with a fresh one.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table, Text, text
+
+from flowos.model import StoreError
+
+Step = Callable[[Connection], None]
+
+
+def _first_tables(connection: Connection) -> None:
+    """Schema 1: runs and samples."""
+    meta = MetaData()
+    Table(
+        "flowos_runs",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", Text, nullable=False, unique=True),
+        Column("started", Text, nullable=False),
+        Column("host", Text, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    Table(
+        "flowos_samples",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("run", Text, ForeignKey("flowos_runs.id"), nullable=False),
+        Column("probe", Text, nullable=False),
+        Column("metric", Text, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    meta.create_all(connection)
+
+
+def _slice_events(connection: Connection) -> None:
+    """Schema 2: what happened to slices; samples are found by run without reading all."""
+    meta = MetaData()
+    Table(
+        "flowos_events",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("slice", Text, nullable=False),
+        Column("at", Text, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("notes", Text, nullable=False),
+    )
+    meta.create_all(connection)
+    connection.execute(text("CREATE INDEX flowos_events_by_slice ON flowos_events (slice)"))
+    connection.execute(text("CREATE INDEX flowos_samples_by_run ON flowos_samples (run)"))
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _slice_events)
+NEWEST = len(STEPS)
+
+
+def schema_number(connection: Connection) -> int:
+    """The schema of this database; 0 when nothing of ours is in it."""
+    if not connection.dialect.has_table(connection, "flowos_schema"):
+        return 0
+    return connection.execute(text("SELECT max(number) FROM flowos_schema")).scalar() or 0
+
+
+def check_not_newer(number: int, place: str) -> None:
+    """StoreError if a newer FlowOS made this database."""
+    if number > NEWEST:
+        raise StoreError(
+            f"{place} was made by a newer FlowOS (schema {number}, this one knows {NEWEST}): "
+            "upgrade FlowOS, or name another place"
+        )
+
+
+def migrate(connection: Connection, place: str, newest: int = NEWEST) -> None:
+    """Run the steps that are missing, in this one transaction."""
+    number = schema_number(connection)
+    check_not_newer(number, place)
+    if number == 0:
+        connection.execute(text("CREATE TABLE flowos_schema (number INTEGER NOT NULL)"))
+        connection.execute(text("INSERT INTO flowos_schema VALUES (0)"))
+    for step in STEPS[number:newest]:
+        step(connection)
+    connection.execute(text("UPDATE flowos_schema SET number = :n"), {"n": newest})

@@ -1,0 +1,151 @@
+"""Where the database is, and how a connection to it must behave."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from flowos.model import StoreError
+from flowos.store._errors import missing_driver
+
+WAIT_SECONDS = 30
+_LOCK_KEY = 0x466C6F774F53  # "FlowOS": ours among the server's advisory locks
+_NETWORK = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "9p",
+    "afs",
+    "orangefs",
+)
+
+
+def default_file() -> Path:
+    """$XDG_DATA_HOME/flowos/flowos.db, or ~/.local/share/flowos/flowos.db."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
+    return base / "flowos/flowos.db"
+
+
+def read_url(given: str | None) -> URL:
+    """A database URL, a file's path, or None for the user's own file. StoreError if unreadable."""
+    if not given:
+        return _file_url(default_file())
+    if "://" not in given:
+        return _file_url(Path(given).expanduser())
+    try:
+        url = make_url(given)
+    except (ArgumentError, ValueError):
+        raise StoreError(
+            "the database URL cannot be read: write sqlite:///FILE or postgresql://USER@HOST/NAME"
+        ) from None
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    return url
+
+
+def _file_url(path: Path) -> URL:
+    return URL.create("sqlite", database=str(path.absolute()))
+
+
+def file_of(url: URL) -> Path | None:
+    """The file of an SQLite database; None for a server or a database in memory."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    return Path(url.database)
+
+
+def make_folder(file: Path) -> None:
+    """The folder of the database, seen by its owner only if we make it."""
+    if not file.parent.exists():
+        file.parent.mkdir(mode=0o700, parents=True)
+
+
+def connect(url: URL) -> Engine:
+    """An engine that waits for other writers and begins as SQLite should. StoreError: no driver."""
+    file = file_of(url)
+    local = url.get_backend_name() == "sqlite"
+    options: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if local else {}
+    if url.get_backend_name() == "postgresql":
+        options = {"connect_args": {"connect_timeout": WAIT_SECONDS}}
+    try:
+        engine = create_engine(_as_opened(url, file), pool_pre_ping=not local, **options)
+    except (ImportError, NoSuchModuleError) as error:
+        raise missing_driver(error, url) from None
+    if local:
+        _behave_as_two_writers_need(engine, file)
+    return engine
+
+
+def _as_opened(url: URL, file: Path | None) -> URL:
+    """A file where we may not write is opened as one that does not change: WAL would write."""
+    if file is None or not file.exists() or os.access(file.parent, os.W_OK):
+        return url
+    if file.with_name(file.name + "-wal").exists():
+        return url
+    query = {"immutable": "1", "uri": "true"}
+    return URL.create("sqlite", database=f"file:{quote(str(file))}", query=query)
+
+
+def _behave_as_two_writers_need(engine: Engine, file: Path | None) -> None:
+    """Readers beside one writer (WAL); a writer locks first, so that it waits instead of failing.
+
+    WAL shares memory between processes and so must not be used over a network file system.
+    See sqlite.org/wal.html and SQLAlchemy's page on pysqlite's transactions.
+    """
+    journal = "DELETE" if file is None or on_network(file, _mounts()) else "WAL"
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        _set_journal(connection, journal)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _set_journal(connection: sqlite3.Connection, journal: str) -> None:
+    """The mode is kept in the file: whoever comes second, or may only read, leaves it as it is."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode.upper() != journal:
+        with suppress(sqlite3.OperationalError):
+            connection.execute(f"PRAGMA journal_mode = {journal}")
+
+
+def lock_schema(connection: Connection) -> None:
+    """Only one program migrates at a time. SQLite's writer holds the lock already."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+
+
+def on_network(file: Path, mounts: Sequence[str]) -> bool:
+    """Whether the file lies on a network file system, by the lines of /proc/self/mountinfo."""
+    at = file.parent.resolve()
+    kinds: dict[Path, str] = {}
+    for line in mounts:
+        left, _, right = line.partition(" - ")
+        kinds[Path(left.split()[4].replace("\\040", " "))] = right.split()[0]
+    nearest = next((kinds[folder] for folder in (at, *at.parents) if folder in kinds), "")
+    return nearest in _NETWORK or nearest.startswith("fuse.")
+
+
+def _mounts() -> list[str]:
+    try:
+        return Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,199 @@
+"""Runs, samples and slice events in a database.
+
+Promises: what `keep` returned from is on the disk, so that a crash loses nothing; several programs
+may write at once; every failure is a StoreError of one line. The store knows no clock: time stamps
+are given by callers.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, func, insert, select, update
+
+from flowos.model import Pairs, Run, Sample, StoreError, from_plain, to_plain
+from flowos.store._errors import place, translated
+from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
+from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
+from flowos.store._tables import events, runs, samples
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceEvent:
+    """Something that happened to a slice. `at` is ISO 8601 in UTC."""
+
+    slice: str
+    at: str
+    kind: str
+    notes: Pairs = ()
+
+
+def open_store(url: str | None = None) -> "Store":
+    """Open, and where needed make or migrate, a database.
+
+    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL.
+    Raises StoreError: it cannot be made, opened or migrated, or a newer FlowOS made it.
+    """
+    where = read_url(url)
+    file = file_of(where)
+    if file is not None:
+        with translated(where, "make the folder of"):
+            make_folder(file)
+    store = Store(connect(where), where)
+    try:
+        store._make_ready()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+class Store:
+    """An open database; close it, or use it as a context manager."""
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        self._engine = engine
+        self._url = url
+        self.place = place(url)
+
+    def __repr__(self) -> str:
+        return f"Store({self.place!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database; closing twice is no error."""
+        self._engine.dispose()
+
+    def begin(self, run: Run) -> None:
+        """Keep a run that starts. Its id must be new."""
+        row = {"id": run.id, "started": run.started, "host": run.host, "body": _text(run)}
+        with self._writing("keep the run in") as connection:
+            connection.execute(insert(runs), row)
+
+    def keep(self, sample: Sample) -> None:
+        """Keep one sample of a run that has begun; on the disk when this returns."""
+        row = {
+            "run": sample.run,
+            "probe": sample.case.probe,
+            "metric": sample.metric,
+            "body": _text(sample),
+        }
+        with self._writing("keep a sample in") as connection:
+            connection.execute(insert(samples), row)
+
+    def finish(self, run: Run) -> None:
+        """Keep what is known at the end: `ended`, and what was not measured."""
+        with self._writing("finish the run in") as connection:
+            done = connection.execute(
+                update(runs).where(runs.c.id == run.id).values(body=_text(run))
+            )
+            if done.rowcount != 1:
+                raise StoreError(f"cannot finish run {run.id} in {self.place}: it never began")
+
+    def note(self, happened: SliceEvent) -> None:
+        """Keep one event of a slice."""
+        row = {
+            "slice": happened.slice,
+            "at": happened.at,
+            "kind": happened.kind,
+            "notes": json.dumps(to_plain(happened.notes)),
+        }
+        with self._writing("keep an event in") as connection:
+            connection.execute(insert(events), row)
+
+    def runs(self, limit: int | None = None) -> tuple[Run, ...]:
+        """The runs kept, newest first, at most `limit` of them."""
+        query = select(runs.c.body).order_by(runs.c.number.desc()).limit(limit)
+        return tuple(self._read(Run, body) for (body,) in self._rows(query))
+
+    def counts(self) -> dict[str, int]:
+        """How many samples are kept of each run, by its id."""
+        query = select(samples.c.run, func.count()).group_by(samples.c.run)
+        return {run: number for run, number in self._rows(query)}
+
+    def run(self, ref: str) -> Run:
+        """A run by its id, a prefix of it that fits no other, or 'last'.
+
+        Raises StoreError: there is none, or several fit.
+        """
+        query = select(runs.c.id, runs.c.body).order_by(runs.c.number.desc())
+        if ref == "last":
+            found = self._rows(query.limit(1))
+        else:
+            found = self._rows(query.where(func.substr(runs.c.id, 1, len(ref)) == ref))
+        exact = [row for row in found if row[0] == ref]
+        return self._read(Run, self._only(exact or found, ref)[1])
+
+    def samples(self, run: Run | str) -> tuple[Sample, ...]:
+        """The samples of a run (or of the run with this very id), as they were kept."""
+        id_ = run.id if isinstance(run, Run) else run
+        query = select(samples.c.body).where(samples.c.run == id_).order_by(samples.c.number)
+        return tuple(self._read(Sample, body) for (body,) in self._rows(query))
+
+    def events(self, slice_: str) -> tuple[SliceEvent, ...]:
+        """What happened to a slice, oldest first."""
+        query = select(events.c.slice, events.c.at, events.c.kind, events.c.notes)
+        rows = self._rows(query.where(events.c.slice == slice_).order_by(events.c.number))
+        return tuple(
+            SliceEvent(slice=name, at=at, kind=kind, notes=_pairs(notes))
+            for name, at, kind, notes in rows
+        )
+
+    def _only(self, found: list[Any], ref: str) -> Any:
+        if not found and ref == "last":
+            raise StoreError(f"no run is kept in {self.place} yet: measure first (flowos measure)")
+        if not ref or not found:
+            raise StoreError(f"no run {ref!r} in {self.place}: see them with 'flowos list'")
+        if len(found) > 1:
+            several = ", ".join(row[0] for row in found[:5])
+            raise StoreError(f"run {ref!r} fits {len(found)} runs ({several}): write more of it")
+        return found[0]
+
+    def _make_ready(self) -> None:
+        with translated(self._url, "open"), self._engine.connect() as connection:
+            number = schema_number(connection)
+        check_not_newer(number, self.place)
+        if number < NEWEST:
+            with self._writing("make the tables of") as connection:
+                lock_schema(connection)
+                migrate(connection, self.place)
+
+    def _rows(self, query: Any) -> list[Any]:
+        with translated(self._url, "read"), self._engine.connect() as connection:
+            return list(connection.execute(query))
+
+    @contextmanager
+    def _writing(self, doing: str) -> Iterator[Connection]:
+        with translated(self._url, doing), self._engine.connect() as connection:
+            connection = connection.execution_options(writes=True)
+            with connection.begin():
+                yield connection
+
+    def _read(self, noun: type[T], body: str) -> T:
+        try:
+            return from_plain(noun, json.loads(body))
+        except ValueError as error:
+            raise StoreError(f"{self.place} holds what cannot be read: {error}") from None
+
+
+def _text(noun: object) -> str:
+    return json.dumps(to_plain(noun), allow_nan=False, separators=(",", ":"))
+
+
+def _pairs(notes: str) -> Pairs:
+    return tuple((name, value) for name, value in json.loads(notes))

@@ -1,0 +1,43 @@
+"""The tables as they are now. How an older database gets here: `_migrations.py`."""
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
+
+metadata = MetaData()
+
+schema = Table(
+    "flowos_schema",
+    metadata,
+    Column("number", Integer, nullable=False),
+)
+
+runs = Table(
+    "flowos_runs",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("started", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+samples = Table(
+    "flowos_samples",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("run", Text, ForeignKey("flowos_runs.id"), nullable=False),
+    Column("probe", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+samples_by_run = Index("flowos_samples_by_run", samples.c.run)
+
+events = Table(
+    "flowos_events",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("slice", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("notes", Text, nullable=False),
+)
+events_by_slice = Index("flowos_events_by_slice", events.c.slice)

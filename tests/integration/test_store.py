@@ -1,0 +1,371 @@
+"""The store's promises on SQLite and a real PostgreSQL, and how it fails: in one clear line."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flowos.model import (
+    Case,
+    Facts,
+    MachineState,
+    Run,
+    Sample,
+    StoreError,
+    Unmeasured,
+    Wanted,
+)
+from flowos.store import SliceEvent, Store, open_store
+
+PASSWORD = "hunter2-%/é"
+PASSWORD_IN_URL = "hunter2-%25%2F%C3%A9"
+
+FACTS = Facts(
+    host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
+)
+
+
+def a_run(name: str = "20261120-one") -> Run:
+    return Run(
+        id=name,
+        started="2026-11-20T10:00:00Z",
+        host="h",
+        version="0",
+        wanted=Wanted(),
+        facts=FACTS,
+    )
+
+
+def a_sample(run: str, number: int = 0) -> Sample:
+    return Sample(
+        run=run,
+        case=Case("stream", (("threads", "2"),), (("flags", "-O3"),)),
+        round=number,
+        metric="triad",
+        unit="byte/s",
+        values=(45.7e9, float("inf")),
+        state=MachineState(load=(0.1, 0.2)),
+    )
+
+
+def binaries() -> Path:
+    """Debian keeps them per version, off the PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    assert found, "PostgreSQL is needed for this test: apt install postgresql"
+    return found[-1].parent
+
+
+def as_nobody(folder: Path) -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    shutil.chown(folder, "nobody", "nogroup")
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """The folder of the socket of a server of our own; it listens on no network."""
+    with tempfile.TemporaryDirectory(prefix="flowos-pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        user = as_nobody(folder)
+        (folder / "password").write_text(PASSWORD)
+        (folder / "password").chmod(0o644)
+        made = [f"{binaries()}/initdb", "-D", f"{folder}/data", "-U", "ada", "--no-sync"]
+        made += ["-A", "scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8", "--locale=C"]
+        subprocess.run([*user, *made], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        started = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-w", "-l", f"{folder}/log"]
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
+        subprocess.run(
+            [*user, *started, "-o", options, "start"],
+            check=True,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            yield folder
+        finally:
+            subprocess.run(
+                [*user, *started, "-m", "immediate", "stop"],
+                check=True,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+            )
+
+
+@pytest.fixture
+def url(server: Path, request: pytest.FixtureRequest) -> str:
+    """A new, empty database."""
+    name = "d" + hashlib.sha256(request.node.name.encode()).hexdigest()[:16]
+    root = f"postgresql://ada:{PASSWORD_IN_URL}@/postgres?host={server}"
+    subprocess.run([f"{binaries()}/psql", root, "-qc", f"CREATE DATABASE {name}"], check=True)
+    return root.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Every promise below is kept by both."""
+    if request.param == "sqlite":
+        return str(tmp_path / "flowos.db")
+    url: str = request.getfixturevalue("url")
+    return url
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    with open_store(where) as opened:
+        yield opened
+
+
+def test_what_is_kept_comes_back_in_order_after_closing(where: str) -> None:
+    kept = tuple(a_sample("20261120-one", number) for number in range(5))
+    with open_store(where) as store:
+        store.begin(a_run())
+        for sample in kept:
+            store.keep(sample)
+    with open_store(where) as store:
+        assert store.samples(a_run()) == kept
+        assert store.samples(a_run())[0].case.details == (("flags", "-O3"),)
+        assert store.counts() == {"20261120-one": 5}
+
+
+def test_finishing_keeps_the_end_and_what_was_not_measured(store: Store) -> None:
+    store.begin(a_run())
+    ended = replace(
+        a_run(),
+        ended="2026-11-20T10:03:00Z",
+        unmeasured=((Case("fio"), Unmeasured(reason="none", remedy="apt install fio")),),
+    )
+    store.finish(ended)
+    assert store.run("last") == ended
+
+
+def test_a_run_is_found_by_last_id_and_prefix(store: Store) -> None:
+    for name in ("20261120-one", "20261120-one-more", "20261121-two"):
+        store.begin(a_run(name))
+    assert store.run("last").id == "20261121-two"
+    assert store.run("20261121").id == "20261121-two"
+    assert store.run("20261120-one").id == "20261120-one", "an exact id wins over a prefix"
+    assert [r.id for r in store.runs(2)] == ["20261121-two", "20261120-one-more"]
+    assert len(store.runs()) == 3
+
+
+@pytest.mark.parametrize(
+    ("ref", "said"),
+    [
+        ("20261120", "fits 2 runs"),
+        ("1999", "no run '1999'"),
+        ("", "no run ''"),
+        ("%", "no run '%'"),
+        ("2026112_", "no run '2026112_'"),
+    ],
+)
+def test_a_reference_that_fits_no_one_run_is_refused(ref: str, said: str, store: Store) -> None:
+    for name in ("20261120-one", "20261120-two"):
+        store.begin(a_run(name))
+    with pytest.raises(StoreError, match=said):
+        store.run(ref)
+
+
+def test_without_any_run_last_says_how_to_get_one(store: Store) -> None:
+    with pytest.raises(StoreError, match="measure first"):
+        store.run("last")
+
+
+def test_what_contradicts_itself_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="its run never began there"):
+        store.keep(a_sample("unknown"))
+    with pytest.raises(StoreError, match="it never began"):
+        store.finish(a_run("unknown"))
+    store.begin(a_run())
+    with pytest.raises(StoreError, match="a run's id must be new"):
+        store.begin(a_run())
+
+
+def test_slice_events_come_back_oldest_first(store: Store) -> None:
+    happened = [
+        SliceEvent(slice="s1", at=f"2026-11-20T10:00:0{i}Z", kind=kind, notes=(("nodes", "2"),))
+        for i, kind in enumerate(("held", "resized", "freed"))
+    ]
+    store.note(replace(happened[0], slice="s2"))
+    for event in happened:
+        store.note(event)
+    assert store.events("s1") == tuple(happened)
+
+
+def test_a_new_folder_is_seen_by_its_owner_only(tmp_path: Path) -> None:
+    open_store(str(tmp_path / "data/flowos/flowos.db")).close()
+    assert (tmp_path / "data/flowos").stat().st_mode & 0o777 == 0o700
+
+
+WRITER = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_store import a_run, a_sample
+from flowos.store import open_store
+with open_store(sys.argv[1]) as store:
+    store.begin(a_run(sys.argv[2]))
+    for number in range(int(sys.argv[3])):
+        store.keep(a_sample(sys.argv[2], number))
+        print(number, flush=True)
+"""
+
+
+def writer(file: Path | str, run: str, samples: int, *before: str) -> subprocess.Popen[str]:
+    command = [*before, sys.executable, "-c", WRITER, str(file), run, str(samples)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_two_writers_at_once_lose_nothing_from_the_first_moment_on(where: str) -> None:
+    writers = [writer(where, name, 500) for name in ("one", "two")]
+    for each in writers:
+        _, complaint = each.communicate(timeout=60)
+        assert (each.returncode, complaint) == (0, "")
+    with open_store(where) as store:
+        assert store.counts() == {"one": 500, "two": 500}
+        for name in ("one", "two"):
+            assert [s.round for s in store.samples(name)] == list(range(500))
+
+
+def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    with writer(file, "one", 100_000) as victim:
+        assert victim.stdout is not None
+        lines = [victim.stdout.readline() for _ in range(50)]
+        victim.send_signal(signal.SIGKILL)
+        lines += victim.stdout.readlines()
+    with open_store(str(file)) as store:
+        rounds = [s.round for s in store.samples("one")]
+    assert rounds[: len(lines)] == list(range(len(lines)))
+    assert len(rounds) - len(lines) <= 1, "at most the one that was kept but not yet printed"
+
+
+def test_a_file_that_may_not_grow_is_one_clear_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    open_store(str(file)).close()
+    limited = writer(file, "one", 100_000, "prlimit", "--fsize=200000")
+    _, complaint = limited.communicate(timeout=60)
+    last = complaint.strip().splitlines()[-1]
+    assert last.startswith(f"flowos.model._errors.StoreError: cannot keep a sample in {file}: ")
+    assert "the disk" in last
+    with open_store(str(file)) as store:
+        assert store.counts()["one"] > 0
+
+
+def in_own_mounts(script: str, folder: Path) -> tuple[str, ...]:
+    """A command prefix: first `script` with the folder as $0, in mounts that nobody else sees."""
+    space = ("unshare", "--user", "--map-root-user", "--mount")
+    return (*space, "sh", "-c", f'{script} && exec "$@"', str(folder))
+
+
+def read_only(folder: Path) -> tuple[str, ...]:
+    return in_own_mounts('mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"', folder)
+
+
+def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(tmp_path: Path) -> None:
+    space = in_own_mounts('mount -t tmpfs -o size=400k full "$0"', tmp_path)
+    with writer(tmp_path / "x.db", "one", 100_000, *space) as full:
+        printed, complaint = full.communicate(timeout=60)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot keep a sample in {tmp_path / 'x.db'}: "
+        "the disk is full: free some space, or name another place"
+    )
+    assert len(printed.splitlines()) > 10
+
+
+def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
+    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path)) as refused:
+        _, complaint = refused.communicate(timeout=60)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot make the folder of {tmp_path / 'data/x.db'}: "
+        "it cannot be written: name a place that can"
+    )
+
+
+READER = """
+import sys
+from flowos.store import open_store
+with open_store(sys.argv[1]) as store:
+    print(store.run("last").id)
+"""
+
+
+def test_runs_in_a_read_only_folder_can_still_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with open_store(str(folder / "x.db")) as store:
+        store.begin(a_run())
+    answer = subprocess.run(
+        [*read_only(folder), sys.executable, "-c", READER, str(folder / "x.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (answer.stdout, answer.stderr) == ("20261120-one\n", "")
+
+
+def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
+    open_store(str(tmp_path / "data/x.db")).close()
+    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path / "data")) as refused:
+        _, complaint = refused.communicate(timeout=60)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot keep the run in {tmp_path / 'data/x.db'}: "
+        "it cannot be written: name a place that can"
+    )
+
+
+def test_a_wrong_password_is_one_line_that_does_not_show_it(url: str) -> None:
+    code = "import sys; from flowos.store import open_store; open_store(sys.argv[1])"
+    wrong = url.replace(PASSWORD_IN_URL, "sesame-1234")
+    answer = subprocess.run(
+        [sys.executable, "-c", code, wrong], capture_output=True, text=True, timeout=60
+    )
+    assert "the server refused user or password" in answer.stderr.splitlines()[-1]
+    assert "sesame-1234" not in answer.stderr + answer.stdout
+
+
+@pytest.mark.parametrize("broken", ["/nosuch?", "nobody-known:x@/"])
+def test_an_unknown_database_or_user_is_one_line(broken: str, url: str) -> None:
+    wrong = url.replace(url[url.index("/d") : url.index("?") + 1], broken)
+    if broken.startswith("nobody"):
+        wrong = url.replace(f"ada:{PASSWORD_IN_URL}@/", broken)
+    with pytest.raises(StoreError, match=r"the server (does not know|refused)") as caught:
+        open_store(wrong)
+    assert PASSWORD_IN_URL not in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+
+
+def test_text_that_postgresql_cannot_hold_is_a_store_error(url: str) -> None:
+    with open_store(url) as store, pytest.raises(StoreError, match="cannot keep the run in"):
+        store.begin(a_run("nul\0inside"))
+
+
+def test_the_store_shows_itself_without_the_password(url: str) -> None:
+    with open_store(url) as store:
+        assert "ada:***@" in repr(store)
+        assert "hunter2" not in repr(store) + store.place
+
+
+def test_a_connection_that_the_server_ended_is_made_anew(url: str) -> None:
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with open_store(url) as store:
+        store.begin(a_run())
+        end_them = f"SELECT pg_terminate_backend(pid) {others}"
+        ended = subprocess.run(
+            [f"{binaries()}/psql", url, "-Atqc", end_them], check=True, capture_output=True
+        )
+        assert ended.stdout == b"t\n"
+        store.keep(a_sample("20261120-one"))
+        assert store.counts() == {"20261120-one": 1}

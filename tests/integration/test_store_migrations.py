@@ -1,0 +1,71 @@
+"""Databases made by other versions, damaged ones, and files that are none."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+
+from flowos.model import StoreError
+from flowos.store import SliceEvent, open_store
+from flowos.store._tables import metadata
+
+OLD = Path(__file__).parents[1] / "data/store/schema-1.db"
+
+
+def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> None:
+    shutil.copy(OLD, tmp_path / "old.db")
+    with open_store(str(tmp_path / "old.db")) as store:
+        newest, oldest = store.runs()
+        assert (oldest.id, oldest.ended) == ("20261120T100000-a0", "2026-11-20T10:03:00Z")
+        assert oldest.unmeasured[0][1].remedy == "apt install fio"
+        assert newest.facts.compilers[0].name == "gcc-12"
+        assert [s.values[0] for s in store.samples(newest)] == [45.7e9, 45.8e9]
+        store.note(SliceEvent(slice="s", at="2026-11-20T10:00:00Z", kind="held"))
+        assert len(store.events("s")) == 1
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["migrated", "fresh"])
+def test_a_database_has_the_tables_that_the_code_describes(old: bool, tmp_path: Path) -> None:
+    if old:
+        shutil.copy(OLD, tmp_path / "x.db")
+    with open_store(str(tmp_path / "x.db")) as store:
+        seen = inspect(store._engine)
+        for table in metadata.sorted_tables:
+            columns = [
+                (c["name"], str(c["type"]), c["nullable"]) for c in seen.get_columns(table.name)
+            ]
+            assert columns == [(c.name, str(c.type), c.nullable) for c in table.columns]
+            assert {i["name"] for i in seen.get_indexes(table.name)} == {
+                i.name for i in table.indexes
+            }
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    open_store(str(file)).close()
+    with sqlite3.connect(file) as raw:
+        raw.execute("UPDATE flowos_schema SET number = 99")
+    raw.close()
+    with pytest.raises(StoreError, match=r"made by a newer FlowOS \(schema 99, .*upgrade FlowOS"):
+        open_store(str(file))
+
+
+def test_a_damaged_row_is_named_not_a_traceback(tmp_path: Path) -> None:
+    file = Path(shutil.copy(OLD, tmp_path / "x.db"))
+    with open_store(str(file)) as store:
+        with sqlite3.connect(file) as raw:
+            raw.execute("UPDATE flowos_runs SET body = '{\"id\": 7}'")
+        raw.close()
+        with pytest.raises(StoreError, match=r"holds what cannot be read: run"):
+            store.run("last")
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear Ada, this is a letter and no database. " * 40)
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match=r"letter\.txt: this file is no database"):
+        open_store(str(file))
+    assert file.read_bytes() == before

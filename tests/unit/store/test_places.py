@@ -1,0 +1,104 @@
+"""How a database is named, what people are told when it fails, and that secrets stay secret."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.exc import OperationalError
+
+from flowos.model import StoreError
+from flowos.store import default_file, open_store
+from flowos.store._errors import describe, place
+from flowos.store._place import on_network, read_url
+
+
+def test_the_default_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert default_file() == Path("/data/flowos/flowos.db")
+    assert read_url(None).database == "/data/flowos/flowos.db"
+
+
+@pytest.mark.parametrize("data", ["", "relative/is/to/be/ignored"])
+def test_without_a_data_folder_it_is_under_home(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", data)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert default_file() == Path("/home/ada/.local/share/flowos/flowos.db")
+
+
+def test_a_path_is_a_database_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert read_url("~/runs.db").render_as_string() == "sqlite:////home/ada/runs.db"
+
+
+@pytest.mark.parametrize("given", ["postgresql://u@h/x", "postgres://u@h/x"])
+def test_postgresql_is_spoken_by_the_driver_we_name(given: str) -> None:
+    assert read_url(given).drivername == "postgresql+psycopg"
+
+
+@pytest.mark.parametrize("given", ["://", "http://[::1", "postgresql://u:hunter2@h:port/x"])
+def test_an_unreadable_url_is_one_line_without_the_url(given: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        read_url(given)
+    assert "cannot be read: write sqlite:///FILE" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:////home/a/x.db", "/home/a/x.db"),
+        ("sqlite://", ":memory:"),
+        ("postgresql://u:hunter2@h/x", "postgresql://u:***@h/x"),
+        ("postgresql://h/x?user=u&password=hunter2", "postgresql://h/x?password=%2A%2A%2A&user=u"),
+    ],
+)
+def test_a_place_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert place(make_url(url)) == shown
+
+
+def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() -> None:
+    url = make_url("postgresql://u:hunter2@h/x?sslpassword=s3cret")
+    error = OperationalError("SELECT 1", {}, Exception("odd:\n hunter2 and\n s3cret"))
+    assert describe(error, url, "open").endswith(": odd: *** and ***")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nosuchkind://u:hunter2@h/x", "this kind of database is unknown"),
+        ("mssql+pymssql://u:hunter2@h/x", "its driver is missing: pip install pymssql"),
+        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'flowos-hpc[postgresql]'"),
+        ("postgresql://u:hunter2@127.0.0.1:1/x", "no server answers there: start it"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_line_with_a_remedy(url: str, said: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_store(url)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__suppress_context__, "the driver's own traceback may show the URL"
+
+
+MOUNTS = (
+    "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw",
+    "40 22 0:40 / /home rw,relatime shared:9 - nfs4 server:/home rw",
+    "41 22 0:41 / /mnt/my\\040disk rw - fuse.sshfs host: rw",
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "network"),
+    [
+        ("/var/lib/x.db", False),
+        ("/home/ada/flowos.db", True),
+        ("/mnt/my disk/x.db", True),
+        ("/homes/x.db", False),
+    ],
+)
+def test_a_network_file_system_is_recognised(file: str, network: bool) -> None:
+    assert on_network(Path(file), MOUNTS) is network
+
+
+def test_without_a_list_of_mounts_a_folder_counts_as_local() -> None:
+    assert not on_network(Path("/home/x.db"), ())
