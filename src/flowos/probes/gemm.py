@@ -1,0 +1,243 @@
+"""Matrix products by every BLAS found, over n, and per instruction set where it can be forced.
+
+After figures 5 and 6 of seed 001: GEMM over matrix size per instruction set, below its ceiling.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import (
+    Blas,
+    Case,
+    Chart,
+    Compiler,
+    Facts,
+    Killed,
+    Measurement,
+    Outcome,
+    Pairs,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+
+SIGILL, SIGABRT = 4, 6
+SLOW = 0.8
+"""A default is called slow where it does less than this share of the best forced kernels."""
+
+LARGE = 1000
+DEFAULT = "default"
+FORCED: dict[str, dict[str, str]] = {
+    "openblas": {
+        "sse4.2": "Nehalem",
+        "avx": "Sandybridge",
+        "avx2": "Haswell",
+        "avx512f": "SkylakeX",
+        "neon": "ARMV8",
+        "sve": "ARMV8SVE",
+    },
+    "blis": {
+        "sse4.2": "penryn",
+        "avx": "sandybridge",
+        "avx2": "haswell",
+        "avx512f": "skx",
+        "sve": "armsve",
+    },
+    "mkl": {"sse4.2": "SSE4_2", "avx": "AVX", "avx2": "AVX2", "avx512f": "AVX512"},
+}
+"""family -> instruction set -> the name by which its kernels are asked for."""
+
+SIZES = {
+    "quick": (256, 1000, 2048),
+    "normal": (128, 256, 384, 512, 768, 1000, 1024, 1536, 2000, 2048, 3072, 4096),
+    "full": (
+        *(128, 256, 384, 512, 768, 1000, 1024, 1536, 2000, 2048, 3072, 4096),
+        *(5000, 6144, 8192, 10000, 13056),
+    ),
+}
+SECONDS = {"quick": 10.0, "normal": 38.0, "full": 900.0}
+"""For all cases together, starts aside."""
+MOST_SECONDS_PER_CASE = {"quick": 2.0, "normal": 5.0, "full": 60.0}
+MEMORY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A library, on these cpus, with kernels of an instruction set or of its own choice."""
+
+    library: Blas
+    cpus: tuple[int, ...]
+    isa: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """Metric flops (flop/s) per cores, library and isa; the program sweeps type and n itself."""
+
+    name: str = "gemm"
+    title: str = "Matrix products (GEMM)"
+    charts: tuple[Chart, ...] = (
+        Chart(
+            title="GEMM over matrix size",
+            kind="curve",
+            x="n",
+            metrics=("flops",),
+            series=("library", "isa"),
+            facets=("type", "cores"),
+            x_label="n (matrices of n x n)",
+            y_label="flop/s",
+            about="Each library as it comes (default), and with kernels of one instruction set.",
+        ),
+    )
+    build: Literal["once", "each"] = "once"
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        compiler = best_compiler(facts)
+        if compiler is None:
+            return NO_COMPILER
+        if not facts.blas:
+            return Unmeasured(
+                reason="no BLAS library was found", remedy="pip install numpy (it brings one)"
+            )
+        points = tuple(_points(facts, wanted))
+        second = SECONDS[wanted.effort] / sum(p.weight for p in points)
+        most = MOST_SECONDS_PER_CASE[wanted.effort]
+        sizes = ",".join(str(n) for n in SIZES[wanted.effort] if _fits(n, facts))
+        return tuple(
+            _case(point, compiler, facts, ("sizes", sizes), min(most, second * point.weight))
+            for point in points
+        )
+
+    def seconds(self, case: Case) -> float:
+        return float(case.detail("seconds")) + 0.4
+
+    def program(self, case: Case) -> Program:
+        options = ("library", "symbol", "family", "core", "cpus", "sizes", "seconds")
+        given = ((option, case.detail(option)) for option in options)
+        threads = case.level("cores")
+        return Program(
+            argv=tuple(word for option, value in given if value for word in (f"--{option}", value)),
+            build=build_for(case, "gemm.c", ("-O2", "-pthread"), ("-ldl", "-lm")),
+            variables=(
+                *((f"{name}_NUM_THREADS", threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")),
+                ("MKL_DYNAMIC", "FALSE"),
+            ),
+            cores=int(threads),
+            limit_seconds=60 + 5 * float(case.detail("seconds")),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        core = case.detail("core")
+        match outcome.end:
+            case Killed(signal=signal) if core and signal in (SIGILL, SIGABRT):
+                name = "SIGILL" if signal == SIGILL else "SIGABRT"
+                return Unmeasured(
+                    reason=f"{case.level('library')} has no {core} kernels that run here ({name})"
+                )
+        readings = read_answer(outcome)
+        if isinstance(readings, Unmeasured):
+            return readings
+        took = dict(readings[0].notes).get("kernel", "")
+        if core and case.detail("family") != "mkl" and took.lower() != core.lower():
+            return Unmeasured(
+                reason=f"{case.level('library')} was asked for {core} kernels and took {took}"
+            )
+        return readings
+
+    def ceiling(self, case: Case) -> Case | None:
+        """The flops of the same cores, instruction set (the widest, for a default) and type."""
+        isa = case.level("isa")
+        levels = (
+            ("cores", case.level("cores")),
+            ("isa", case.detail("widest") if isa == DEFAULT else isa),
+            ("type", case.level("type")),
+        )
+        return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
+
+
+def _points(facts: Facts, wanted: Wanted) -> Iterable[Point]:
+    """Each library by default and with its widest kernels; narrower ones with one of a family."""
+    sets = core_sets(facts)
+    if wanted.effort == "quick":
+        sets = sets[-1:]
+    first = {library.family: library for library in reversed(facts.blas)}
+    series = tuple(first.values()) if wanted.effort == "normal" else ()
+    for cpus in sets:
+        for library in facts.blas:
+            yield Point(library, cpus, DEFAULT, 2)
+            possible = _forceable(library, facts)
+            for isa in possible[-1:]:
+                yield Point(library, cpus, isa, 2)
+            if wanted.effort == "full" or library in series:
+                for isa in possible[:-1]:
+                    yield Point(library, cpus, isa, 1)
+
+
+def _forceable(library: Blas, facts: Facts) -> tuple[str, ...]:
+    """Instruction sets, narrow to wide. MKL heeds such wishes on Intel's processors only."""
+    if library.family == "mkl" and "Intel" not in facts.cpu_model:
+        return ()
+    known = FORCED.get(library.family, {})
+    return tuple(isa for isa in known if isa in facts.instruction_sets)
+
+
+def _fits(n: int, facts: Facts) -> bool:
+    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
+    return 3 * 8 * n * n <= MEMORY_SHARE * min(limits, default=8 << 30)
+
+
+def _case(
+    point: Point, compiler: Compiler, facts: Facts, sizes: tuple[str, str], seconds: float
+) -> Case:
+    library = point.library
+    known = [isa for isa in FORCED["openblas"] if isa in facts.instruction_sets]
+    details: Pairs = (
+        ("library", str(library.path)),
+        ("version", library.version),
+        ("symbol", library.symbol),
+        ("family", library.family),
+        ("core", FORCED.get(library.family, {}).get(point.isa, "")),
+        ("widest", known[-1] if known else ""),
+        sizes,
+        ("seconds", f"{seconds:.2f}"),
+    )
+    levels = (("library", library.name), ("isa", point.isa))
+    return on_cores("gemm", compiler, point.cpus, levels=levels, details=details)
+
+
+def slow_defaults(measured: Sequence[Measurement]) -> tuple[str, ...]:
+    """Libraries that chose slower kernels than others that they have, with the remedy.
+
+    For each library its worst case, by the best values at one n of at least LARGE.
+    """
+    ours = [m for m in measured if m.case.probe == "gemm" and int(m.case.level("n", "0")) >= LARGE]
+    forced: dict[Pairs, Measurement] = {}
+    for m in ours:
+        key = _but_isa(m.case)
+        if m.case.level("isa") != DEFAULT and (key not in forced or m.best > forced[key].best):
+            forced[key] = m
+    worst: dict[str, tuple[float, Measurement]] = {}
+    for m in ours:
+        best = forced.get(_but_isa(m.case))
+        if m.case.level("isa") == DEFAULT and best and m.best < SLOW * best.best:
+            name, ratio = m.case.level("library"), m.best / best.best
+            worst[name] = min(worst.get(name, (1.0, m)), (ratio, m), key=lambda pair: pair[0])
+    return tuple(_slow(m, forced[_but_isa(m.case)]) for _, m in worst.values())
+
+
+def _but_isa(case: Case) -> Pairs:
+    return tuple(pair for pair in case.levels if pair[0] != "isa")
+
+
+def _slow(default: Measurement, forced: Measurement) -> str:
+    case = default.case
+    return (
+        f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels:"
+        f" {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
+        f" {case.level('cores')} cores), where its {forced.case.detail('kernel')} kernels do"
+        f" {forced.best / 1e9:.0f}. Mend: export {forced.case.detail('forced_by')}"
+    )
