@@ -1,7 +1,7 @@
 """Two MPI ranks on this node, for each MPI found: latency, bandwidth, allreduce over sizes.
 
-The whole curve is shown, since a single size says little: at 8 KiB two MPIs of one machine were seen
-to differ eightfold, by their eager protocols.
+The whole curve is shown, since a single size says little: at 8 KiB two MPIs of one machine were
+seen to differ eightfold, by their eager protocols.
 Source: OSU micro-benchmarks' definitions; figures 5 and 6 of Nagai et al., AXIES 2023.
 """
 

@@ -1,0 +1,103 @@
+import math
+from collections.abc import Mapping
+
+from flowos.model import Case, Sample
+from flowos.probes._worth import in_words, worth
+
+AXES = ("compiler", "flags", "stores")
+
+
+def case(*levels: str) -> Case:
+    return Case("stream", levels=tuple(zip(AXES, levels, strict=True)))
+
+
+def sweep(rates: Mapping[tuple[str, str, str], float], rounds: int = 6) -> list[Sample]:
+    """Two turns of every case in each round, with a drift of the whole machine over the rounds."""
+    return [
+        Sample(
+            run="r",
+            case=case(*levels),
+            round=number,
+            metric="triad",
+            unit="byte/s",
+            values=(rate * (1 + 0.2 * number) * (1 + 0.001 * ((number + turn) % 3)),),
+        )
+        for number in range(rounds)
+        for turn in range(2)
+        for levels, rate in rates.items()
+    ]
+
+
+FACTORIAL = {
+    (compiler, flags, stores): base * gain * past
+    for compiler, base in (("gcc", 40e9), ("clang", 40.2e9))
+    for flags, gain in (("O3", 1.0), ("O2", 0.85))
+    for stores, past in (("nt", 1.4), ("plain", 1.0))
+}
+
+
+def test_the_best_setting_is_found_and_each_of_its_settings_has_its_worth() -> None:
+    found = worth(sweep(FACTORIAL), "triad")
+    assert found is not None
+    assert found.best == case("clang", "O3", "nt")
+    ratios = {(v.axis, v.other): round(v.ratio, 2) for v in found.settings}
+    assert ratios[("stores", "plain")] == 0.71
+    assert ratios[("flags", "O2")] == 0.85
+    assert all(v.rest == _rest(found.best, v.axis) for v in found.settings)
+    plain = next(v for v in found.settings if v.other == "plain")
+    assert 0.70 < plain.low <= plain.high < 0.73
+    assert plain.answer == "slower"
+
+
+def test_a_case_that_cannot_be_told_from_the_best_is_named_beside_it() -> None:
+    found = worth(sweep(FACTORIAL), "triad")
+    assert found is not None
+    assert found.rivals == (case("gcc", "O3", "nt"),)
+    assert "not told from it: stream compiler=gcc flags=O3 stores=nt" in in_words(found)
+
+
+def test_flags_of_its_own_let_a_compilers_best_case_stand_for_it() -> None:
+    rates = {**FACTORIAL, ("nvc", "fast", "nt"): 45e9, ("nvc", "fast", "plain"): 30e9}
+    found = worth(sweep(rates), "triad")
+    assert found is not None
+    nvc = next(v for v in found.settings if v.other == "nvc")
+    assert nvc.rest == (("flags", "fast"), ("stores", "nt"))
+    assert math.isclose(nvc.ratio, 45 / (40.2 * 1.4), rel_tol=0.01)
+    line = next(line for line in in_words(found) if line.startswith("compiler: nvc"))
+    assert line.endswith("of clang: slower, at flags fast")
+
+
+def test_a_setting_measured_elsewhere_only_says_where() -> None:
+    rates = {
+        ("gcc", "O3", "nt"): 60e9,
+        ("gcc", "O3", "plain"): 40e9,
+        ("clang", "O3", "plain"): 44e9,
+    }
+    found = worth(sweep(rates), "triad")
+    assert found is not None
+    clang = next(v for v in found.settings if v.other == "clang")
+    assert (clang.base, clang.rest) == ("gcc", (("flags", "O3"), ("stores", "plain")))
+    assert any("of gcc: faster, at stores plain" in line for line in in_words(found))
+
+
+def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
+    found = worth(sweep(FACTORIAL, rounds=1), "triad")
+    assert found is not None
+    assert {v.answer for v in found.settings} == {"cannot tell"}
+    assert {(v.low, v.high) for v in found.settings} == {(0.0, math.inf)}
+    assert found.settings[0].ratio > 0
+
+
+def test_one_case_alone_is_the_best_and_no_setting_has_a_worth() -> None:
+    found = worth(sweep({("gcc", "O3", "nt"): 60e9}), "triad")
+    assert found is not None
+    assert (found.settings, found.rivals) == ((), ())
+    assert len(in_words(found)) == 1
+
+
+def test_other_metrics_do_not_count() -> None:
+    assert worth(sweep(FACTORIAL), "copy") is None
+
+
+def _rest(best: Case, axis: str) -> tuple[tuple[str, str], ...]:
+    return tuple(pair for pair in best.levels if pair[0] != axis)
