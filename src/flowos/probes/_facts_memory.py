@@ -4,25 +4,30 @@ SMBIOS: DMTF DSP0134 3.7, section 7.18 (type 17, one structure per memory device
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from flowos.model import Memory
 from flowos.probes._facts_tree import Tree, number
 
 _MEMORY_DEVICE, _END = 17, 127
 _NOT_INSTALLED, _UNKNOWN = 0, 0xFFFF
-_CHANNEL = re.compile(r"(?i)channel[ _-]?[a-z0-9]+|dimm[ _-]?(?:p\d+[ _-]?)?[a-z](?=\d)")
-_SOCKET = re.compile(r"(?i)(?:cpu|proc|node|socket|p)[ _-]?\d+")
+_CHANNELS = (
+    re.compile(r"(CHANNEL[ _-]?[A-Z0-9]+)"),
+    re.compile(r"(DIMM[ _-]?(?:P\d+[ _-]?)?[A-Z])[012](?!\d)"),
+)
+"""Labels that name a channel, if those of all slots do: Dell's letter of A1 to A12 is a socket."""
+
+_SOCKET = re.compile(r"(?:CPU|PROC|NODE|SOCKET|P)[ _-]?\d+")
 _UNLIMITED_BYTES = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """A memory module: where it sits, its bus width and its rate."""
+class Slot:
+    """Where a memory module sits or could: its label, bus width, and rate (0: empty, unknown)."""
 
-    locator: str
-    bank: str
+    label: str
     width_bytes: int
     transfers_per_second: float
 
@@ -51,29 +56,32 @@ def memory_limit_of(tree: Tree, memory_bytes: int) -> int | None:
 
 def nominal_memory(binaries: Mapping[str, str]) -> Memory:
     """Channels x transfers/s x width, of the modules that SMBIOS lists; empty if it tells none."""
-    devices = [d for path in sorted(binaries) for d in _devices(_bytes(binaries[path]))]
-    labels = [_channel_of(device) for device in devices]
-    labelled = None not in labels
-    on_channel = dict(zip(labels if labelled else range(len(devices)), devices, strict=True))
-    if not devices:
+    tables = [path for path in sorted(binaries) if path.endswith("/DMI")] or sorted(binaries)
+    slots = [slot for path in tables for slot in _slots(_bytes(binaries[path]))]
+    label_of = _channel_labels(slots)
+    modules = [slot for slot in slots if slot.transfers_per_second and slot.width_bytes]
+    if not modules:
         return Memory()
-    slowest = min(device.transfers_per_second for device in devices)
+    on_channel = {label_of(slot) if label_of else i: slot for i, slot in enumerate(modules)}
+    slowest = min(module.transfers_per_second for module in modules)
     return Memory(
         channels=len(on_channel),
         transfers_per_second=slowest,
-        bytes_per_second=sum(d.width_bytes for d in on_channel.values()) * slowest,
-        source="SMBIOS" if labelled else "SMBIOS, taking each module for a channel",
+        bytes_per_second=sum(module.width_bytes for module in on_channel.values()) * slowest,
+        source="SMBIOS" if label_of else "SMBIOS, taking each module for a channel",
     )
 
 
-def _channel_of(device: Device) -> tuple[str, ...] | None:
-    """Socket and channel by the module's labels, as "P0 CHANNEL A": modules that share wires.
+def _channel_labels(slots: list[Slot]) -> Callable[[Slot], object] | None:
+    """How to tell the channel of a slot, socket included; None if the labels do not tell."""
+    for pattern in _CHANNELS:
+        if all(pattern.search(slot.label) for slot in slots):
+            return partial(_channel_of, pattern)
+    return None
 
-    None where the labels do not tell: makers number slots each in their own way.
-    """
-    text = f"{device.bank} {device.locator}".upper()
-    match = _CHANNEL.search(text)
-    return (match[0], *_SOCKET.findall(text)) if match else None
+
+def _channel_of(pattern: re.Pattern[str], slot: Slot) -> tuple[str, ...]:
+    return (*pattern.findall(slot.label), *_SOCKET.findall(slot.label))
 
 
 def _bytes(text: str) -> bytes:
@@ -96,14 +104,16 @@ def _structures(table: bytes) -> Iterator[tuple[bytes, tuple[str, ...]]]:
         at = end + 2
 
 
-def _devices(table: bytes) -> Iterator[Device]:
+def _slots(table: bytes) -> Iterator[Slot]:
     for raw, strings in _structures(table):
-        if raw[0] != _MEMORY_DEVICE or len(raw) < 0x17 or _word(raw, 0x0C) == _NOT_INSTALLED:
-            continue
-        rate, width = _rate(raw), _word(raw, 0x0A)
-        if rate and width not in (0, _UNKNOWN):
-            locator, bank = (_string(strings, raw[place]) for place in (0x10, 0x11))
-            yield Device(locator, bank, width // 8, rate * 1e6)
+        if raw[0] == _MEMORY_DEVICE and len(raw) >= 0x17:
+            label = " ".join(_string(strings, raw[at]) for at in (0x11, 0x10)).upper()
+            empty, width = _word(raw, 0x0C) == _NOT_INSTALLED, _word(raw, 0x0A)
+            yield Slot(
+                label=label,
+                width_bytes=0 if width == _UNKNOWN else width // 8,
+                transfers_per_second=0.0 if empty else _rate(raw) * 1e6,
+            )
 
 
 def _word(raw: bytes, at: int, size: int = 2) -> int:

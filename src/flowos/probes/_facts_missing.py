@@ -75,6 +75,7 @@ def missing_of(
     return (
         *_missing_programs(facts, by),
         *_broken(raw, by),
+        *_without_threads(facts, by),
         *_missing_figures(facts, tree, by),
         *_not_allowed(facts),
     )
@@ -108,9 +109,6 @@ def _broken(raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer) ->
             elif part == "mpis" and path and not word(entry, "starter"):
                 loses = "this MPI is left out: no mpirun or mpiexec beside it"
                 yield Missing(what=path, loses=loses, remedy=by.of(MPI))
-            elif part == "compilers" and path and entry.get("openmp") is not True:
-                loses = "this compiler builds nothing with threads: no OpenMP"
-                yield Missing(what=path, loses=loses, remedy=_openmp(path, by))
 
 
 def _repair(part: str, by: Installer) -> str:
@@ -119,12 +117,20 @@ def _repair(part: str, by: Installer) -> str:
     return by.of(C_COMPILER if part == "compilers" else MPI)
 
 
-def _openmp(path: str, by: Installer) -> str:
-    """Debian has an OpenMP runtime for each version of clang."""
-    match = re.search(r"/clang(?:\+\+)?(-\d+)?$", path)
-    if not match:
-        return by.of(OPENMP)
-    return by.line(f"libomp{match[1] or ''}-dev" if "apt" in by.command else "libomp-devel")
+def _without_threads(facts: Facts, by: Installer) -> Iterator[Missing]:
+    """Kinds of compilers of which none has OpenMP (Debian has one runtime for all clangs)."""
+    c = [compiler for compiler in facts.compilers if compiler.language == "c"]
+    threaded = {compiler.family for compiler in c if compiler.openmp}
+    for compiler in c:
+        if compiler.family not in threaded:
+            version = re.search(r"-\d+$", compiler.name)
+            debian = f"libomp{version[0] if version else ''}-dev"
+            clang = by.line(debian if "apt" in by.command else "libomp-devel")
+            yield Missing(
+                what=str(compiler.path),
+                loses="this compiler has no OpenMP, so STREAM is not compared with it",
+                remedy=clang if compiler.family == "clang" else by.of(OPENMP),
+            )
 
 
 def _first_line(text: str) -> str:
@@ -137,57 +143,55 @@ def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missin
     if facts.memory.bytes_per_second is None:
         yield Missing(
             what=MEMORY_SPEED,
-            loses="no share of the nominal memory speed; the measured ceiling stays",
-            remedy=_memory_remedy(facts, by),
+            loses=f"measured speeds get no share of it; it is channels x rate{_dmi(facts, by)}",
+            remedy="flowos measure --nominal memory_bytes_per_second=VALUE",
         )
     if any(cpu.nominal_hz is None for cpu in facts.cpus):
         yield Missing(
             what=CLOCK,
-            loses="no share of the nominal flop ceiling; the measured ceiling stays",
-            remedy="flowos measure --nominal clock_hz=VALUE (the maker's highest clock)",
+            loses="measured flop rates get no share of it; it is the maker's highest clock",
+            remedy="flowos measure --nominal clock_hz=VALUE",
         )
     if not facts.caches:
         yield Missing(
             what=CACHES,
-            loses="arrays are sized by memory alone; the working-set curve finds the caches",
+            loses="the kernel tells none; only the working-set curve shows the caches",
             remedy="none needed",
         )
     if not facts.instruction_sets:
         yield Missing(
             what=INSTRUCTION_SETS,
-            loses="the flop ceiling is not measured per instruction set",
-            remedy="none: this processor's are not known to FlowOS",
+            loses="none that FlowOS knows; flop ceilings are not measured",
+            remedy="none: FlowOS has kernels for x86-64 and 64-bit Arm",
         )
     if offline := tree.text("/sys/devices/system/cpu/offline"):
         yield Missing(
             what=OFFLINE,
             loses=f"CPUs {offline} are not used",
-            remedy="echo 1 | sudo tee /sys/devices/system/cpu/cpuN/online",
+            remedy=f"echo 1 | {by.sudo}tee /sys/devices/system/cpu/cpuN/online",
         )
 
 
-def _memory_remedy(facts: Facts, by: Installer) -> str:
-    give = "flowos measure --nominal memory_bytes_per_second=VALUE"
-    if facts.hypervisor or not by.sudo:
-        return f"{give} (channels x transfers/s x 8)"
-    return f"{give}; VALUE from: sudo dmidecode -t memory"
+def _dmi(facts: Facts, by: Installer) -> str:
+    """Where an administrator of real hardware finds it."""
+    return "" if facts.hypervisor or not by.sudo else ", see `sudo dmidecode -t memory`"
 
 
 _NOT_ALLOWED = {
     "direct I/O": (
-        "storage cannot be measured past the page cache in this folder",
-        "choose a folder on a disk: flowos measure --scratch DIR",
+        "storage is not measured past the page cache; take a folder on a disk",
+        "flowos measure --scratch DIR",
     ),
     "io_uring": (
-        "fio measures with libaio instead",
-        "sudo sysctl kernel.io_uring_disabled=0 (in a container: allow it in its seccomp profile)",
+        "fio measures with libaio instead; a container's seccomp profile may forbid it",
+        "sudo sysctl kernel.io_uring_disabled=0",
     ),
     "cycle counter": (
-        "no hardware counters; the clock is measured by dependent additions",
-        "none in a virtual machine; else: sudo sysctl kernel.perf_event_paranoid=2",
+        "the clock is measured by dependent additions alone",
+        "sudo sysctl kernel.perf_event_paranoid=2",
     ),
-    "memory files": ("arrays between processes are copied", "use a kernel of 3.17 or newer"),
-    "pinning": ("threads wander between cores, so numbers scatter", "allow sched_setaffinity"),
+    "memory files": ("arrays between processes are copied", "use Linux 3.17 or newer"),
+    "pinning": ("threads wander between cores, so numbers scatter", "allow sched_setaffinity here"),
 }
 """What the collector tried -> what is lost where it fails, and what mends it."""
 
@@ -195,5 +199,8 @@ _NOT_ALLOWED = {
 def _not_allowed(facts: Facts) -> Iterator[Missing]:
     for tried in facts.tried:
         if not tried.works:
-            loses, remedy = _NOT_ALLOWED.get(tried.name, ("", ""))
-            yield Missing(what=tried.name, loses=f"{loses} ({tried.says})", remedy=remedy)
+            loses, remedy = _NOT_ALLOWED.get(tried.name, ("", "none known"))
+            if tried.name == "cycle counter" and facts.hypervisor:
+                remedy = "none here: the hypervisor hides the counters"
+            says = f"{tried.says}: {loses}" if tried.says else loses
+            yield Missing(what=tried.name, loses=says, remedy=remedy)

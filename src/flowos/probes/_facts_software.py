@@ -12,24 +12,37 @@ from flowos.probes._facts_tree import word
 
 Entry = Mapping[str, object]
 Named = TypeVar("Named", Compiler, Mpi, Blas)
+Family = TypeVar("Family", bound=str)
 
-_COMPILER_SAYS: tuple[tuple[Literal["gcc", "clang", "icx", "nvc"], str], ...] = (
+CompilerFamily = Literal["gcc", "clang", "icx", "nvc", "other"]
+MpiFamily = Literal["openmpi", "mpich", "intel", "mvapich", "other"]
+BlasFamily = Literal["openblas", "blis", "mkl", "other"]
+
+_COMPILERS: tuple[tuple[CompilerFamily, str], ...] = (
     ("icx", r"Intel\(R\) oneAPI"),
     ("nvc", r"\bnvc(\+\+)? \d"),
     ("clang", r"clang version"),
     ("gcc", r"Free Software Foundation"),
+    ("other", ""),
 )
-_MPI_SAYS: tuple[tuple[Literal["openmpi", "mpich", "intel", "mvapich"], str], ...] = (
+_MPIS: tuple[tuple[MpiFamily, str], ...] = (
     ("openmpi", r"Open ?MPI|OpenRTE"),
     ("intel", r"Intel\(R\) MPI"),
     ("mvapich", r"(?i)mvapich"),
     ("mpich", r"HYDRA|(?i:mpich)"),
+    ("other", ""),
 )
-_BLAS_IS: tuple[tuple[Literal["openblas", "blis", "mkl"], str], ...] = (
+_LIBRARIES: tuple[tuple[BlasFamily, str], ...] = (
     ("openblas", r"OpenBLAS"),
     ("blis", r"BLIS"),
     ("mkl", r"Math Kernel Library"),
+    ("other", ""),
 )
+"""Families -> what in a program's own words tells them; the first that fits."""
+
+
+def _family(table: tuple[tuple[Family, str], ...], says: str) -> Family:
+    return next(name for name, pattern in table if re.search(pattern, says))
 
 
 def works(entry: Entry) -> bool:
@@ -52,10 +65,9 @@ def compilers_of(entries: Sequence[Entry]) -> tuple[Compiler, ...]:
 
 def _compiler(entry: Entry) -> Compiler:
     says = word(entry, "says")
-    family = next((name for name, pattern in _COMPILER_SAYS if re.search(pattern, says)), "other")
     return Compiler(
         name=word(entry, "name"),
-        family=family,
+        family=_family(_COMPILERS, says),
         language="c++" if word(entry, "language") == "c++" else "c",
         version=version_in(says),
         path=PurePath(word(entry, "path")),
@@ -72,7 +84,7 @@ def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
 def _mpi(entry: Entry) -> Mpi:
     says = word(entry, "says")
     text = f"{says} {word(entry, 'shows')}"
-    family = next((name for name, pattern in _MPI_SAYS if re.search(pattern, text)), "other")
+    family = _family(_MPIS, text)
     return Mpi(
         name=family,
         family=family,
@@ -88,7 +100,7 @@ def libraries_of(entries: Sequence[Entry]) -> tuple[Blas, ...]:
 
 def _library(entry: Entry) -> Blas:
     says, path = word(entry, "says"), PurePath(word(entry, "path"))
-    family = next((name for name, pattern in _BLAS_IS if re.search(pattern, says)), "other")
+    family = _family(_LIBRARIES, says)
     return Blas(
         name=_library_name(path, family),
         family=family,
@@ -128,7 +140,7 @@ def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
 def told_apart(things: Sequence[Named]) -> tuple[Named, ...]:
     """By name; equal names get the version, then the place, so that a name names one thing."""
     by_version = _suffixed(things, lambda thing: thing.version)
-    by_place = _suffixed(by_version, _folder)
+    by_place = _suffixed(by_version, lambda thing: _place(thing).strip("/").replace("/", "-"))
     return tuple(sorted(by_place, key=lambda thing: thing.name))
 
 
@@ -140,6 +152,5 @@ def _suffixed(things: Sequence[Named], suffix: Callable[[Named], str]) -> list[N
     ]
 
 
-def _folder(thing: Named) -> str:
-    path = thing.compiler if isinstance(thing, Mpi) else thing.path
-    return str(path.parent).strip("/").replace("/", "-")
+def _place(thing: Compiler | Mpi | Blas) -> str:
+    return str((thing.compiler if isinstance(thing, Mpi) else thing.path).parent)

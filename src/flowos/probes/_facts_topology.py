@@ -99,14 +99,16 @@ def nodes_of(tree: Tree, online: tuple[int, ...], memory_bytes: int) -> tuple[Nu
 def caches_of(tree: Tree, online: tuple[int, ...]) -> tuple[Cache, ...]:
     """Each cache once, by level, kind and first CPU; those of unknown size are left out."""
     found: dict[tuple[int, str, tuple[int, ...]], Cache] = {}
+    here = set(online)
     pattern = rf"({_CPUS}/cpu(\d{{1,6}})/cache/index\d{{1,4}})/size"
     for match, text in tree.matching(pattern):
         at, cpu = match[1], int(match[2])
         level, size = tree.number(f"{at}/level"), size_bytes(text)
-        if cpu not in online or not level or level < 0 or not size:
+        if cpu not in here or not level or level < 0 or not size:
             continue
         kind = _cache_kind(tree.text(f"{at}/type"))
-        shared = tree.cpus(f"{at}/shared_cpu_list") or (cpu,)
+        listed = tree.cpus(f"{at}/shared_cpu_list")
+        shared = tuple(n for n in listed if n in here) or (cpu,)
         found[level, kind, shared] = Cache(
             level=level,
             kind=kind,

@@ -219,7 +219,7 @@ def direct_io(folder: str) -> str:
     finally:
         Path(path).unlink()
     room = os.statvfs(folder)
-    return f"{room.f_bavail * room.f_frsize} bytes free"
+    return f"{room.f_bavail * room.f_frsize / 1e9:.1f} GB free"
 
 
 def memory_file() -> str:

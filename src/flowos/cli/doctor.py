@@ -1,0 +1,94 @@
+"""`flowos doctor`: what can be measured and used here, and what mends the rest."""
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowos.cli._shared import add_json, with_example
+from flowos.model import UsageError, Wanted, to_plain
+
+if TYPE_CHECKING:
+    from flowos.acts.doctor import Diagnosis
+    from flowos.probes.doctor import Check
+
+_WIDTH = 80
+_NAME_WIDTH = 21
+_TITLES = {"measure": "Measure", "use": "Use"}
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    about = "say what can be measured and used on this machine, and how to mend the rest"
+    command = with_example(commands, "doctor", about, "flowos doctor --scratch /scratch/$USER")
+    command.add_argument(
+        "--scratch",
+        type=Path,
+        default=Path("/var/tmp"),
+        metavar="DIR",
+        help="folder on the storage to be measured (default /var/tmp)",
+    )
+    add_json(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 if measuring is possible, else 1."""
+    from flowos.acts.doctor import doctor
+
+    scratch = Path(args.scratch).absolute()
+    if not scratch.is_dir():
+        raise UsageError(f"--scratch {args.scratch}: no such folder; make it, or name another")
+    diagnosis = doctor(Wanted(scratch=scratch))
+    if args.json:
+        print(json.dumps(to_plain(diagnosis), allow_nan=False, indent=1))
+    else:
+        print("\n".join(lines_of(diagnosis, sys.stdout.encoding)))
+    return 0 if diagnosis.can_measure else 1
+
+
+def lines_of(diagnosis: "Diagnosis", encoding: str | None) -> Iterator[str]:
+    """The answer as lines of at most 80 columns, commands and paths left whole."""
+    works, fails, arrow = signs(encoding)
+    facts = diagnosis.facts
+    yield f"{facts.host}: {facts.cpu_model}, {facts.system}, Linux {facts.kernel}"
+    for group, title in _TITLES.items():
+        yield ""
+        yield title
+        for check in diagnosis.checks:
+            if check.group == group:
+                yield from _lines(check, works if check.works else fails, arrow)
+    yield ""
+    yield "flowos measure can run." if diagnosis.can_measure else "flowos measure cannot run yet."
+
+
+def signs(encoding: str | None) -> tuple[str, str, str]:
+    """Tick, cross and arrow, in plain letters where the terminal takes no others."""
+    try:
+        "✓✗→".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "ok", "no", "->"
+    return "✓", "✗", "→"
+
+
+def _lines(check: "Check", sign: str, arrow: str) -> Iterator[str]:
+    head = f"  {sign} {check.name:<{_NAME_WIDTH}} "
+    indent = " " * (len(sign) + 4 + _NAME_WIDTH)
+    if len(check.name) > _NAME_WIDTH:
+        yield f"  {sign} {check.name}"
+        head = indent
+    yield from _wrapped(check.says, head, indent)
+    if check.remedy:
+        yield from _wrapped(check.remedy, f"      {arrow} ", "        ")
+
+
+def _wrapped(text: str, head: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [head.rstrip()]

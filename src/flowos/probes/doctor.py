@@ -1,0 +1,127 @@
+"""What can be measured and used on a node; for the rest why not, and the command that mends it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from flowos.model import Case, Facts, Tried, Unmeasured, Wanted
+from flowos.probes import _facts_missing as names
+
+
+class CanSay(Protocol):
+    """As much of a probe as the doctor asks."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of the doctor's answer. Without what is `needed`, `flowos measure` is in vain."""
+
+    group: Literal["measure", "use"]
+    name: str
+    works: bool
+    says: str
+    remedy: str = ""
+    needed: bool = False
+
+
+def diagnose(
+    facts: Facts, probes: Iterable[CanSay], wanted: Wanted | None = None
+) -> tuple[Check, ...]:
+    """Ask each probe what it would measure here, then list what there is and what is missing."""
+    missing = {each.what: each for each in facts.missing}
+    present = [check for check in _present(facts) if check.name not in missing]
+    absent = [
+        Check(
+            group="use",
+            name=each.what,
+            works=False,
+            says=each.loses,
+            remedy=each.remedy,
+            needed=each.what == names.C_COMPILER,
+        )
+        for each in facts.missing
+    ]
+    asked = [_asked(probe, facts, wanted or Wanted()) for probe in probes]
+    return (*asked, *present, *absent)
+
+
+def can_measure(checks: Sequence[Check]) -> bool:
+    """Is the main job possible?"""
+    return all(check.works for check in checks if check.needed)
+
+
+def _asked(probe: CanSay, facts: Facts, wanted: Wanted) -> Check:
+    cases = probe.cases(facts, wanted)
+    if isinstance(cases, Unmeasured):
+        remedy = _worded_for_here(cases, facts)
+        says = cases.reason
+        return Check(group="measure", name=probe.name, works=False, says=says, remedy=remedy)
+    says = f"{probe.title}: {_count(len(cases), 'case')}"
+    return Check(group="measure", name=probe.name, works=True, says=says)
+
+
+def _worded_for_here(unmeasured: Unmeasured, facts: Facts) -> str:
+    """The remedy of what the reason names, in this system's words; else the probe's own."""
+    named = (each.remedy for each in facts.missing if each.what in unmeasured.reason)
+    return next(named, unmeasured.remedy)
+
+
+def _present(facts: Facts) -> Iterator[Check]:
+    """What there is to use, had none of it been missing."""
+    c = [each for each in facts.compilers if each.language == "c"]
+    threaded = [each.name for each in c if each.openmp]
+    memory = f"{(facts.memory.bytes_per_second or 0) / 1e9:.1f} GB/s by {facts.memory.source}"
+    yield _cpus(facts)
+    yield _works(names.C_COMPILER, _listed((each.name, each.version) for each in c), needed=True)
+    yield _works(names.OPENMP, f"with {', '.join(threaded)}")
+    yield _works(names.MPI, _listed((each.name, each.version) for each in facts.mpis))
+    yield _works(names.BLAS, _listed((each.name, each.version) for each in facts.blas))
+    for what, tool in (
+        (names.FIO, "fio"),
+        (names.BROWSER, "chromium"),
+        (names.LIKWID, names.LIKWID),
+    ):
+        yield _works(what, _listed((t.name, t.version) for t in facts.tools if t.name == tool))
+    for tried in facts.tried:
+        yield _works(tried.name, _detail(tried))
+    yield _works(names.MEMORY_SPEED, memory)
+
+
+def _works(name: str, says: str, *, needed: bool = False) -> Check:
+    return Check(group="use", name=name, works=True, says=says, needed=needed)
+
+
+def _cpus(facts: Facts) -> Check:
+    """How many CPUs are ours; a quota is no fault, but full load is then throttled."""
+    cores, sockets = len(facts.one_per_core), len({cpu.socket for cpu in facts.usable})
+    says = (
+        f"{len(facts.usable)} of {_count(len(facts.cpus), 'CPU')}, {_count(cores, 'core')}, "
+        f"{_count(sockets, 'socket')}"
+    )
+    if facts.quota_cpus is None:
+        return _works("CPUs", says)
+    return Check(
+        group="use",
+        name="CPUs",
+        works=False,
+        says=f"{says}; a cgroup gives time for {facts.quota_cpus:g}: full load is held back",
+        remedy="ask for more CPU time: cpu.max of the cgroup, --cpus of the container",
+    )
+
+
+def _detail(tried: Tried) -> str:
+    return f"works ({tried.says})" if tried.says else "works"
+
+
+def _listed(things: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {version}".strip() for name, version in things)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
