@@ -1,0 +1,14 @@
+"""The clocks: a room above asks here, so that one place says which clock is meant."""
+
+import time
+from datetime import UTC, datetime
+
+
+def now() -> float:
+    """Seconds since some start; never goes back. For durations."""
+    return time.monotonic()
+
+
+def utc() -> str:
+    """The date and time, ISO 8601 in UTC, to the second. For records."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
