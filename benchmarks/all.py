@@ -1,0 +1,37 @@
+"""Every claim, one after the other: `python benchmarks/all.py [NAME ...]`. Long; on a quiet machine.
+
+Each benchmark prints its JSON; here it is kept in build/benchmarks/NAME.json and shown.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NAMES = ("engine", "stream", "gemm", "mpi", "fio", "trust", "aa")
+
+
+def main(names: list[str]) -> int:
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        print(f"no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    kept = HERE.parent / "build" / "benchmarks"
+    kept.mkdir(parents=True, exist_ok=True)
+    failed = [name for name in names or NAMES if not _ran(name, kept)]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _ran(name: str, kept: Path) -> bool:
+    print(f"== {name}", flush=True)
+    words = [sys.executable, str(HERE / f"{name}.py"), "--json"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    (kept / f"{name}.json").write_text(done.stdout)
+    print(done.stdout, flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
