@@ -81,7 +81,7 @@ class MpiPairs:
                 compiler_version=case.detail("version"),
                 flags=("-O2",),
             ),
-            cores=RANKS,
+            cores=1,
             ranks=RANKS,
             mpi_family=case.detail("family"),
             starter=case.detail("starter"),

@@ -43,7 +43,7 @@ def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
     program = PROBE.program(found[1])
     assert (program.ranks, program.cores, program.mpi_family, program.starter) == (
         2,
-        2,
+        1,
         "mpich",
         "/usr/bin/mpiexec.mpich",
     )

@@ -282,14 +282,26 @@ static long number(const char *text, long least, long most, const char *name) {
   return value;
 }
 
+/* Which of the words that are allowed this is; the first is 0. */
+static int choice(const char *word, const char *first, const char *second, const char *third,
+                  const char *allowed) {
+  if (strcmp(word, first) == 0) return 0;
+  if (strcmp(word, second) == 0) return 1;
+  if (strcmp(word, third) != 0) fm_fail("%s: give %s", word, allowed);
+  return 2;
+}
+
 int main(int count, char **words) {
   if (count != 7)
     fm_fail("usage: stream ELEMENTS THREADS REPEATS SECONDS plain|nt system|huge|small");
   const size_t elements = (size_t)number(words[1], 64, 1L << 40, "ELEMENTS") / 64 * 64;
   const long asked = number(words[2], 1, 1L << 16, "THREADS");
   const int repeats = (int)number(words[3], LEAST_REPEATS, MOST_REPEATS, "REPEATS");
-  const double seconds = strtod(words[4], NULL);
-  const int nt = strcmp(words[5], "nt") == 0;
+  char *end;
+  const double seconds = strtod(words[4], &end);
+  if (*end || !(seconds >= 0)) fm_fail("SECONDS=%s: give a number from 0", words[4]);
+  const int nt = choice(words[5], "plain", "nt", "nt", "plain or nt");
+  choice(words[6], "system", "huge", "small", "system, huge or small");
   if (nt && !HAS_NT) fm_cannot("no non-temporal store is known for this CPU", "");
   omp_set_num_threads((int)asked);
   int threads = 0, cpus = 0;
