@@ -5,19 +5,63 @@ The names below are loaded when first used: importing flowos loads none of its r
 
 from importlib import import_module
 
-_FACE: dict[str, str] = {}
+_MODEL = (
+    "Cancelled",
+    "Environment",
+    "File",
+    "Flow",
+    "FlowosError",
+    "In",
+    "Needs",
+    "Out",
+    "Outcome",
+    "SliceFreed",
+    "SliceRefused",
+    "Task",
+    "TaskFailed",
+    "ValueRefused",
+    "WiringError",
+    "WorkerLost",
+    "any_",
+    "array",
+    "bool_",
+    "bytes_",
+    "command",
+    "float16",
+    "float32",
+    "float64",
+    "flow_input",
+    "flow_output",
+    "gang",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "str_",
+    "task",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+)
+
+_FACE: dict[str, tuple[str, str]] = {
+    **{name: ("flowos.model", name) for name in _MODEL},
+    "slice": ("flowos.acts._slice", "slice_"),
+}
+"""Public name -> where it lives: module and name."""
 
 __all__ = sorted(_FACE)
 
 
 def __getattr__(name: str) -> object:
-    room = _FACE.get(name)
-    if room is None:
+    place = _FACE.get(name)
+    if place is None:
         raise AttributeError(f"module 'flowos' has no attribute {name!r}")
-    value = getattr(import_module(room), name)
+    value = getattr(import_module(place[0]), place[1])
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_FACE]
+    return sorted({*globals(), *_FACE})

@@ -1,12 +1,15 @@
 """The nouns: frozen data and their checks. Standard library only, no effects."""
 
 from flowos.model._codec import from_plain, to_plain
+from flowos.model._define import task
+from flowos.model._define_commands import command, gang
 from flowos.model._errors import (
     Cancelled,
     FlowosError,
     LaunchFailed,
     MeasureError,
     SliceFreed,
+    SliceRefused,
     StoreError,
     TaskFailed,
     UsageError,
@@ -161,6 +164,7 @@ __all__ = [
     "Sample",
     "Share",
     "SliceFreed",
+    "SliceRefused",
     "StoreError",
     "Task",
     "TaskFailed",
@@ -181,12 +185,14 @@ __all__ = [
     "as_task",
     "bool_",
     "bytes_",
+    "command",
     "float16",
     "float32",
     "float64",
     "flow_input",
     "flow_output",
     "from_plain",
+    "gang",
     "int8",
     "int16",
     "int32",
@@ -194,6 +200,7 @@ __all__ = [
     "lower_is_better",
     "shown",
     "str_",
+    "task",
     "to_plain",
     "uint8",
     "uint16",

@@ -6,6 +6,7 @@ FlowosError
  +- TaskFailed         a task raised, or its command failed; carries task, inputs, traceback
  |   +- WorkerLost     the process that ran the task is gone
  +- SliceFreed         the slice was freed before or while this was asked of it
+ +- SliceRefused       what was asked of a slice is not to be had here: cores, environment, workers
  +- Cancelled          the run was interrupted
  +- LaunchFailed       a process could not be started
  +- UsageError         a command was called wrongly: one clear line, exit code 2
@@ -36,6 +37,10 @@ class WorkerLost(TaskFailed):
 
 class SliceFreed(FlowosError, RuntimeError):  # noqa: N818
     """The slice was freed."""
+
+
+class SliceRefused(FlowosError, ValueError):  # noqa: N818
+    """What was asked of a slice is not to be had here."""
 
 
 class Cancelled(FlowosError):  # noqa: N818

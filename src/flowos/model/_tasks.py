@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 from flowos.model._errors import WiringError
 from flowos.model._launch import Needs, Pairs
-from flowos.model._ports import File, PortType, shown
+from flowos.model._ports import File, FilePath, Floating, Integer, PortType, Text, bytes_, shown
 
 if TYPE_CHECKING:
     from flowos.model._flow import Flow
@@ -201,6 +201,14 @@ def _check_command(task: Task, command: Command) -> None:
     for part in command.parts:
         if isinstance(part, In) and part.name not in inputs:
             raise WiringError(f"command {task.name!r}: In({part.name!r}) is no input of it")
+    if command.once and captured:
+        raise WiringError(f"command {task.name!r}: what is made once is files, nothing captured")
+    for port in task.inputs:
+        if In(port.name) in command.parts and not _is_word(port.type):
+            raise WiringError(
+                f"command {task.name!r}: In({port.name!r}) is {port.type}, which is no word; "
+                "use a File"
+            )
     for port in task.outputs:
         if (port.name in made) == (port.name in captured):
             raise WiringError(
@@ -211,6 +219,10 @@ def _check_command(task: Task, command: Command) -> None:
             raise WiringError(
                 f"command {task.name!r}: Out({port.name!r}) has to be a File with a plain name"
             )
+
+
+def _is_word(type_: PortType) -> bool:
+    return isinstance(type_, (FilePath, Floating, Integer, Text)) and type_ is not bytes_
 
 
 def _is_file_name(name: str) -> bool:

@@ -5,11 +5,13 @@ The promise of a lane, for success, failure and cancel:
 - `run` runs the units of a batch one after the other and answers with their results. Between the
   steps of a unit the values stay in the lane. Each result of each step is checked against its
   output port's type (`step.task.outputs[i].type.check`); a step with one output gives its value, a
-  step with several a tuple or list of as many.
-- A task that raises: `TaskFailed` with the step's label and a summary of its inputs, the task's own
-  exception as `__cause__`. A result that its port refuses: `ValueRefused`, naming task and port.
-  A process that is gone: `WorkerLost`, naming the step that it was in, within a second. The results
-  of the batch are lost, the lane is usable again: it starts anew what it needs.
+  step with several a tuple or list of as many. A `File` result becomes an absolute `Path` of what
+  exists (`_files.present`).
+- A task that raises: `TaskFailed` (`_failures.task_failed`) with the step's label and a summary of
+  its inputs, the task's own exception as `__cause__`. A result that its port refuses:
+  `ValueRefused` (`_failures.refused`), naming task and port. A process that is gone: `WorkerLost`,
+  naming the step that it was in, within a second. The results of the batch are lost, the lane is
+  usable again: it starts anew what it needs.
 - `stop` may be called from any thread: what `run` is doing ends as soon as it can be ended, and
   that `run` raises `Cancelled`. A later `run` works again, unless `Lanes.close` was called.
 - A KeyboardInterrupt inside `run` leaves at once; `stop` is called next.

@@ -1,0 +1,244 @@
+"""Command tasks: a command line put together from values, started, and its answers read.
+
+Each command runs in a fresh folder of its own, and its `Out` files stay there until the slice is
+freed. Files made under a key (`once`) live in the person's cache folder instead, published whole by
+one rename, so that two makers at once do no harm.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from flowos.engine._launching import own_variables, start
+from flowos.engine._run_folder import session_folder
+from flowos.engine._running import Running
+from flowos.engine.local._failures import refused
+from flowos.engine.local._kernel import Halt
+from flowos.model import (
+    Cancelled,
+    Command,
+    Environment,
+    Exited,
+    Gang,
+    In,
+    Killed,
+    Launch,
+    LaunchFailed,
+    Lost,
+    NotStarted,
+    Out,
+    Outcome,
+    RuntimeFailed,
+    Task,
+    TaskFailed,
+    Word,
+    str_,
+)
+from flowos.plan import Step, Unit
+
+_LEAVE_SECONDS = 4.0
+_TOLD_LINES = 5
+
+
+class Folders:
+    """Fresh folders for the commands of one slice: in `kept` for good, or until `clear`."""
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self._kept = kept
+        self._own: Path | None = None
+
+    def fresh(self, label: str) -> Path:
+        parent = self._kept or self._temporary()
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{_plain_name(label)}-", dir=parent))
+
+    def clear(self) -> None:
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def _temporary(self) -> Path:
+        if self._own is None:
+            self._own = Path(tempfile.mkdtemp(prefix="slice-", dir=session_folder()))
+        return self._own
+
+
+class CommandLane:
+    """Runs one command at a time through a Launch."""
+
+    def __init__(self, folders: Folders, env: Environment, halt: Halt) -> None:
+        self._folders = folders
+        self._env = env
+        self._halt = halt
+        self._running: Running | None = None
+
+    def run(
+        self, units: Sequence[Unit], values: Sequence[Sequence[object]]
+    ) -> list[tuple[object, ...]]:
+        return [self._unit(u, given) for u, given in zip(units, values, strict=True)]
+
+    def stop(self) -> None:
+        running = self._running
+        if running is not None:
+            running.stop()
+
+    def _unit(self, unit: Unit, values: Sequence[object]) -> tuple[object, ...]:
+        """Registers are the values taken, then constants; outputs are kept if wanted."""
+        (step,) = unit.steps
+        frame = (*values, *unit.rest)
+        given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.takes, strict=True)}
+        made = self._run_command(step, given)
+        by_register = dict(zip(step.gives, made, strict=True))
+        return tuple(by_register[i] for i in unit.picks)
+
+    def _run_command(self, step: Step, given: Mapping[str, object]) -> tuple[object, ...]:
+        command = _command_of(step.task)
+        if command.once:
+            return self._once(step, command, given)
+        folder = self._folders.fresh(step.label)
+        results = _results(step, folder, self._launched(step, command, given, folder))
+        if not any(isinstance(p, Out) for p in command.parts):
+            shutil.rmtree(folder, ignore_errors=True)
+        return results
+
+    def _once(
+        self, step: Step, command: Command, given: Mapping[str, object]
+    ) -> tuple[object, ...]:
+        made = _made_folder() / _plain_name(command.once)
+        files = tuple(made / p.name for p in step.task.outputs)
+        if all(f.exists() for f in files):
+            return files
+        made.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
+        try:
+            _results(step, folder, self._launched(step, command, given, folder))
+            with suppress(OSError):  # another one published the same first
+                folder.rename(made)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return files
+
+    def _launched(
+        self, step: Step, command: Command, given: Mapping[str, object], folder: Path
+    ) -> Outcome:
+        inherited = dict(own_variables()) if command.inherit else {}
+        launch = Launch(
+            argv=tuple(_word(w, given, folder) for w in command.argv),
+            env=self._env,
+            variables=tuple({**inherited, **dict(command.variables)}.items()),
+            cwd=folder,
+            needs=step.task.needs,
+            ranks=step.task.needs.ranks,
+            limit_seconds=command.limit_seconds,
+        )
+        body = step.task.body
+        launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
+        try:
+            running = start(launch, launcher=launcher, starter=starter)
+        except LaunchFailed as error:
+            raise TaskFailed(f"task {step.label!r}: {error}") from error
+        return self._waited(step, running)
+
+    def _waited(self, step: Step, running: Running) -> Outcome:
+        self._running = running
+        try:
+            if self._halt.on:  # the stop came before there was something to stop
+                running.stop()
+            outcome = running.wait()
+        except BaseException:
+            running.stop()
+            running.wait(_LEAVE_SECONDS)
+            raise
+        finally:
+            self._running = None
+        if self._halt.on:
+            raise Cancelled(f"task {step.label!r} was stopped")
+        return outcome
+
+
+def _command_of(task: Task) -> Command:
+    body = task.body.command if isinstance(task.body, Gang) else task.body
+    assert isinstance(body, Command)
+    return body
+
+
+def _word(word: Word, given: Mapping[str, object], folder: Path) -> str:
+    if isinstance(word, tuple):
+        return "".join(_word(part, given, folder) for part in word)
+    if isinstance(word, In):
+        return os.fspath(v) if isinstance(v := given[word.name], os.PathLike) else str(v)
+    return str(folder / word.name) if isinstance(word, Out) else word
+
+
+def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:
+    """The outputs of a command that ended: captured, or files that it wrote."""
+    captures = dict(_command_of(step.task).captures)
+    _refuse_failure(step.label, outcome, frozenset(captures.values()))
+    results: list[object] = []
+    for port in step.task.outputs:
+        capture = captures.get(port.name)
+        if capture is None:
+            value: object = folder / port.name
+            if not (folder / port.name).exists():
+                raise refused(step.label, f"output {port.name!r}: the command wrote no such file")
+        else:
+            value = _captured(outcome, capture, as_text=port.type == str_)
+        complaint = port.type.check(value)
+        if complaint:
+            raise refused(step.label, f"output {port.name!r}: {complaint}")
+        results.append(value)
+    return tuple(results)
+
+
+def _captured(outcome: Outcome, what: str, *, as_text: bool) -> object:
+    if what == "outcome":
+        return outcome
+    if what == "exit_code":
+        assert isinstance(outcome.end, Exited)
+        return outcome.end.code
+    printed = outcome.stdout if what == "stdout" else outcome.stderr
+    return printed.decode(errors="replace") if as_text else printed
+
+
+def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> None:
+    if outcome.ok or "outcome" in captured:
+        return
+    if isinstance(outcome.end, Exited) and "exit_code" in captured:
+        return
+    lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_TOLD_LINES:]
+    said = f"; it said: {' / '.join(lines)}" if lines else ""
+    raise TaskFailed(f"task {label!r}: the command {_ending(outcome)}{said}")
+
+
+def _ending(outcome: Outcome) -> str:
+    match outcome.end:
+        case Exited(code):
+            return f"exited with {code}"
+        case Killed(signal, "limit"):
+            return f"ran over its time limit (signal {signal})"
+        case Killed(signal):
+            return f"was killed by signal {signal}"
+        case NotStarted(reason):
+            return f"could not be started: {reason}"
+        case RuntimeFailed(reason):
+            return f"was not reached, its launcher failed: {reason}"
+        case Lost(reason):
+            return f"is lost: {reason}"
+
+
+def _made_folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or ""
+    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
+    return base / "flowos" / "made"
+
+
+def _plain_name(words: str) -> str:
+    """As a file's name: kept where it is one, else told apart by its digest."""
+    plain = re.sub(r"[^\w.+-]+", "_", words, flags=re.ASCII).lstrip(".")[:80]
+    if plain == words:
+        return words
+    return f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"

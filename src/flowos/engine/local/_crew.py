@@ -1,0 +1,403 @@
+"""The lanes of one slice at work: who runs which unit, on which thread, and what becomes ready.
+
+A calling thread is a worker itself: it takes a free place and runs what is ready, so that a flow
+that is one chain never changes threads. Helpers come in while more is ready than is taken: whoever
+takes a unit, sees another one ready and a place free, wakes one helper and hands it the place.
+All that is shared changes under one lock, taken once per batch of units.
+
+Success: a run ends with its last unit. Failure: the first error ends the run at once; what it still
+has running is stopped and its result dropped. Cancel (`end`): every run ends with the error given,
+no unit starts any more, lanes are stopped and closed, threads get some seconds to finish.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.engine.local._kernel import Halt
+from flowos.engine.local._lanes import Lane, Lanes, Values
+from flowos.engine.local._room import Room
+from flowos.model import Cancelled, FlowosError, Needs, Python, TaskFailed
+from flowos.plan import Schedule, Unit
+
+_QUICK_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a unit of tasks; `seconds` since it was started."""
+
+    what: Literal["started", "ended", "failed"]
+    label: str
+    seconds: float = 0.0
+
+
+Emit = Callable[[Event], None]
+
+
+class Run:
+    """One run of the schedule: its values, what its units still wait for, how it ended."""
+
+    __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
+
+    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
+        self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
+        self.waits = [u.waits for u in schedule.units]
+        self.readers = dict(schedule.readers)
+        self.left = len(schedule.units)
+        self.error: BaseException | None = None
+        self.done = self.left == 0
+        self.waiter: _Worker | None = None
+
+
+class Place:
+    """Where one unit at a time runs: a lane for Python tasks and one for commands.
+
+    halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
+    pace: how many quick units the lane is given at once.
+    """
+
+    __slots__ = ("commands", "halt", "pace", "python", "run")
+
+    def __init__(self, python: Lane, commands: Lane, halt: Halt) -> None:
+        self.python, self.commands, self.halt = python, commands, halt
+        self.run: Run | None = None
+        self.pace = 1
+
+    def stop(self) -> None:
+        self.halt.on = True
+        self.python.stop()
+        self.commands.stop()
+
+
+class _Worker:
+    """A thread that may hold a place. `gate` is what it sleeps on while it holds none."""
+
+    __slots__ = ("gate", "place")
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+
+_Batch = tuple[Run, Sequence[Unit]]
+_DIRECT = Run(Schedule(inputs=(), outputs=(), slots=0, units=(), ready=(), readers={}), ())
+"""Stands at a place for a run that has no queue."""
+
+
+class Crew:
+    """Runs of one schedule on the places of one slice. `helpers`: threads beside the callers."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        lanes: Lanes,
+        places: Sequence[Place],
+        room: Room,
+        *,
+        helpers: int,
+        emit: Emit | None = None,
+    ) -> None:
+        self.schedule = schedule
+        self.ended = False
+        self.places = tuple(places)
+        self._lanes = lanes
+        self._most = lanes.most
+        self._emit = emit
+        self._plain = all(u.needs == Needs() for u in schedule.units)
+        self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
+        self._first = tuple(schedule.units[n] for n in schedule.ready)
+        self._only = self._lone_unit() if self._plain and lanes.most == 1 and not emit else None
+        self._why: Callable[[], FlowosError] = Cancelled
+        self._room = room
+        self._lock = threading.Lock()
+        self._ready: deque[tuple[Run, Unit]] = deque()
+        self._free = list(self.places)
+        self._parked: list[_Worker] = []
+        self._helpers: list[threading.Thread] = []
+        self._most_helpers = helpers
+        self._runs: set[Run] = set()
+
+    def run(self, values: Sequence[object]) -> list[object] | None:
+        """Run once in this thread and whichever helpers there is work for; None once ended."""
+        if self._only is not None:
+            try:
+                place = self._free.pop()
+            except IndexError:  # all places are taken: queue up
+                pass
+            else:
+                return self._run_only(self._only, place, values)
+        run = self.start(values)
+        return None if run is None else self.finish(run)
+
+    def start(self, values: Sequence[object]) -> Run | None:
+        """Begin a run; None where the crew has ended."""
+        run = Run(self.schedule, values)
+        with self._lock:
+            if self.ended:
+                return None
+            if not run.done:
+                self._runs.add(run)
+                self._ready.extend([(run, u) for u in self._first])
+        return run
+
+    def _lone_unit(self) -> Unit | None:
+        return self.schedule.units[0] if self._python == [True] else None
+
+    def help(self) -> None:
+        """Let helpers begin what is ready, for a caller that will not work at once."""
+        with self._lock:
+            self._call_help()
+
+    def finish(self, run: Run) -> list[object]:
+        """Work until the run is done; its outputs, or its error."""
+        if not run.done:
+            run.waiter = _Worker()
+            self._work(run.waiter, run)
+        if run.error is not None:
+            raise run.error
+        slots = run.slots
+        return [slots[i] for i in self.schedule.outputs]
+
+    def cancel(self, run: Run, error: FlowosError) -> None:
+        """End one run with this error."""
+        with self._lock:
+            if not run.done:
+                self._end_run(run, error)
+
+    def end(self, error: Callable[[], FlowosError], seconds: float) -> None:
+        """End every run with this error and leave nothing behind; threads get some seconds."""
+        with self._lock:
+            if self.ended:
+                return
+            self._why = error
+            self.ended = True
+            self._ready.clear()
+            for place in self.places:
+                if place.run is _DIRECT:
+                    place.stop()
+            for run in tuple(self._runs):
+                self._end_run(run, error())
+            while self._parked:
+                self._parked.pop().gate.release()
+            helpers = tuple(self._helpers)
+        self._lanes.close()
+        until = time.monotonic() + seconds
+        for helper in helpers:
+            if helper is not threading.current_thread():
+                helper.join(max(0.0, until - time.monotonic()))
+
+    def _run_only(self, unit: Unit, place: Place, values: Sequence[object]) -> list[object] | None:
+        """A flow that is one unit needs no queue, no lock and no second thread."""
+        place.halt.on = False
+        place.run = _DIRECT
+        if self.ended:  # looked at after `run` is set: `end` looks the other way round
+            return None
+        try:
+            (results,) = place.python.run((unit,), ([values[s] for s in unit.takes],))
+        except Cancelled:
+            raise self._why() from None
+        finally:
+            place.run = None
+            self._free.append(place)
+            if self._ready:
+                self.help()
+        slots = {**dict(enumerate(values)), **dict(zip(unit.gives, results, strict=True))}
+        return [slots[i] for i in self.schedule.outputs]
+
+    def _work(self, worker: _Worker, until: Run | None) -> None:
+        """What a worker does: a caller until its run is done, a helper until the end."""
+        batch: _Batch | None = None
+        results: Sequence[Values] | BaseException = ()
+        while True:
+            with self._lock:
+                if batch is not None:
+                    self._settle(worker, batch, results)
+                if self.ended if until is None else until.done:
+                    self._give_back(worker)
+                    return
+                batch = self._next(worker)
+            if batch is None:
+                worker.gate.acquire()
+            else:
+                results = self._execute(worker, batch, until is not None)
+
+    def _next(self, worker: _Worker) -> _Batch | None:
+        """What the worker runs now, or None: then it is parked. Under the lock."""
+        if worker.place is None and self._free:
+            worker.place = self._free.pop()
+        if worker.place is not None:
+            batch = self._take(worker.place)
+            if batch is not None:
+                worker.place.run = batch[0]
+                worker.place.halt.on = False
+                if self._ready and self._free:
+                    self._call_help()
+                return batch
+            self._free.append(worker.place)
+            worker.place = None
+        self._parked.append(worker)
+        return None
+
+    def _take(self, place: Place) -> _Batch | None:
+        """The next unit in order of becoming ready, where it fits. Under the lock."""
+        ready = self._ready
+        while ready:
+            run, unit = ready[0]
+            if not run.done:
+                break
+            ready.popleft()
+        else:
+            return None
+        if not self._plain:
+            if not self._room.fits(unit.needs):
+                return None
+            self._room.enter(unit.needs)
+        ready.popleft()
+        return run, (self._batch(run, unit, place) if self._most > 1 else (unit,))
+
+    def _batch(self, run: Run, first: Unit, place: Place) -> Sequence[Unit]:
+        """Some units for one message, fewer towards the end so that all lanes end together."""
+        units = [first]
+        if self._plain and self._python[first.number]:
+            share = 1 + len(self._ready) // (2 * len(self.places))
+            while self._ready and len(units) < min(place.pace, share, self._most):
+                owner, unit = self._ready[0]
+                if owner is not run or not self._python[unit.number]:
+                    break
+                units.append(unit)
+                self._ready.popleft()
+        return units
+
+    def _call_help(self) -> None:
+        """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""
+        if not (self._ready and self._free):
+            return
+        if not (self._plain or self._room.fits(self._ready[0][1].needs)):
+            return
+        if self._parked:
+            worker = self._parked.pop()
+            worker.place = self._free.pop()
+            worker.gate.release()
+        elif len(self._helpers) < self._most_helpers:
+            worker = _Worker()
+            worker.place = self._free.pop()
+            name = f"flowos-{len(self._helpers)}"
+            helper = threading.Thread(
+                target=self._work, args=(worker, None), name=name, daemon=True
+            )
+            self._helpers.append(helper)
+            helper.start()
+
+    def _give_back(self, worker: _Worker) -> None:
+        if worker.place is not None:
+            self._free.append(worker.place)
+            worker.place = None
+            self._call_help()
+
+    def _execute(
+        self, worker: _Worker, batch: _Batch, calling: bool
+    ) -> Sequence[Values] | BaseException:
+        run, units = batch
+        place = worker.place
+        assert place is not None
+        lane = place.python if self._python[units[0].number] else place.commands
+        slots = run.slots
+        values = [[slots[s] for s in u.takes] for u in units]
+        try:
+            if self._emit is not None:
+                return self._told(self._emit, lane, units, values)
+            if self._most == 1:
+                return lane.run(units, values)
+            return _paced(place, self._most, lane, units, values)
+        except Exception as error:
+            return error
+        except BaseException as error:
+            if calling:
+                raise
+            return TaskFailed(f"task {units[0].label!r} raised {type(error).__name__} in a thread")
+
+    @staticmethod
+    def _told(
+        emit: Emit, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+    ) -> Sequence[Values]:
+        """Run, and say when it began and ended."""
+        for unit in units:
+            emit(Event("started", unit.label))
+        began = time.monotonic()
+        what: Literal["ended", "failed"] = "failed"
+        try:
+            results = lane.run(units, values)
+            what = "ended"
+        finally:
+            seconds = time.monotonic() - began
+            for unit in units:
+                emit(Event(what, unit.label, seconds))
+        return results
+
+    def _settle(
+        self, worker: _Worker, batch: _Batch, results: Sequence[Values] | BaseException
+    ) -> None:
+        """Take in what a batch gave; units that waited for it become ready. Under the lock."""
+        run, units = batch
+        assert worker.place is not None
+        worker.place.run = None
+        if not self._plain:
+            self._room.leave(units[0].needs)
+        if run.done:
+            return
+        if isinstance(results, BaseException):
+            self._end_run(run, results)
+            return
+        for unit, values in zip(units, results):  # noqa: B905 - as many, and often one
+            self._keep(run, unit, values)
+        run.left -= len(units)
+        if run.left == 0:
+            run.done = True
+            self._runs.discard(run)
+            self._wake(run)
+
+    def _keep(self, run: Run, unit: Unit, values: Values) -> None:
+        slots = run.slots
+        for slot, value in zip(unit.gives, values):  # noqa: B905 - as many, and often one
+            slots[slot] = value
+        for slot in unit.drops:
+            slots[slot] = None
+        for slot in unit.shares:
+            run.readers[slot] -= 1
+            if run.readers[slot] == 0:
+                slots[slot] = None
+        for number in unit.wakes:
+            run.waits[number] -= 1
+            if run.waits[number] == 0:
+                self._ready.append((run, self.schedule.units[number]))
+
+    def _end_run(self, run: Run, error: BaseException) -> None:
+        """Under the lock."""
+        run.error = error
+        run.done = True
+        self._runs.discard(run)
+        for place in self.places:
+            if place.run is run:
+                place.stop()
+        self._wake(run)
+
+    def _wake(self, run: Run) -> None:
+        if run.waiter in self._parked:
+            self._parked.remove(run.waiter)
+            run.waiter.gate.release()
+
+
+def _paced(
+    place: Place, most: int, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+) -> Sequence[Values]:
+    """Run; quick units are given in larger batches from then on, slow ones in smaller."""
+    began = time.monotonic()
+    results = lane.run(units, values)
+    quick = time.monotonic() - began < _QUICK_SECONDS
+    place.pace = min(most, place.pace * 2) if quick else max(1, place.pace // 2)
+    return results

@@ -1,0 +1,95 @@
+"""Running a unit in this process: the one loop that every Python task goes through."""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from flowos.engine.local._failures import refused, task_failed
+from flowos.engine.local._files import present
+from flowos.model import Cancelled, File, FlowosError, Python
+from flowos.plan import Step, Unit
+
+_Pick = Callable[[list[object]], Any]
+
+
+class Halt:
+    """Says to the task loop of one place that it shall not go on."""
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = False
+
+
+class Program:
+    """A unit made ready for this process."""
+
+    __slots__ = ("operations", "picks", "rest")
+
+    def __init__(self, unit: Unit) -> None:
+        self.rest = unit.rest
+        python = isinstance(unit.steps[0].task.body, Python)
+        self.operations = tuple(map(_operation, unit.steps)) if python else ()
+        self.picks = _pick(unit.picks)
+
+    def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
+        """The values of `unit.gives`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
+        frame = [*values, *self.rest]
+        for function, pick, give, good, step in self.operations:
+            if halt.on:
+                raise Cancelled(f"stopped before task {step.label!r}")
+            try:
+                value = function(*pick(frame))
+            except (Exception, SystemExit) as error:
+                raise _failed(step, frame, error) from error
+            if good(value):
+                frame[give] = value
+            else:
+                _settle(step, value, frame)
+        return self.picks(frame)  # type: ignore[no-any-return]
+
+
+def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]:
+    assert isinstance(step.task.body, Python)
+    plain = len(step.gives) == 1 and step.task.outputs[0].type is not File
+    good = step.task.outputs[0].type.quick() if plain else _never
+    return step.task.body.fun, _pick(step.takes), step.gives[0], good, step
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def _pick(registers: Sequence[int]) -> _Pick:
+    """Reads these registers in one call, always as a sequence."""
+    if len(registers) > 1:
+        return itemgetter(*registers)
+    first = registers[0] if registers else 0
+    return itemgetter(slice(first, first + len(registers)))
+
+
+def _settle(step: Step, value: object, frame: list[object]) -> None:
+    """Check and keep what a step gave, the long way: several outputs, files, wrong values."""
+    outputs = step.task.outputs
+    if len(outputs) == 1:
+        values: Sequence[object] = (value,)
+    elif isinstance(value, (tuple, list)) and len(value) == len(outputs):
+        values = value
+    else:
+        names = ", ".join(p.name for p in outputs)
+        many = f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__
+        raise refused(step.label, f"outputs {names}: expected {len(outputs)} values, given {many}")
+    for port, give, each in zip(outputs, step.gives, values, strict=True):
+        complaint = port.type.check(each)
+        if complaint is None and port.type is File:
+            path = present(each)  # type: ignore[arg-type]
+            complaint, each = (path, each) if isinstance(path, str) else (None, path)
+        if complaint:
+            raise refused(step.label, f"output {port.name!r}: {complaint}")
+        frame[give] = each
+
+
+def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
+    if error.__traceback__ is not None:
+        error.__traceback__ = error.__traceback__.tb_next  # begin at the task, not at our loop
+    return task_failed(step.label, step.task.inputs, [frame[i] for i in step.takes], error)

@@ -1,0 +1,165 @@
+"""What is held for a person: the compiled flow, its lanes, and the folder of its files.
+
+run: values are checked before any task starts; a result is a list in the order of the outputs.
+free: no task starts any more, commands and workers are ended, thread tasks get two seconds; runs in
+progress raise SliceFreed. Ctrl-C does the same for the runs in progress, and the slice can run
+again; a second Ctrl-C leaves at once.
+"""
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from flowos.engine.local._crew import Crew, Run
+from flowos.engine.local._failures import input_refused
+from flowos.engine.local._files import present
+from flowos.model import Cancelled, File, Flow, SliceFreed
+
+_GRACE_SECONDS = 2.0
+
+
+class Slice:
+    """A flow on a place to run. Made by `fo.slice`; free it, or use it in a `with`.
+
+    hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk.
+    """
+
+    def __init__(self, flow: Flow, hire: Callable[[], Crew], clear: Callable[[], None]) -> None:
+        self.flow = flow
+        self._good = tuple(p.spec.type.quick() for p in flow.inputs)
+        self._files = any(p.spec.type is File for p in flow.inputs)
+        self._hire = hire
+        self._lock = threading.Lock()
+        self._freed = False
+        self._crew: list[Crew] = [hire()]
+        self._ended = weakref.finalize(self, _end, self._crew, clear)
+
+    def run(self, /, *values: object, **named: object) -> list[object]:
+        """Run the flow once: values in the order in which the inputs were made, or by name.
+
+        ValueRefused, TaskFailed (WorkerLost), SliceFreed; Cancelled where another thread's Ctrl-C
+        ended the run.
+        """
+        given = self._checked(self.flow.bind(values, named))
+        while True:
+            crew = self._crew[0]
+            try:
+                results = crew.run(given)
+            except KeyboardInterrupt:
+                crew.end(_cancelled, _GRACE_SECONDS)
+                raise
+            if results is not None:
+                return results
+            self._replace(crew)
+
+    def map(self, values: Iterable[object], *, ahead: int | None = None) -> Iterator[list[object]]:
+        """Results of one run per item, in order, as they are asked for.
+
+        values: a tuple is one run's values, anything else its only value. ahead: how many runs may
+        be in flight beyond the one asked for; 2 per place unless given.
+        """
+        depth = 2 * len(self._crew[0].places) if ahead is None else max(0, ahead)
+        return self._mapped(iter(values), depth + 1)
+
+    def free(self) -> None:
+        """Give all back. Twice is once."""
+        with self._lock:
+            self._freed = True
+        self._ended()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        places = f"{len(self._crew[0].places)} places"
+        return f"<slice of {self.flow!r}, {'freed' if self._freed else places}>"
+
+    def _checked(self, values: tuple[object, ...]) -> Sequence[object]:
+        for good, port, value in zip(self._good, self.flow.inputs, values, strict=True):
+            if not good(value):
+                complaint = port.spec.type.check(value)
+                raise input_refused(port.spec.name, complaint or "refused")
+        return self._found(values) if self._files else values
+
+    def _found(self, values: Sequence[object]) -> list[object]:
+        """File inputs as absolute paths of what is there."""
+        found = list(values)
+        for i, port in enumerate(self.flow.inputs):
+            if port.spec.type is File:
+                found[i] = present(values[i])  # type: ignore[arg-type]
+                if isinstance(found[i], str):
+                    raise input_refused(port.spec.name, str(found[i]))
+        return found
+
+    def _start(self, values: Sequence[object]) -> tuple[Crew, Run]:
+        while True:
+            crew = self._crew[0]
+            run = crew.start(values)
+            if run is not None:
+                return crew, run
+            self._replace(crew)
+
+    def _replace(self, ended: Crew) -> None:
+        """After a Ctrl-C another crew goes on; after `free` nobody does."""
+        with self._lock:
+            if self._freed:
+                raise SliceFreed("the slice was freed: make another with fo.slice(...)")
+            if self._crew[0] is ended:
+                self._crew[0] = self._hire()
+
+    def _finish(self, crew: Crew, run: Run) -> list[object]:
+        try:
+            return crew.finish(run)
+        except KeyboardInterrupt:
+            crew.end(_cancelled, _GRACE_SECONDS)
+            raise
+
+    def _mapped(self, values: Iterator[object], depth: int) -> Iterator[list[object]]:
+        flight: deque[tuple[Crew, Run]] = deque()
+        try:
+            while True:
+                self._fill(flight, values, depth)
+                if not flight:
+                    return
+                yield self._finish(*flight.popleft())
+        finally:
+            for crew, run in flight:
+                crew.cancel(run, Cancelled("the map was left before this run ended"))
+
+    def _fill(self, flight: deque[tuple[Crew, Run]], values: Iterator[object], depth: int) -> None:
+        """Start runs once half of those in flight are done, so that helpers wake for several."""
+        if len(flight) > depth // 2:
+            return
+        for value in values:
+            given = value if isinstance(value, tuple) else (value,)
+            flight.append(self._start(self._checked(self.flow.bind(given, {}))))
+            if len(flight) >= depth:
+                break
+        if flight:
+            flight[-1][0].help()
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("the run was interrupted")
+
+
+def _freed() -> SliceFreed:
+    return SliceFreed("the slice was freed while this ran")
+
+
+def _end(crews: list[Crew], clear: Callable[[], None]) -> None:
+    try:
+        crews[0].end(_freed, _GRACE_SECONDS)
+    finally:
+        clear()

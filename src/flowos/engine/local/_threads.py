@@ -1,0 +1,38 @@
+"""Lanes that run units in the threads that call them."""
+
+from collections.abc import Sequence
+
+from flowos.engine.local._kernel import Halt, Program
+from flowos.plan import Schedule, Unit
+
+
+class ThreadLane:
+    """A thread cannot be ended from outside: a stop is heard, by `halt`, between two tasks."""
+
+    __slots__ = ("_halt", "_programs")
+
+    def __init__(self, halt: Halt, programs: Sequence[Program]) -> None:
+        self._halt = halt
+        self._programs = programs
+
+    def run(
+        self, units: Sequence[Unit], values: Sequence[Sequence[object]]
+    ) -> Sequence[Sequence[object]]:
+        """One unit, as `ThreadLanes.most` says."""
+        return (self._programs[units[0].number].run(values[0], self._halt),)
+
+    def stop(self) -> None:
+        """Nothing beyond `halt`."""
+
+
+class ThreadLanes:
+    """One place for Python tasks of this process per `Halt`."""
+
+    most = 1
+
+    def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
+        programs = [Program(u) for u in schedule.units]
+        self.lanes = tuple(ThreadLane(halt, programs) for halt in halts)
+
+    def close(self) -> None:
+        """Nothing to leave behind: the threads belong to the crew."""

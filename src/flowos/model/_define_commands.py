@@ -1,0 +1,116 @@
+"""How people write tasks that are command lines."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import cast
+
+from flowos.model._errors import WiringError
+from flowos.model._launch import Needs
+from flowos.model._ports import File, PortType, any_, bytes_, int64, shown, str_
+from flowos.model._tasks import Captured, Command, Gang, In, Out, PortSpec, Task, Word
+
+_Named = str | tuple[str, PortType] | None
+
+
+def command(  # noqa: PLR0913 - what a command line can have, each by keyword
+    argv: Sequence[object],
+    *,
+    name: str | None = None,
+    inputs: Mapping[str, PortType] | None = None,
+    stdout: str | tuple[str, PortType] | None = None,
+    stderr: str | tuple[str, PortType] | None = None,
+    exit_code: str | None = None,
+    outcome: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    inherit: bool = True,
+    limit_seconds: float | None = None,
+    once: str = "",
+    needs: Needs | None = None,
+) -> Task:
+    """A task of a command line, run in a fresh folder of its own.
+
+    argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for the path of a file
+    that the command writes; a tuple of these is one word, as in ("--out=", Out("x")).
+    inputs: types of the inputs; one that is only named by an `In` is a File, one that no word
+    names is waited for only.
+    stdout, stderr: the output that captures what is printed: a name for str_, or (name, bytes_).
+    exit_code: the output for it; without one (or `outcome`) a code other than 0 fails the task.
+    outcome: the output for the whole `Outcome`; then no end of the command fails the task.
+    variables: set beside those of this process, or alone where `inherit` is false.
+    once: a key of all that the files depend on: made once, then taken from the cache.
+    Outputs are the files in order of appearance, then what is captured; with neither, `stdout`.
+    """
+    words = _words(argv)
+    title = name or _title(words)
+    captures = _captures(title, stdout=stdout, stderr=stderr, exit_code=exit_code, outcome=outcome)
+    body = Command(argv=words, once=once, limit_seconds=limit_seconds, inherit=inherit)
+    files = _names(body, Out)
+    if not files and not captures:
+        captures = {"stdout": ("stdout", str_)}
+    types = {n: File for n in _names(body, In)} | dict(inputs or {})
+    return Task(
+        name=title,
+        inputs=tuple(PortSpec(n, t) for n, t in types.items()),
+        outputs=(
+            *(PortSpec(n, File) for n in files),
+            *(PortSpec(n, t) for n, t in captures.values()),
+        ),
+        body=replace(
+            body,
+            captures=tuple((n, cast("Captured", what)) for what, (n, _) in captures.items()),
+            variables=tuple((variables or {}).items()),
+        ),
+        needs=needs or Needs(),
+    )
+
+
+def gang(task: Task, *, mpi: str, starter: str = "") -> Task:
+    """The command as an MPI program of `needs.ranks` ranks.
+
+    mpi: the family of the MPI that it was built with, "openmpi" or "mpich". starter: that MPI's
+    mpirun, where it is not the first on PATH.
+    """
+    if not isinstance(task.body, Command):
+        raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
+    return replace(task, body=Gang(command=task.body, mpi=mpi, starter=starter))
+
+
+def _words(argv: object) -> tuple[Word, ...]:
+    if isinstance(argv, (str, bytes)) or not isinstance(argv, Sequence) or not argv:
+        raise WiringError(f"command: expected a list of words, given {shown(argv)}")
+    return tuple(tuple(map(_part, w)) if isinstance(w, tuple) else _part(w) for w in argv)
+
+
+def _part(word: object) -> str | In | Out:
+    if isinstance(word, (In, Out)):
+        return word
+    if isinstance(word, (str, int, float, PurePath)) and not isinstance(word, bool):
+        return str(word)
+    raise WiringError(
+        f"command: a word is a text, a number, a path, In, Out or a tuple of these, "
+        f"given {shown(word)}"
+    )
+
+
+def _title(words: tuple[Word, ...]) -> str:
+    return PurePath(words[0]).name if isinstance(words[0], str) and words[0] else "command"
+
+
+def _names(body: Command, kind: type[In] | type[Out]) -> list[str]:
+    """Names of the ports of a kind, in order of appearance."""
+    return list(dict.fromkeys(p.name for p in body.parts if isinstance(p, kind)))
+
+
+def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
+    """What is captured -> the name and type of its output."""
+    usual = {"stdout": str_, "stderr": str_, "exit_code": int64, "outcome": any_}
+    found = {}
+    for what, given in wished.items():
+        if given is None:
+            continue
+        name, type_ = (given, usual[what]) if isinstance(given, str) else given
+        if type_ is not usual[what] and not (type_ is bytes_ and usual[what] is str_):
+            raise WiringError(f"command {title!r}: {what} cannot be captured as {shown(type_)}")
+        found[what] = (name, type_)
+    return found
