@@ -1,5 +1,6 @@
-"""Every claim, one after the other: `python benchmarks/all.py [NAME ...]`. Long; on a quiet machine.
+"""Every claim, one after the other; long, and for a quiet machine.
 
+`python benchmarks/all.py [NAME ...]`
 Each benchmark prints its JSON; here it is kept in build/benchmarks/NAME.json and shown.
 """
 
