@@ -2,28 +2,16 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
-from typing import Annotated, Any, get_args, get_origin, overload
+from typing import Any, get_args, get_origin, overload
 
-from flowos.model import _ports
 from flowos.model._errors import WiringError
 from flowos.model._flow import Flow, as_task
+from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import File, PortType, any_, array, bool_, bytes_, float64, int64, shown
-from flowos.model._ports import str_ as str_
+from flowos.model._ports import shown
 from flowos.model._tasks import PortSpec, Python, Task
 
 _KEYS = ("task_name", "iport_nametypes", "oport_nametypes", "fun")
-
-_PYTHON_TYPES: dict[object, PortType] = {
-    int: int64,
-    float: float64,
-    bool: bool_,
-    str: str_,
-    bytes: bytes_,
-    object: any_,
-    Any: any_,
-}
 
 
 @overload
@@ -61,7 +49,7 @@ def task(
 
 
 def _from_dictionary(given: Mapping[str, Any], name: str | None, needs: Needs | None) -> Task:
-    title: Any = name or given.get("task_name", "?")
+    title: str = given.get("task_name", "?") if name is None else name
     where = f"task {title!r}"
     missing = [key for key in _KEYS if key not in given]
     unknown = [key for key in given if key not in (*_KEYS, "needs")]
@@ -81,7 +69,7 @@ def _from_dictionary(given: Mapping[str, Any], name: str | None, needs: Needs | 
 
 
 def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
-    title = name or getattr(fun, "__name__", "task")
+    title: str = name or getattr(fun, "__name__", "task")
     where = f"task {title!r}"
     _function(where, fun)
     hints = inspect.get_annotations(fun, eval_str=True)
@@ -91,7 +79,7 @@ def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
             raise WiringError(f"{where}: parameter {parameter.name!r} has to be a positional one")
         if parameter.name not in hints:
             raise WiringError(f"{where}: parameter {parameter.name!r} has no type; use fo.any_")
-        type_ = _port_type(f"{where}, parameter {parameter.name!r}", hints[parameter.name])
+        type_ = port_type(f"{where}, parameter {parameter.name!r}", hints[parameter.name])
         inputs.append(PortSpec(parameter.name, type_))
         if parameter.default is not parameter.empty:
             complaint = type_.check(parameter.default)
@@ -145,7 +133,7 @@ def _specs(where: str, ports: Sequence[Any], names: Sequence[str]) -> tuple[Port
     specs = []
     for port, spare in zip(ports, names, strict=True):
         name, type_ = port if _is_pair(port) else (spare, port)
-        specs.append(PortSpec(name, _port_type(f"{where}, port {name!r}", type_)))
+        specs.append(PortSpec(name, port_type(f"{where}, port {name!r}", type_)))
     return tuple(specs)
 
 
@@ -157,31 +145,5 @@ def _returned(where: str, hint: Any) -> tuple[PortSpec, ...]:
     parts = get_args(hint) if get_origin(hint) is tuple else hint
     if not isinstance(parts, tuple):
         parts = (parts,)
-    types = [_port_type(f"{where}, return", part) for part in parts]
+    types = [port_type(f"{where}, return", part) for part in parts]
     return tuple(map(PortSpec, _outs(types), types))
-
-
-def _port_type(where: str, hint: Any) -> PortType:
-    """A port type, or the one that a Python or NumPy type stands for."""
-    if isinstance(hint, PortType):
-        return hint
-    if get_origin(hint) is Annotated:
-        for part in hint.__metadata__:
-            if isinstance(part, PortType):
-                return part
-    if hint is Any or isinstance(hint, type):
-        known = _PYTHON_TYPES.get(hint) or _by_class(hint)
-        if known:
-            return known
-    raise WiringError(f"{where}: expected a port type such as fo.int64, given {shown(hint)}")
-
-
-def _by_class(hint: type) -> PortType | None:
-    if issubclass(hint, PurePath):
-        return File
-    if hint.__module__ != "numpy":
-        return None
-    if hint.__name__ == "ndarray":
-        return array()
-    found = getattr(_ports, f"{hint.__name__.rstrip('_')}_", getattr(_ports, hint.__name__, None))
-    return found if isinstance(found, PortType) else None

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import cast
 
 from flowos.model._errors import WiringError
+from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import File, PortType, any_, bytes_, int64, shown, str_
 from flowos.model._tasks import Captured, Command, Gang, In, Out, PortSpec, Task, Word
@@ -17,7 +18,7 @@ def command(  # noqa: PLR0913 - what a command line can have, each by keyword
     argv: Sequence[object],
     *,
     name: str | None = None,
-    inputs: Mapping[str, PortType] | None = None,
+    inputs: Mapping[str, object] | None = None,
     stdout: str | tuple[str, PortType] | None = None,
     stderr: str | tuple[str, PortType] | None = None,
     exit_code: str | None = None,
@@ -48,10 +49,12 @@ def command(  # noqa: PLR0913 - what a command line can have, each by keyword
     files = _names(body, Out)
     if not files and not captures:
         captures = {"stdout": ("stdout", str_)}
-    types = {n: File for n in _names(body, In)} | dict(inputs or {})
+    types: dict[str, object] = {n: File for n in _names(body, In)} | dict(inputs or {})
     return Task(
         name=title,
-        inputs=tuple(PortSpec(n, t) for n, t in types.items()),
+        inputs=tuple(
+            PortSpec(n, port_type(f"command {title!r}, input {n!r}", t)) for n, t in types.items()
+        ),
         outputs=(
             *(PortSpec(n, File) for n in files),
             *(PortSpec(n, t) for n, t in captures.values()),

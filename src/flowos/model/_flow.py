@@ -7,23 +7,20 @@ from typing import Any
 
 from flowos.model._drawing import dot, svg, text
 from flowos.model._errors import ValueRefused, WiringError
+from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import PortType, shown
+from flowos.model._ports import shown
 from flowos.model._tasks import Call, Port, PortSpec, Task, is_name, new_input
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
 
 
-def flow_input(name: str, type: PortType) -> Port:
+def flow_input(name: str, type: object) -> Port:
     """An input of the flows that are wired from it. `run(*values)` binds in order of making."""
     if not is_name(name):
         raise WiringError(f"flow_input: its name is a text, given {shown(name)}")
-    if not isinstance(type, PortType):
-        raise WiringError(
-            f"flow_input {name!r}: expected a port type such as fo.int64, given {shown(type)}"
-        )
-    return new_input(name, type)
+    return new_input(name, port_type(f"flow_input {name!r}", type))
 
 
 def flow_output(*ports: Any, name: str = "flow") -> "Flow":

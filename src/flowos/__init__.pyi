@@ -1,0 +1,48 @@
+"""The face as type checkers see it: a port type in an annotation stands for its Python type."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from flowos.model import Cancelled as Cancelled
+from flowos.model import Environment as Environment
+from flowos.model import Flow as Flow
+from flowos.model import FlowosError as FlowosError
+from flowos.model import In as In
+from flowos.model import Needs as Needs
+from flowos.model import Out as Out
+from flowos.model import Outcome as Outcome
+from flowos.model import PortType as _PortType
+from flowos.model import SliceFreed as SliceFreed
+from flowos.model import SliceRefused as SliceRefused
+from flowos.model import Task as Task
+from flowos.model import TaskFailed as TaskFailed
+from flowos.model import ValueRefused as ValueRefused
+from flowos.model import WiringError as WiringError
+from flowos.model import WorkerLost as WorkerLost
+from flowos.model import command as command
+from flowos.model import flow_input as flow_input
+from flowos.model import flow_output as flow_output
+from flowos.model import gang as gang
+from flowos.model import task as task
+
+int8: TypeAlias = int
+int16: TypeAlias = int
+int32: TypeAlias = int
+int64: TypeAlias = int
+uint8: TypeAlias = int
+uint16: TypeAlias = int
+uint32: TypeAlias = int
+uint64: TypeAlias = int
+float16: TypeAlias = float
+float32: TypeAlias = float
+float64: TypeAlias = float
+bool_: TypeAlias = bool
+str_: TypeAlias = str
+bytes_: TypeAlias = bytes
+File: TypeAlias = Path
+any_: TypeAlias = Any
+
+def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> _PortType: ...
+
+__all__: Sequence[str]
