@@ -1,0 +1,226 @@
+"""Lanes that run units in worker processes of this node.
+
+A lane starts its worker when it first needs one, and another after it lost one. A worker is lost
+when its socket ends: the run fails with WorkerLost, naming the step that the worker began last.
+Values that only workers read stay packed: their memory goes from worker to worker by descriptor,
+and this process neither copies nor maps it. What a task prints comes out here before its run ends.
+"""
+
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from flowos.engine.local._lanes import Values
+from flowos.engine.local._node import memory_bytes
+from flowos.engine.local._process_blobs import Packed, Unpackable, pack
+from flowos.engine.local._process_failures import input_unsendable, output_unreadable, told
+from flowos.engine.local._process_output import Output
+from flowos.engine.local._process_program import Program
+from flowos.engine.local._process_start import Start, how_ended, start_worker
+from flowos.engine.local._process_values import Pool, Slab
+from flowos.engine.local._process_worker import UnitFailed, WorkerProcess, owners
+from flowos.engine.local.worker import OWNER_SHIFT
+from flowos.model import Cancelled, FlowosError, SliceFreed, TaskFailed, WorkerLost
+from flowos.plan import Schedule, Unit
+
+_MOST_UNITS = 256
+_KEPT_SHARE = 8
+"""Idle memory files are kept up to an eighth of the node's memory, here and in all workers."""
+_TELL_SECONDS = 0.8
+_END_SECONDS = 1.0
+_KILLED_SECONDS = 5.0
+
+
+class ProcessLanes:
+    """`count` lanes, each a process. Nothing is started before a unit is run."""
+
+    most = _MOST_UNITS
+
+    def __init__(self, schedule: Schedule, count: int, *, python: str = sys.executable) -> None:
+        shop = _Shop(schedule, count, python)
+        self.lanes = tuple(ProcessLane(shop) for _ in range(count))
+        self._close = weakref.finalize(self, _close, shop, self.lanes)
+
+    def close(self) -> None:
+        """End all workers, wait for their end. Twice is once."""
+        self._close()
+
+
+class ProcessLane:
+    """One worker process at a time. See `_lanes` for what `run` and `stop` promise."""
+
+    def __init__(self, shop: "_Shop") -> None:
+        self._shop = shop
+        self._lock = threading.Lock()
+        self._worker: WorkerProcess | None = None
+        self._running = False
+        self._stopped = False
+
+    def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
+        self._begin()
+        try:
+            return self._run(units, values, again=True)
+        finally:
+            self._shop.output.drain()
+            with self._lock:
+                self._running = False
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._running:
+                self._stopped = True
+                if self._worker is not None:
+                    self._worker.kill()
+
+    def end(self) -> WorkerProcess | None:
+        """For the close of all lanes: an idle worker leaves, a busy one is killed."""
+        with self._lock:
+            worker = self._worker
+            if worker is not None:
+                if self._running:
+                    self._stopped = True
+                    worker.kill()
+                else:
+                    worker.leave()
+                    worker.forget()
+                    self._worker = None
+            return worker
+
+    def _begin(self) -> None:
+        if os.getpid() != self._shop.process:
+            raise SliceFreed(f"this slice belongs to process {self._shop.process}: make another")
+        with self._lock:
+            if self._stopped:  # a stop that came too late for its run
+                self._drop()
+            self._stopped = False
+            self._running = True
+
+    def _run(self, units: Sequence[Unit], values: Sequence[Values], *, again: bool) -> list[Values]:
+        worker = self._worker or self._hire(units)
+        batch = [self._packed(u, v) for u, v in zip(units, values, strict=True)]
+        try:
+            results = worker.run(batch)
+        except UnitFailed as failure:
+            raise told(units, *failure.args) from None
+        except (EOFError, ConnectionError):
+            self._drop()
+            if again and worker.place is None and not self._stopped:  # it died while it was idle
+                return self._run(units, values, again=False)
+            raise self._lost(worker, units) from None
+        except OSError as error:
+            self._drop()
+            label = units[0].steps[0].label
+            raise TaskFailed(f"task {label!r}: no way to its worker process: {error}") from error
+        except BaseException:
+            self._drop()
+            raise
+        return [self._opened(u, r) for u, r in zip(units, results, strict=True)]
+
+    def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
+        shop = self._shop
+        running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
+        worker = WorkerProcess(running, channel, shop.output.writers, shop.keep_bytes)
+        with self._lock:
+            self._worker = worker
+            if self._stopped:
+                worker.kill()
+        try:
+            worker.teach(shop.program)
+        except BaseException as error:
+            self._drop()
+            if isinstance(error, (EOFError, ConnectionError)):
+                raise self._lost(worker, units, "while it loaded the functions") from None
+            raise
+        return worker
+
+    def _packed(self, unit: Unit, values: Values) -> tuple[int, list[Any]]:
+        try:
+            return unit.number, self._shop.pack(unit, values)
+        except Unpackable as error:
+            raise input_unsendable(unit, *error.args) from error.__cause__
+
+    def _opened(self, unit: Unit, values: list[Any]) -> list[Any]:
+        """Values that only workers read stay packed."""
+        kept = self._shop.program.kept
+        for i, slot in enumerate(unit.gives):
+            value = values[i]
+            if type(value) is Packed and slot not in kept:
+                try:
+                    values[i] = value.open()
+                except Exception as error:
+                    why = f"{type(error).__name__}: {error}"
+                    raise output_unreadable(unit, slot, why) from error
+        return values
+
+    def _drop(self) -> None:
+        """End the worker; the next run starts another."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+            worker.forget()
+            self._shop.leaving.append(worker)
+
+    def _lost(self, worker: WorkerProcess, units: Sequence[Unit], when: str = "") -> FlowosError:
+        if self._stopped:
+            return Cancelled("the worker process was stopped")
+        try:
+            how = how_ended(worker.running.wait(_TELL_SECONDS))
+        except TimeoutError:
+            how = "its connection ended"
+        place, step = worker.place or (0, 0)
+        label = units[place].steps[step].label
+        return WorkerLost(f"task {label!r}: its worker process is gone{when and f' {when}'}: {how}")
+
+
+class _Shop:
+    """What the lanes of a slice share."""
+
+    def __init__(self, schedule: Schedule, count: int, python: str) -> None:
+        self.program = Program(schedule)
+        self.start = Start(count=count, python=python)
+        self.keep_bytes = memory_bytes() // _KEPT_SHARE // count
+        self.process = os.getpid()
+        self.closed = False
+        self.output = Output()
+        self.leaving: deque[WorkerProcess] = deque(maxlen=count * 4)
+        self._lock = threading.Lock()
+        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes)
+        self._constants: dict[int, list[Any]] = {}
+
+    def pack(self, unit: Unit, values: Values) -> list[Any]:
+        """The unit's inputs and constants. Constants are packed once."""
+        constants = self._constants.get(unit.number)
+        if constants is None:
+            constants = self._pack(self.program.constants[unit.number])
+            self._constants[unit.number] = constants
+        return self._pack(values) + constants
+
+    def _pack(self, values: Values) -> list[Any]:
+        return pack(values, self._take, self._pool)
+
+    def _take(self, size: int) -> tuple[int, Slab]:
+        with self._lock:
+            return self._pool.take(size)
+
+    def close(self) -> None:
+        with self._lock:
+            self._pool.close()
+        self.output.close()
+
+
+def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
+    if os.getpid() != shop.process:  # a forked child leaves its parent's workers alone
+        return
+    shop.closed = True
+    workers = [*shop.leaving, *(lane.end() for lane in lanes)]
+    for worker in filter(None, workers):
+        try:
+            worker.running.wait(_END_SECONDS)
+        except TimeoutError:
+            worker.kill()
+            worker.running.wait(_KILLED_SECONDS)
+    shop.close()

@@ -1,0 +1,90 @@
+"""What a worker tells of a failed unit, in the same words as a thread would say it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flowos.engine.local._failures import refused
+from flowos.engine.local._process_blobs import Packed
+from flowos.model import FlowosError, PortSpec, TaskFailed
+from flowos.plan import Step, Unit
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
+    """Where in the worker a task raised, as text: the cause of the task's exception."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+class RemoteError(Exception):
+    """Stands for an exception that cannot be sent; its text is that one's last line."""
+
+
+def told(units: Sequence[Unit], place: int, step: int, kind: str, *details: Any) -> FlowosError:
+    """The error to raise, its cause set."""
+    return _KINDS[kind](units[place].steps[step], *details)
+
+
+def input_unsendable(unit: Unit, register: int, why: str) -> FlowosError:
+    """A value that cannot be pickled, named by the first task that takes it."""
+    step = next(s for s in unit.steps if register in s.takes)
+    port = step.task.inputs[step.takes.index(register)]
+    return refused(step.label, f"input {port.name!r}: cannot cross to a worker process: {why}")
+
+
+def output_unreadable(unit: Unit, slot: int, why: str) -> FlowosError:
+    """A value that came from a worker and cannot be unpickled here."""
+    step, port = _maker(unit, unit.picks[unit.gives.index(slot)])
+    return refused(step.label, f"output {port.name!r}: cannot be read here: {why}")
+
+
+def _maker(unit: Unit, register: int) -> tuple[Step, PortSpec]:
+    step = next(s for s in reversed(unit.steps) if register in s.gives)
+    return step, step.task.outputs[step.gives.index(register)]
+
+
+def _raised(step: Step, shown: list[str], error: Any, last: str, trace: str) -> FlowosError:
+    names = (p.name for p in step.task.inputs)
+    given = ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True))
+    failed = TaskFailed(f"task {step.label!r} raised {last}; given {given or 'nothing'}")
+    failed.__cause__ = _opened(error, last)
+    failed.__cause__.__cause__ = RemoteTraceback(trace)
+    return failed
+
+
+def _opened(error: Any, last: str) -> BaseException:
+    if error is not None:
+        try:
+            opened = Packed(error[0], error[1], None).open()
+            if isinstance(opened, BaseException):
+                return opened
+        except Exception:  # its class is known to the worker only
+            pass
+    return RemoteError(last)
+
+
+def _refused(step: Step, port: int | None, complaint: str) -> FlowosError:
+    outputs = step.task.outputs
+    if port is None:
+        names = ", ".join(p.name for p in outputs)
+        return refused(
+            step.label, f"outputs {names}: expected {len(outputs)} values, given {complaint}"
+        )
+    return refused(step.label, f"output {outputs[port].name!r}: {complaint}")
+
+
+def _unsendable(step: Step, port: int, why: str) -> FlowosError:
+    name = step.task.outputs[port].name
+    return refused(step.label, f"output {name!r}: cannot leave its worker process: {why}")
+
+
+def _unreadable(step: Step, why: str) -> FlowosError:
+    return refused(step.label, f"its inputs cannot be read in the worker process: {why}")
+
+
+_KINDS: dict[str, Callable[..., FlowosError]] = {
+    "raised": _raised,
+    "refused": _refused,
+    "unsendable": _unsendable,
+    "unreadable": _unreadable,
+}

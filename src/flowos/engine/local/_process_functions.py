@@ -1,0 +1,149 @@
+"""How functions reach a worker: by name where it has the same one, else by value.
+
+Standard library only, cloudpickle aside: each worker is sent this file.
+"""
+
+import importlib
+import operator
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypeGuard
+
+Source = tuple[Any, ...]
+"""("name", module, name in it, facts) or ("value", pickle)."""
+
+_registering = threading.Lock()  # cloudpickle has one register for all
+
+
+def named(fun: Callable[..., Any]) -> Source | None:
+    """By its name, where that leads to this very function; what it must be, by its facts.
+
+    A decorated function is looked for behind what its module holds under its name.
+    """
+    module = sys.modules.get(getattr(fun, "__module__", None) or "")
+    if not isinstance(fun, types.FunctionType) or module is None or module.__name__ == "__main__":
+        return None
+    for name in (
+        fun.__qualname__,
+        f"{fun.__qualname__}.body.fun",
+        f"{fun.__qualname__}.__wrapped__",
+    ):
+        try:
+            found = operator.attrgetter(name)(module)
+        except AttributeError:
+            continue
+        if found is fun:
+            return "name", module.__name__, name, facts_of(fun)
+    return None
+
+
+def by_value(fun: Callable[..., Any]) -> Source:
+    """As a pickle. Its own code is in it; what it uses of other modules is there by name."""
+    try:
+        body = pickle.dumps(fun, 5)
+    except Exception:
+        body = b"__main__"
+    inside = isinstance(fun, types.FunctionType) or b"__main__" in body
+    return "value", _cloudpickle().dumps(fun, 5) if inside else body
+
+
+def by_value_with_module(fun: Callable[..., Any]) -> Source:
+    """As a pickle that has all in it which the function uses of its own module."""
+    module = sys.modules.get(getattr(fun, "__module__", None) or "")
+    cloudpickle = _cloudpickle()
+    with _registering:
+        known = cloudpickle.list_registry_pickle_by_value()
+        new = module is not None and module.__name__ not in known
+        if new:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            return "value", cloudpickle.dumps(fun, 5)
+        finally:
+            if new:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+WAYS: tuple[Callable[[Callable[..., Any]], Source | None], ...] = (
+    named,
+    by_value,
+    by_value_with_module,
+)
+"""To be tried in this order."""
+
+
+def _cloudpickle() -> Any:
+    return importlib.import_module("cloudpickle")
+
+
+def load(kind: str, *source: Any) -> Any:
+    """A function: ("value", pickle), or ("name", module, name, route to it, its facts)."""
+    if kind == "value":
+        return pickle.loads(source[0])
+    module, name, facts = source
+    found = operator.attrgetter(name)(importlib.import_module(module))
+    mine = facts_of(found)
+    other = sorted(name for name in {**facts, **mine} if facts.get(name) != mine.get(name))
+    if other:
+        raise ImportError(f"{module} is another here: {', '.join(other)}")
+    return found
+
+
+def facts_of(fun: types.FunctionType) -> dict[str, object]:
+    """What a function computes: its code, that of the functions of its module which it calls, and
+    the plain constants that they read, by name. Equal facts, equal function."""
+    facts: dict[str, object] = {}
+    waiting = [fun]
+    while waiting:
+        this = waiting.pop()
+        facts[this.__qualname__] = _code_facts(this.__code__)
+        for name, value in _read_by(this):
+            if _is_constant(value):
+                facts[f"{name} of {this.__qualname__}"] = repr(value)
+            elif _belongs(value, fun.__module__) and value.__qualname__ not in facts:
+                waiting.append(value)
+    return facts
+
+
+def _belongs(value: object, module: str) -> TypeGuard[types.FunctionType]:
+    return isinstance(value, types.FunctionType) and value.__module__ == module
+
+
+def _read_by(fun: types.FunctionType) -> Iterator[tuple[str, object]]:
+    for name in _names(fun.__code__):
+        if name in fun.__globals__:
+            yield name, fun.__globals__[name]
+    for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    yield "defaults", (fun.__defaults__, tuple((fun.__kwdefaults__ or {}).items()))
+
+
+def _code_facts(code: types.CodeType) -> tuple[object, ...]:
+    constants = tuple(
+        _code_facts(c) if isinstance(c, types.CodeType) else _text(c) for c in code.co_consts
+    )
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
+
+
+def _text(constant: object) -> str:
+    if isinstance(constant, frozenset):  # its order differs between processes
+        return str(sorted(map(repr, constant)))
+    return repr(constant)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, (int, float, complex, str, bytes, type(None)))

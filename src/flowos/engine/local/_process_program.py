@@ -1,0 +1,100 @@
+"""What a worker is taught of a schedule: functions, port types, and units as numbers."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flowos.engine.local._process_functions import WAYS, Source
+from flowos.model import Python, TaskFailed
+from flowos.plan import Schedule, Step, Unit
+
+Function = Callable[..., Any]
+
+
+class Program:
+    """A schedule as it is sent.
+
+    functions, with the label of the first task that uses each; types: port types of results.
+    units: number -> (empty registers, steps, picks), where a step is (function, takes, gives,
+    types). constants: what fills the registers after the unit's inputs. kept: slots that only
+    workers read, whose values can stay as they came.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.functions: list[Function] = []
+        self.labels: list[str] = []
+        self.types: list[object] = []
+        self.units: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
+        self.constants: dict[int, tuple[object, ...]] = {}
+        self._numbers: dict[int, int] = {}
+        self._ways: dict[int, int] = {}
+        self._complaints: dict[int, list[str]] = {}
+        self.lock = threading.Lock()
+        opened = set(schedule.outputs)
+        for unit in schedule.units:
+            if isinstance(unit.steps[0].task.body, Python):
+                self._add(unit)
+            else:
+                opened.update(unit.takes)
+        self.kept = frozenset(s for u in schedule.units for s in u.gives) - opened
+
+    def sources(self, problems: dict[int, str]) -> dict[int, Source]:
+        """How the functions are sent: all of them, or the next way for those with a problem.
+
+        What worked for one worker is what the next one gets. To be called under `lock`.
+        TaskFailed where no way is left.
+        """
+        for number, problem in problems.items():
+            self._complaints.setdefault(number, []).append(problem)
+            self._ways[number] += 1
+        return {n: self._source(n) for n in problems or range(len(self.functions))}
+
+    def _source(self, number: int) -> Source:
+        complaints = self._complaints.setdefault(number, [])
+        while True:
+            way = self._ways.setdefault(number, 0)
+            if way == len(WAYS):
+                raise TaskFailed(
+                    _unsendable(self.labels[number], self.functions[number], complaints)
+                )
+            try:
+                source = WAYS[way](self.functions[number])
+            except Exception as error:
+                complaints.append(f"{type(error).__name__}: {error}")
+                source = None
+            if source is not None:
+                return source
+            self._ways[number] += 1
+
+    def _add(self, unit: Unit) -> None:
+        count = len(unit.rest)
+        while count and unit.rest[count - 1] is None:
+            count -= 1
+        self.constants[unit.number] = unit.rest[:count]
+        steps = [self._step(step) for step in unit.steps]
+        self.units[unit.number] = (len(unit.rest) - count, steps, unit.picks)
+
+    def _step(self, step: Step) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        assert isinstance(step.task.body, Python)
+        function = self._number(step.task.body.fun, self.functions)
+        if function == len(self.labels):
+            self.labels.append(step.label)
+        types = tuple(self._number(p.type, self.types) for p in step.task.outputs)
+        return function, step.takes, step.gives, types
+
+    def _number(self, thing: Any, things: list[Any]) -> int:
+        """Its place in the list, by identity: what is in the list lives, so its id is its own."""
+        number = self._numbers.get(id(thing))
+        if number is None:
+            number = self._numbers[id(thing)] = len(things)
+            things.append(thing)
+        return number
+
+
+def _unsendable(label: str, fun: Function, complaints: list[str]) -> str:
+    name = getattr(fun, "__qualname__", None) or type(fun).__qualname__
+    why = "; ".join(dict.fromkeys(complaints))
+    return (
+        f"task {label!r}: its function {name} cannot be sent to a worker process ({why}); "
+        "move it into a module of its own, or run the slice with workers='thread'"
+    )

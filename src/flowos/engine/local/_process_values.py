@@ -1,0 +1,179 @@
+"""How values cross between processes. Standard library only: each worker is sent this file.
+
+Buffers of `OUT_OF_BAND` bytes or more (arrays, and all else that gives pickle protocol 5 a buffer)
+are written once into an anonymous memory file, whose descriptor goes along with the message. Who
+receives it maps it privately, copy on write: a task may write to its array, and nobody else sees
+that. The file is written again only when every mapping of it is gone.
+"""
+
+import importlib
+import mmap
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+OUT_OF_BAND = 64 * 1024
+ALIGNMENT = 64
+PLAIN = frozenset((int, float, bool, type(None)))
+SHORT = frozenset((str, bytes))
+SHORT_BYTES = 4096
+
+Span = tuple[int, int]
+Wired = Any
+"""A value in a message: itself if plain or short, else a tuple (body, spans, ...)."""
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(before=_count_fork)
+
+
+def forks() -> int:
+    """How often this process forked: a child may read what was mapped then."""
+    return _forks
+
+
+class Mapping(mmap.mmap):
+    """A private, copy-on-write view of a memory file; `held` is let go when the last array is."""
+
+    held: object = None
+
+
+class Slab:
+    """A memory file of ours, and our own shared mapping of it, through which we fill it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.fd = os.memfd_create("flowos")
+        os.ftruncate(self.fd, size)
+        self.memory = mmap.mmap(self.fd, size)
+
+    def close(self) -> None:
+        self.memory.close()
+        os.close(self.fd)
+
+
+class Pool:
+    """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
+
+    first: files are numbered from here. keep_bytes bounds what is kept idle. Who has seen the last
+    mapping of a file go appends its number to `returned`, negated where the file must not be
+    written again (a forked child may read it).
+    """
+
+    def __init__(self, first: int, keep_bytes: int) -> None:
+        self.returned: deque[int] = deque()
+        self.lent: dict[int, Slab] = {}
+        self._next = first
+        self._keep_bytes = keep_bytes
+        self._idle: list[Slab] = []  # the longest idle first
+
+    def take(self, size: int) -> tuple[int, Slab]:
+        """A slab of at least `size` bytes, and its number for this once."""
+        self._collect()
+        capacity = max(OUT_OF_BAND, 1 << (size - 1).bit_length())  # untouched pages cost nothing
+        slab = next((s for s in reversed(self._idle) if s.size == capacity), None)
+        if slab is None:
+            slab = Slab(capacity)
+        else:
+            self._idle.remove(slab)
+        self._next += 1
+        self.lent[self._next] = slab
+        return self._next, slab
+
+    def _collect(self) -> None:
+        while self.returned:
+            number = self.returned.popleft()
+            slab = self.lent.pop(abs(number))
+            if number < 0:
+                slab.close()
+            else:
+                self._idle.append(slab)
+        while sum(s.size for s in self._idle) > self._keep_bytes:
+            self._idle.pop(0).close()
+
+    def close(self) -> None:
+        for slab in (*self.lent.values(), *self._idle):
+            slab.close()
+        self.lent.clear()
+        self._idle.clear()
+
+
+class Parcel:
+    """The values of one message. Their large buffers go together into one memory file."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._buffers: list[tuple[int, memoryview]] = []
+
+    def add(self, value: object) -> Wired:
+        """What stands for the value in the message: itself if plain or short, else (body, spans).
+
+        A span is (start, end) in the message's memory file; an empty body is in the first one.
+        """
+        kind = type(value)
+        if kind in PLAIN or (kind in SHORT and len(cast(bytes, value)) < SHORT_BYTES):
+            return value
+        mark = self.size, len(self._buffers)
+        try:
+            body, spans = self._pickle(value, pickle.dumps)
+        except Exception:
+            body, spans = b"__main__", []
+        if b"__main__" in body:  # has the same name on both sides, and is not the same
+            self.size = mark[0]
+            del self._buffers[mark[1] :]
+            body, spans = self._pickle(value, importlib.import_module("cloudpickle").dumps)
+        if len(body) >= OUT_OF_BAND:
+            return b"", (self._lay(memoryview(body)), *spans)
+        return body, tuple(spans)
+
+    def _pickle(self, value: object, dumps: Callable[..., bytes]) -> tuple[bytes, list[Span]]:
+        spans: list[Span] = []
+
+        def keep(buffer: pickle.PickleBuffer) -> bool:
+            view = buffer.raw()
+            if view.nbytes < OUT_OF_BAND:
+                return True
+            spans.append(self._lay(view))
+            return False
+
+        return dumps(value, 5, buffer_callback=keep), spans
+
+    def _lay(self, view: memoryview) -> Span:
+        start = -(-self.size // ALIGNMENT) * ALIGNMENT
+        self.size = start + view.nbytes
+        self._buffers.append((start, view))
+        return start, self.size
+
+    def fill(self, slab: Slab) -> None:
+        for start, view in self._buffers:
+            slab.memory[start : start + view.nbytes] = view
+
+
+def unpack(
+    body: bytes, spans: Sequence[Span], fd: int = -1, size: int = 0, held: object = None
+) -> Any:
+    """The value again, over its own mapping of the memory file `fd` that the spans are of."""
+    if not spans:
+        return pickle.loads(body)
+    mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)
+    mapping.held = held
+    views = [memoryview(mapping)[start:end] for start, end in spans]
+    return pickle.loads(body or views.pop(0), buffers=views)
+
+
+class Held:
+    """Tells that a mapping is gone, and by the sign whether a forked child may still read it."""
+
+    def __init__(self, number: int, gone: list[int]) -> None:
+        self._number, self._gone, self._forks = number, gone, _forks
+
+    def __del__(self) -> None:
+        self._gone.append(self._number if self._forks == _forks else -self._number)

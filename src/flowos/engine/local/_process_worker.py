@@ -1,0 +1,143 @@
+"""The conversation with one worker process: what it is taught, what it runs, what it holds."""
+
+import itertools
+import mmap
+import os
+import pickle
+import socket
+import sys
+from collections import deque
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from flowos.engine._running import Running
+from flowos.engine.local import worker
+from flowos.engine.local._process_blobs import Blob, Packed
+from flowos.engine.local._process_program import Program
+
+owners = itertools.count(1)
+"""Numbers of those that fill memory files, this process and its workers."""
+
+_KILL_SECONDS = 0.2
+_LEAVE_SECONDS = 1.0
+_MODULES = {
+    "flowos.model._ports": ("flowos.model", "_ports.py"),
+    "flowos.engine.local._files": ("flowos.engine.local", "_files.py"),
+    "flowos.engine.local._process_values": ("flowos.engine.local", "_process_values.py"),
+    "flowos.engine.local._process_functions": ("flowos.engine.local", "_process_functions.py"),
+}
+
+
+class UnitFailed(Exception):  # noqa: N818 - reads as what happened
+    """(place in the batch, step, kind, ...) as the worker told it."""
+
+
+class WorkerProcess:
+    """A worker, from its first word to its end. One conversation at a time, on any thread."""
+
+    def __init__(
+        self,
+        running: Running,
+        channel: worker.Channel,
+        pipes: Sequence[int],
+        keep_bytes: int,
+    ) -> None:
+        self.running = running
+        self._number = next(owners)
+        self._channel = channel
+        self._returned: deque[int] = deque()
+        self._held: dict[int, tuple[Blob, int]] = {}
+        page = os.memfd_create("flowos-progress")
+        try:
+            os.ftruncate(page, mmap.PAGESIZE)
+            self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+            modules = {n: files(p).joinpath(f).read_text() for n, (p, f) in _MODULES.items()}
+            hello = {"owner": self._number, "keep_bytes": keep_bytes, "modules": modules}
+            channel.send(hello, (page, *pipes))
+        finally:
+            os.close(page)
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Which unit of the batch, and which of its steps, the worker began last."""
+        begun = self._progress[0]
+        return divmod(begun - 1, 1 << 32) if begun else None
+
+    def teach(self, program: Program) -> None:
+        """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
+        types = pickle.dumps(program.types, 5)
+        with program.lock:  # the first worker finds out how each function can be sent
+            problems: dict[int, str] | None = {}
+            while problems is not None:
+                sources = program.sources(problems)
+                self._channel.send(("teach", sys.path, sources, types, program.units))
+                problems = self._channel.receive()[0] or None
+
+    def run(self, batch: Sequence[tuple[int, Sequence[Any]]]) -> list[list[Any]]:
+        """Results, plain or packed. UnitFailed; EOFError, OSError where it is gone."""
+        files: list[tuple[int, int]] = []
+        fds: list[int] = []
+        rows: list[tuple[int, list[Any]]] = []
+        places: dict[int, int] = {}
+        for number, values in batch:
+            row = [self._wired(v, places, files, fds) if type(v) is Packed else v for v in values]
+            rows.append((number, row))
+        returned = [self._returned.popleft() for _ in range(len(self._returned))]
+        self._progress[0] = 0
+        self._channel.send(("run", returned, files, rows), fds)
+        (kind, gone, *answer), fds = self._channel.receive()
+        for number in gone:
+            self._let_go(number)
+        if kind == "failed":
+            raise UnitFailed(*answer)
+        return self._results(fds, *answer)
+
+    def _wired(
+        self, value: Packed, places: dict[int, int], files: list[tuple[int, int]], fds: list[int]
+    ) -> tuple[Any, ...]:
+        blob = value.blob
+        if blob is None:
+            return value.body, ()
+        place = places.get(blob.number)
+        if place is None:
+            place = places[blob.number] = len(files)
+            files.append((blob.number, blob.size))
+            if blob.number >> worker.OWNER_SHIFT != self._number:
+                fds.append(blob.fd)
+        self._held[blob.number] = (blob, self._held.get(blob.number, (blob, 0))[1] + 1)
+        return value.body, value.spans, place
+
+    def _let_go(self, number: int) -> None:
+        blob, count = self._held.pop(abs(number))
+        blob.spoiled |= number < 0
+        if count > 1:
+            self._held[abs(number)] = (blob, count - 1)
+
+    def _results(
+        self, fds: list[int], file: tuple[int, int], results: list[list[Any]]
+    ) -> list[list[Any]]:
+        blob = None
+        if fds:
+            blob = Blob(fds[0], file[1], file[0], self._returned.append, mine=False)
+        for row in results:
+            for i, value in enumerate(row):
+                if type(value) is tuple:
+                    body, spans = value
+                    row[i] = Packed(body, spans, blob)
+        return results
+
+    def kill(self) -> None:
+        """End it now; from any thread."""
+        self.running.stop(_KILL_SECONDS)
+
+    def leave(self) -> None:
+        """Let it end by itself, as Python processes do."""
+        self._channel.sock.shutdown(socket.SHUT_RDWR)
+
+    def forget(self) -> None:
+        """It is gone or going: nothing that it may still read is written again."""
+        for blob, _ in self._held.values():
+            blob.spoiled = True
+        self._held.clear()
+        self._channel.close()

@@ -1,0 +1,297 @@
+"""The node-local worker: one file, standard library only, run by any Python from 3.11 on.
+
+It runs units that it was taught, and answers each message with one; it ends when its socket does.
+What else it needs of FlowOS comes as source texts with the first message: FlowOS itself need not
+be installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
+"""
+
+import mmap
+import os
+import pickle
+import signal
+import socket
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+PACKET = 96 * 1024
+"""Longest message sent as such, bytes; a socket's buffer holds two of them by default."""
+FDS_PER_PACKET = 250  # the kernel takes 253
+OWNER_SHIFT = 40
+"""A memory file's number, shifted right by this, is who fills it."""
+
+
+class Channel:
+    """Messages, each with file descriptors if wished, over a unix SOCK_SEQPACKET socket.
+
+    A packet is one byte, the number of packets with descriptors that follow it, and a pickle. A
+    pickle longer than PACKET crosses in a memory file, the first descriptor; its packet then
+    holds the length.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._buffer = memoryview(bytearray(PACKET + 1))
+
+    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+        body = pickle.dumps(message, 5)
+        if len(body) <= PACKET and not fds:
+            self.sock.send(b"\0" + body)
+            return
+        large = None
+        if len(body) > PACKET:
+            large = _memory_file(body)
+            fds = (large, *fds)
+            body = pickle.dumps(len(body), 5)
+        starts = range(0, len(fds), FDS_PER_PACKET)
+        try:
+            self.sock.send(bytes((len(starts),)) + body)
+            for start in starts:
+                socket.send_fds(self.sock, [b"\0"], fds[start : start + FDS_PER_PACKET])
+        finally:
+            if large is not None:
+                os.close(large)
+
+    def receive(self) -> tuple[Any, list[int]]:
+        """The next message and its descriptors; EOFError when the other end is gone."""
+        size = self.sock.recv_into(self._buffer)
+        if not size:
+            raise EOFError
+        message = pickle.loads(self._buffer[1:size])
+        fds: list[int] = []
+        for _ in range(self._buffer[0]):
+            _, more, flags, _ = socket.recv_fds(self.sock, 1, FDS_PER_PACKET)
+            fds += more
+            if flags & socket.MSG_CTRUNC or not more:
+                raise OSError("too many open files: raise the limit (ulimit -n)")
+        if type(message) is int:
+            with mmap.mmap(fds[0], message) as body:
+                message = pickle.loads(body)
+            os.close(fds.pop(0))
+        return message, fds
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+def _memory_file(content: bytes) -> int:
+    fd = os.memfd_create("flowos-message")
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+    return fd
+
+
+class Failed(Exception):  # noqa: N818 - reads as what happened
+    """A unit failed: its place in the batch, the step, the kind, and details for the engine."""
+
+
+class Refused(Exception):  # noqa: N818
+    """A result is not what its port promises: the port's index or None, the complaint."""
+
+
+class Worker:
+    """Runs units that it was taught."""
+
+    def __init__(self, channel: Channel, hello: dict[str, Any], fds: Sequence[int]) -> None:
+        """Become the engine's: its pipes for what is printed, its page of progress, its modules."""
+        self.channel = channel
+        self.functions: dict[int, Callable[..., Any]] = {}
+        self.units: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
+        self.gone: list[int] = []
+        page, out, err = fds
+        self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        for fd in fds:
+            os.close(fd)
+        for name, text in hello["modules"].items():
+            module = sys.modules[name] = types.ModuleType(name)
+            exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
+        self.ports: Any = sys.modules["flowos.model._ports"]
+        self.files: Any = sys.modules["flowos.engine.local._files"]
+        self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
+        self.values: Any = sys.modules["flowos.engine.local._process_values"]
+        self.pool = self.values.Pool(hello["owner"] << OWNER_SHIFT, hello["keep_bytes"])
+
+    def serve(self) -> None:
+        """Answer each message until the engine is gone.
+
+        ("teach", path, functions, types, units) -> {function: why it cannot be loaded}
+        ("run", returned, files, batch) -> ("done", gone, file, results)
+                                        or ("failed", gone, place, step, kind, ...)
+        """
+        while True:
+            (kind, *message), fds = self.channel.receive()
+            if kind == "teach":
+                self.channel.send(self._learn(*message))
+            else:
+                self.channel.send(*self._run(fds, *message))
+            del message
+
+    def _learn(
+        self, path: list[str], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
+    ) -> dict[int, str]:
+        sys.path[:] = path
+        problems: dict[int, str] = {}
+        for number, source in functions.items():
+            try:
+                self.functions[number] = self.crossing.load(*source)
+            except BaseException as error:
+                problems[number] = line(error)
+        if not problems:
+            types_ = pickle.loads(kinds)
+            for number, (empty, steps, picks) in units.items():
+                program = [self._operation(types_, *step) for step in steps]
+                self.units[number] = (empty, program, picks)
+        return problems
+
+    def _operation(
+        self, types_: Any, fun: int, takes: Sequence[int], gives: Sequence[int], outputs: Any
+    ) -> tuple[Any, ...]:
+        kinds = [types_[i] for i in outputs]
+        plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
+        good = kinds[0].quick() if plain else _never
+        return self.functions[fun], takes, gives[0], good, gives, kinds
+
+    def _run(
+        self, fds: list[int], returned: list[int], files: list[tuple[int, int]], batch: list[Any]
+    ) -> tuple[object, Sequence[int]]:
+        """Run units one after the other.
+
+        files: (number, size) of those that values lie in; fds are of those that are not ours.
+        """
+        self.pool.returned.extend(returned)
+        if files:
+            self._hold(batch, files, fds)
+        parcel = self.values.Parcel()
+        sent: Sequence[int] = ()
+        try:
+            results = [self._run_unit(parcel, at << 32, *unit) for at, unit in enumerate(batch)]
+            number = 0
+            if parcel.size:
+                number, slab = self.pool.take(parcel.size)
+                parcel.fill(slab)
+                sent = (slab.fd,)
+            answer: tuple[object, ...] = ("done", (number, parcel.size), results)
+        except Failed as failure:
+            answer = ("failed", *failure.args)
+        for fd in fds:
+            os.close(fd)
+        batch.clear()
+        del parcel
+        gone = self.gone[:]
+        del self.gone[: len(gone)]
+        return (answer[0], gone, *answer[1:]), sent
+
+    def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
+        """Give each value that lies in a file what it needs to be mapped, and to tell its end."""
+        others = iter(fds)
+        opened = []
+        for number, size in files:
+            slab = self.pool.lent.get(number)
+            opened.append((slab.fd if slab else next(others), size, number))
+        for _, values in batch:
+            for i, value in enumerate(values):
+                if type(value) is tuple and value[1]:
+                    body, spans, file = value
+                    fd, size, number = opened[file]
+                    values[i] = (body, spans, fd, size, self.values.Held(number, self.gone))
+
+    def _run_unit(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
+        empty, program, picks = self.units[number]
+        self.progress[0] = place + 1
+        try:
+            unpack = self.values.unpack
+            registers = [unpack(*v) if type(v) is tuple else v for v in values]
+        except BaseException as error:
+            raise Failed(place >> 32, 0, "unreadable", line(error)) from None
+        values.clear()
+        registers += [None] * empty
+        self._run_steps(place, program, registers)
+        results: list[Any] = []
+        for pick in picks:
+            try:
+                results.append(parcel.add(registers[pick]))
+            except BaseException as error:
+                step = max(i for i, s in enumerate(program) if pick in s[4])
+                port = program[step][4].index(pick)
+                raise Failed(place >> 32, step, "unsendable", port, line(error)) from None
+        return results
+
+    def _run_steps(self, place: int, program: list[Any], registers: list[Any]) -> None:
+        progress, step = self.progress, 0
+        takes: Sequence[int] = ()
+        try:
+            for step, (fun, takes, give, good, gives, kinds) in enumerate(program):
+                progress[0] = place + step + 1
+                result = fun(*[registers[i] for i in takes])
+                if good(result):
+                    registers[give] = result
+                else:
+                    self._settle(result, gives, kinds, registers)
+        except Refused as refused:
+            raise Failed(place >> 32, step, "refused", *refused.args) from None
+        except BaseException as error:
+            given = [self.ports.shown(registers[i]) for i in takes]
+            raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
+
+    def _described(self, error: BaseException) -> tuple[Any, str, str]:
+        """An exception as (itself or None where it cannot cross, one line, traceback)."""
+        import traceback  # only a failure pays for it
+
+        trace = error.__traceback__
+        text = "".join(traceback.format_exception(error.with_traceback(trace and trace.tb_next)))
+        parcel = self.values.Parcel()
+        try:
+            wired = parcel.add(error)
+            self.values.unpack(*wired)
+        except BaseException:
+            wired = None
+        return (None if parcel.size else wired), line(error), text
+
+    def _settle(
+        self, result: Any, gives: Sequence[int], kinds: Sequence[Any], registers: list[Any]
+    ) -> None:
+        """Check and keep what a step gave, the long way: several outputs, files, wrong values."""
+        values = (result,) if len(gives) == 1 else result
+        if not isinstance(values, (tuple, list)) or len(values) != len(gives):
+            many = isinstance(values, (tuple, list))
+            raise Refused(None, f"{len(values)} values" if many else type(values).__name__)
+        for port, kind in enumerate(kinds):
+            value = values[port]
+            complaint = kind.check(value)
+            if complaint is None and isinstance(kind, self.ports.FilePath):
+                value = self.files.present(value)
+                complaint = value if isinstance(value, str) else None
+            if complaint is not None:
+                raise Refused(port, complaint)
+            registers[gives[port]] = value
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def main() -> None:
+    """Connect to the engine's socket, given as its path, and serve."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # the engine ends us, not the terminal
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.connect(sys.argv[1])
+    os.register_at_fork(after_in_child=sock.close)
+    channel = Channel(sock)
+    try:
+        channel.send(sys.version_info[:2])
+        hello, fds = channel.receive()
+        Worker(channel, hello, fds).serve()
+    except (EOFError, ConnectionError):
+        return
+
+
+if __name__ == "__main__":
+    main()
