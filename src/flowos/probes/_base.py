@@ -124,6 +124,8 @@ def read_answer(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
     """
     if not isinstance(outcome.end, Exited):
         return Unmeasured(reason=f"the program ended by {outcome.end}", remedy=_tail(outcome))
+    if outcome.end.code not in (0, CANNOT_MEASURE_HERE):
+        return Unmeasured(reason=f"the program's own check failed: {_tail(outcome)}")
     try:
         answer = json.loads(outcome.stdout or b"{}")
     except ValueError as error:
@@ -132,8 +134,6 @@ def read_answer(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         return Unmeasured(
             reason=answer.get("cannot", _tail(outcome)), remedy=answer.get("remedy", "")
         )
-    if outcome.end.code != 0:
-        return Unmeasured(reason=f"the program's own check failed: {_tail(outcome)}")
     return tuple(_reading(r) for r in answer["readings"])
 
 

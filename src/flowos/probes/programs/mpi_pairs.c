@@ -216,7 +216,8 @@ int main(int count, char **words) {
   const int largest = count > 3 ? atoi(words[3]) : 4 << 20;
   if (repetitions < 1 || repetitions > MOST_REPETITIONS || seconds <= 0 || largest < 4 ||
       largest > MOST_BYTES)
-    fm_fail("usage: mpi_pairs REPETITIONS(1..%d) SECONDS [LARGEST_BYTES]", MOST_REPETITIONS);
+    fm_fail("mpi_pairs: usage: mpi_pairs REPETITIONS(1..%d) SECONDS [LARGEST_BYTES]",
+            MOST_REPETITIONS);
   const Pair pair = {rank, 1 - rank, page_aligned((size_t)largest), page_aligned((size_t)largest)};
   measure_all(&pair, repetitions, seconds, largest);
   free(pair.sent);
