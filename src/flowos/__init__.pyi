@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from flowos.acts._slice import slice_ as _slice
 from flowos.model import Cancelled as Cancelled
 from flowos.model import Environment as Environment
 from flowos.model import Flow as Flow
@@ -44,5 +45,7 @@ File: TypeAlias = Path
 any_: TypeAlias = Any
 
 def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> _PortType: ...
+
+slice = _slice
 
 __all__: Sequence[str]

@@ -48,8 +48,8 @@ def task(
     return _from_function(definition, name, needs)
 
 
-def _from_dictionary(given: Mapping[str, Any], name: str | None, needs: Needs | None) -> Task:
-    title: str = given.get("task_name", "?") if name is None else name
+def _from_dictionary(given: Mapping[str, Any], name: Any, needs: Needs | None) -> Task:
+    title = name if name is not None else given.get("task_name", "?")
     where = f"task {title!r}"
     missing = [key for key in _KEYS if key not in given]
     unknown = [key for key in given if key not in (*_KEYS, "needs")]
@@ -69,7 +69,7 @@ def _from_dictionary(given: Mapping[str, Any], name: str | None, needs: Needs | 
 
 
 def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
-    title: str = name or getattr(fun, "__name__", "task")
+    title = name or str(getattr(fun, "__name__", "task"))
     where = f"task {title!r}"
     _function(where, fun)
     hints = inspect.get_annotations(fun, eval_str=True)
