@@ -67,7 +67,8 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
                 session.measure(part, share)
         except (KeyboardInterrupt, Cancelled):
             emit(Progress(doing="interrupted: keeping what was measured"))
-    return replace(run, unmeasured=tuple(session.unmeasured.items()))
+    unmeasured = tuple(session.unmeasured.items())
+    return replace(run, unmeasured=unmeasured, ended=engine.utc())
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from flowos.plan._compare import compare
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
+from flowos.plan._sides import side_by_side
+from flowos.plan._simulated import Noise, SimulatedMachine, simulate
 from flowos.plan._summary import no_ceiling, no_nominal, summarize
 from flowos.plan._trust import LIMITS, Limits, judge, limits_for
 
@@ -11,8 +13,10 @@ __all__ = [
     "LIMITS",
     "Fuse",
     "Limits",
+    "Noise",
     "Regimes",
     "Schedule",
+    "SimulatedMachine",
     "Step",
     "Unit",
     "compare",
@@ -23,5 +27,7 @@ __all__ = [
     "no_ceiling",
     "no_nominal",
     "regimes",
+    "side_by_side",
+    "simulate",
     "summarize",
 ]

@@ -3,16 +3,30 @@
 from flowos.probes._base import Build, Probe, Program
 from flowos.probes._flows import flow_of, flow_of_builds
 from flowos.probes._headlines import HEADLINES, Headline, best_of
+from flowos.probes._nominal import nominal_of
+from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import PROBES
+from flowos.probes._worth import Worth, in_words, worth
+from flowos.probes.flops import doubts
+from flowos.probes.gemm import slow_defaults
+from flowos.probes.stream import merged
 
 __all__ = [
     "HEADLINES",
     "PROBES",
+    "SUSPECT",
     "Build",
     "Headline",
     "Probe",
     "Program",
+    "Worth",
     "best_of",
+    "doubts",
     "flow_of",
     "flow_of_builds",
+    "in_words",
+    "merged",
+    "nominal_of",
+    "slow_defaults",
+    "worth",
 ]

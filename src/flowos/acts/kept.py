@@ -1,0 +1,81 @@
+"""`flowos list`, `show`, `compare` and `report`: what can be said of runs that were kept."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowos.acts._book import book_of
+from flowos.acts.results import written
+from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
+from flowos.plan import compare, side_by_side
+from flowos.report import Book
+from flowos.store import open_store
+
+MARGIN = 0.03
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A kept run and how many samples it has."""
+
+    run: Run
+    samples: int
+
+
+def runs(url: str | None, limit: int | None = None) -> tuple[Listed, ...]:
+    """The kept runs, newest first."""
+    with open_store(url) as store:
+        counts = store.counts()
+        return tuple(Listed(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
+
+
+def book(ref: str, url: str | None) -> Book:
+    """A run by its id, its beginning, or 'last'. StoreError when there is no such run."""
+    return book_of(*_samples_of(ref, url))
+
+
+def rewritten(ref: str, url: str | None, out: Path) -> tuple[Path, ...]:
+    """The report of a kept run, written anew. StoreError when the folder cannot be written."""
+    notes: list[str] = []
+    files = written(book(ref, url), out, notes)
+    if notes:
+        raise StoreError(notes[0])
+    return files
+
+
+def compared(
+    ref: str, url: str | None, *, axis: str, base: str = "", margin: float = MARGIN
+) -> tuple[Verdict, ...]:
+    """Verdicts between the levels of an axis inside one run, in which they were interleaved."""
+    run, samples = _samples_of(ref, url)
+    levels = _levels(samples)
+    if axis not in levels:
+        raise UsageError(f"run {run.id} has no axis {axis!r}; it has {', '.join(levels) or 'none'}")
+    if base and base not in levels[axis]:
+        known = ", ".join(levels[axis])
+        raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
+    return compare(samples, axis=axis, base=base or levels[axis][0], margin=margin)
+
+
+def beside(refs: tuple[str, str], url: str | None) -> tuple[Verdict, ...]:
+    """Two runs beside each other; see `plan.side_by_side` for how little that proves."""
+    first, second = (book(ref, url) for ref in refs)
+    return side_by_side(
+        first.measurements, second.measurements, names=(first.run.id, second.run.id)
+    )
+
+
+def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
+    with open_store(url) as store:
+        run = store.run(ref)
+        return run, store.samples(run)
+
+
+def _levels(samples: tuple[Sample, ...]) -> dict[str, list[str]]:
+    """Axes on which a run's cases differ, with their levels in the order measured."""
+    found: dict[str, list[str]] = {}
+    cases: dict[Case, None] = dict.fromkeys(s.case for s in samples)
+    for case in cases:
+        for axis, level in case.levels:
+            if level not in found.setdefault(axis, []):
+                found[axis].append(level)
+    return {axis: levels for axis, levels in found.items() if len(levels) > 1}

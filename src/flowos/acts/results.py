@@ -1,0 +1,118 @@
+"""From what a person wants to a kept run, its book and its files: `flowos measure` whole."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from flowos import engine
+from flowos.acts._book import book_of
+from flowos.acts._facts import facts
+from flowos.acts._work import described, work
+from flowos.acts.measure import Emit, measure
+from flowos.model import Run, Sample, StoreError, Wanted
+from flowos.report import Book, csv, html, json, markdown
+from flowos.store import Store, open_store
+
+RENDERERS: dict[str, Callable[[Book], str]] = {
+    "report.html": html,
+    "report.json": json,
+    "report.csv": csv,
+    "report.md": markdown,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A measured run. `notes` say what could not be kept or written, one line each."""
+
+    book: Book
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def planned(wanted: Wanted) -> list[dict[str, object]]:
+    """What `measured` would run; nothing is measured."""
+    return described(work(facts(wanted), wanted))
+
+
+def measured(
+    wanted: Wanted, *, out: Path, url: str | None, seconds: float | None, emit: Emit
+) -> Result:
+    """Measure, keep each sample in the store, write the report.
+
+    A store or folder that cannot be written costs a note, never the results.
+    """
+    started = engine.utc()
+    node = facts(wanted)
+    run = Run(
+        id=f"{started[:10]}-{secrets.token_hex(3)}",
+        started=started,
+        host=node.host,
+        version=version("flowos-hpc"),
+        wanted=wanted,
+        facts=node,
+    )
+    notes: list[str] = []
+    kept = _Kept(store=_opened(url, notes), notes=notes)
+    kept.begin(run)
+    done = measure(run, keep=kept.keep, emit=emit, seconds=seconds)
+    kept.finish(done)
+    book = book_of(done, kept.samples)
+    files = written(book, out, notes)
+    return Result(book=book, files=files, notes=tuple(notes))
+
+
+def written(book: Book, out: Path, notes: list[str]) -> tuple[Path, ...]:
+    """Write the report in each format; a note where that cannot be."""
+    files = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, render in RENDERERS.items():
+            (out / name).write_text(render(book), encoding="utf-8")
+            files.append(out / name)
+    except OSError as error:
+        notes.append(
+            f"the report cannot be written to {out} ({error.strerror}): give another with --out"
+        )
+    return tuple(files)
+
+
+def _opened(url: str | None, notes: list[str]) -> Store | None:
+    try:
+        return open_store(url)
+    except StoreError as error:
+        notes.append(f"{error}; the results are on the screen and in the report only")
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """Samples in memory and, as long as it takes them, in the store."""
+
+    store: Store | None
+    notes: list[str]
+    samples: list[Sample] = field(default_factory=list)
+
+    def begin(self, run: Run) -> None:
+        self._try(lambda store: store.begin(run))
+
+    def keep(self, sample: Sample) -> None:
+        self.samples.append(sample)
+        self._try(lambda store: store.keep(sample))
+
+    def finish(self, run: Run) -> None:
+        self._try(lambda store: store.finish(run))
+        if self.store:
+            self.store.close()
+
+    def _try(self, act: Callable[[Store], None]) -> None:
+        if self.store is None:
+            return
+        try:
+            act(self.store)
+        except StoreError as error:
+            self.notes.append(f"{error}; from here on results are in the report only")
+            self.store.close()
+            self.store = None

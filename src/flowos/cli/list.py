@@ -1,0 +1,49 @@
+"""`flowos list`: the runs that are kept."""
+
+import argparse
+import json
+
+from flowos.cli._shared import add_json, add_store, with_example
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands, "list", "the runs that are kept, newest first", "flowos list --limit 5"
+    )
+    command.add_argument("--limit", type=int, metavar="N", help="show at most N runs")
+    add_store(command)
+    add_json(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    from flowos.acts import kept
+
+    found = kept.runs(args.store, args.limit)
+    if args.json:
+        print(json.dumps([_plain(listed) for listed in found], indent=1))
+        return 0
+    if not found:
+        print("no run is kept yet: `flowos measure` makes one")
+    for listed in found:
+        probes = ",".join(listed.run.wanted.probes) or "all"
+        ended = "" if listed.run.ended else "  (did not end)"
+        print(
+            f"{listed.run.id}  {listed.run.host}  {listed.run.wanted.effort} {probes}"
+            f"  {listed.samples} samples{ended}"
+        )
+    return 0
+
+
+def _plain(listed: object) -> dict[str, object]:
+    from flowos.acts.kept import Listed
+
+    assert isinstance(listed, Listed)
+    return {
+        "id": listed.run.id,
+        "started": listed.run.started,
+        "ended": listed.run.ended,
+        "host": listed.run.host,
+        "effort": listed.run.wanted.effort,
+        "probes": list(listed.run.wanted.probes),
+        "samples": listed.samples,
+    }

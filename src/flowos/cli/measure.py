@@ -1,0 +1,104 @@
+"""`flowos measure`: what can this machine do, and which numbers can be trusted?"""
+
+import argparse
+import json
+import sys
+from pathlib import Path, PurePath
+
+from flowos.cli._live import Live
+from flowos.cli._shared import add_json, add_store, with_example
+from flowos.model import UsageError, Wanted
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands,
+        "measure",
+        "measure this machine: every part against its ceiling, in about 3 minutes",
+        "flowos measure --only stream,gemm --quick",
+    )
+    effort = command.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="under a minute, fewer cases")
+    effort.add_argument("--full", action="store_true", help="every case, up to an hour")
+    command.add_argument("--only", metavar="PROBE,...", default="", help="these probes only")
+    command.add_argument(
+        "--minutes", type=float, metavar="M", help="how long measuring may take (default 3)"
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        default=Path("flowos-report"),
+        metavar="DIR",
+        help="folder of the report",
+    )
+    command.add_argument(
+        "--scratch",
+        type=PurePath,
+        default=PurePath("/var/tmp"),
+        metavar="DIR",
+        help="folder on the storage to be measured (default /var/tmp)",
+    )
+    command.add_argument(
+        "--nominal",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a ceiling that you know, in SI units, such as memory=51.2e9 (byte/s)",
+    )
+    command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
+    add_store(command)
+    add_json(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, show, keep. Exit 0 when at least one number was measured, 1 when none."""
+    from flowos.acts import results
+    from flowos.report import json as as_json
+    from flowos.report import text
+
+    wanted = _wanted(args)
+    if args.dry_run:
+        _show_plan(results.planned(wanted), args.json)
+        return 0
+    live = Live(sys.stderr)
+    seconds = None if args.minutes is None else 60 * args.minutes
+    result = results.measured(wanted, out=args.out, url=args.store, seconds=seconds, emit=live.show)
+    live.end()
+    print(as_json(result.book) if args.json else text(result.book))
+    for line in (*result.notes, *(f"written: {file}" for file in result.files[:1])):
+        print(line, file=sys.stderr)
+    return 0 if result.book.measurements else 1
+
+
+def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(planned, indent=1))
+        return
+    for step in planned:
+        print(step["case"])
+        for key in ("commands", "unmeasured", "remedy"):
+            said = step.get(key, ())
+            for line in [said] if isinstance(said, str) else said:  # type: ignore[attr-defined]
+                print(f"    {line}" if key == "commands" else f"    {key}: {line}")
+
+
+def _wanted(args: argparse.Namespace) -> Wanted:
+    if args.minutes is not None and not 0 < args.minutes < float("inf"):
+        raise UsageError(f"--minutes {args.minutes}: give a number above 0")
+    return Wanted(
+        probes=tuple(name.strip() for name in args.only.split(",") if name.strip()),
+        effort="quick" if args.quick else "full" if args.full else "normal",
+        scratch=args.scratch,
+        nominal=tuple(_nominal(word) for word in args.nominal),
+    )
+
+
+def _nominal(word: str) -> tuple[str, float]:
+    name, _, value = word.partition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not name or not 0 < number < float("inf"):
+        raise UsageError(f"--nominal {word!r}: expected NAME=VALUE, such as memory=51.2e9")
+    return name, number

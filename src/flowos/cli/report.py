@@ -1,0 +1,30 @@
+"""`flowos report`: the page, CSV, JSON and Markdown of a kept run."""
+
+import argparse
+import json
+from pathlib import Path
+
+from flowos.cli._shared import add_json, add_run, add_store, with_example
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands,
+        "report",
+        "write the page, CSV, JSON and Markdown of a kept run",
+        "flowos report last --out page/",
+    )
+    add_run(command)
+    command.add_argument(
+        "--out", type=Path, default=Path("flowos-report"), metavar="DIR", help="folder to write to"
+    )
+    add_store(command)
+    add_json(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    from flowos.acts import kept
+
+    files = kept.rewritten(args.run_id, args.store, args.out)
+    print(json.dumps([str(f) for f in files]) if args.json else "\n".join(map(str, files)))
+    return 0
