@@ -14,79 +14,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from flowos.engine.local._kernel import Halt
-from flowos.engine.local._lanes import Lane, Lanes, Values
+from flowos.engine.local._lanes import Lanes, Values
 from flowos.engine.local._room import Room
+from flowos.engine.local._runs import DIRECT, Emit, Place, Run, Worker, paced, told
 from flowos.model import Cancelled, FlowosError, Needs, Python, TaskFailed
 from flowos.plan import Schedule, Unit
 
-_QUICK_SECONDS = 0.001
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What happened to a unit of tasks; `seconds` since it was started."""
-
-    what: Literal["started", "ended", "failed"]
-    label: str
-    seconds: float = 0.0
-
-
-Emit = Callable[[Event], None]
-
-
-class Run:
-    """One run of the schedule: its values, what its units still wait for, how it ended."""
-
-    __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
-
-    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
-        self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
-        self.waits = [u.waits for u in schedule.units]
-        self.readers = dict(schedule.readers)
-        self.left = len(schedule.units)
-        self.error: BaseException | None = None
-        self.done = self.left == 0
-        self.waiter: _Worker | None = None
-
-
-class Place:
-    """Where one unit at a time runs: a lane for Python tasks and one for commands.
-
-    halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
-    pace: how many quick units the lane is given at once.
-    """
-
-    __slots__ = ("commands", "halt", "pace", "python", "run")
-
-    def __init__(self, python: Lane, commands: Lane, halt: Halt) -> None:
-        self.python, self.commands, self.halt = python, commands, halt
-        self.run: Run | None = None
-        self.pace = 1
-
-    def stop(self) -> None:
-        self.halt.on = True
-        self.python.stop()
-        self.commands.stop()
-
-
-class _Worker:
-    """A thread that may hold a place. `gate` is what it sleeps on while it holds none."""
-
-    __slots__ = ("gate", "place")
-
-    def __init__(self) -> None:
-        self.place: Place | None = None
-        self.gate = threading.Lock()
-        self.gate.acquire()
-
-
 _Batch = tuple[Run, Sequence[Unit]]
-_DIRECT = Run(Schedule(inputs=(), outputs=(), slots=0, units=(), ready=(), readers={}), ())
-"""Stands at a place for a run that has no queue."""
 
 
 class Crew:
@@ -117,7 +52,7 @@ class Crew:
         self._lock = threading.Lock()
         self._ready: deque[tuple[Run, Unit]] = deque()
         self._free = list(self.places)
-        self._parked: list[_Worker] = []
+        self._parked: list[Worker] = []
         self._helpers: list[threading.Thread] = []
         self._most_helpers = helpers
         self._runs: set[Run] = set()
@@ -156,7 +91,7 @@ class Crew:
     def finish(self, run: Run) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
         if not run.done:
-            run.waiter = _Worker()
+            run.waiter = Worker()
             self._work(run.waiter, run)
         if run.error is not None:
             raise run.error
@@ -178,7 +113,7 @@ class Crew:
             self.ended = True
             self._ready.clear()
             for place in self.places:
-                if place.run is _DIRECT:
+                if place.run is DIRECT:
                     place.stop()
             for run in tuple(self._runs):
                 self._end_run(run, error())
@@ -194,7 +129,7 @@ class Crew:
     def _run_only(self, unit: Unit, place: Place, values: Sequence[object]) -> list[object] | None:
         """A flow that is one unit needs no queue, no lock and no second thread."""
         place.halt.on = False
-        place.run = _DIRECT
+        place.run = DIRECT
         if self.ended:  # looked at after `run` is set: `end` looks the other way round
             return None
         try:
@@ -209,7 +144,7 @@ class Crew:
         slots = {**dict(enumerate(values)), **dict(zip(unit.gives, results, strict=True))}
         return [slots[i] for i in self.schedule.outputs]
 
-    def _work(self, worker: _Worker, until: Run | None) -> None:
+    def _work(self, worker: Worker, until: Run | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""
         batch: _Batch | None = None
         results: Sequence[Values] | BaseException = ()
@@ -226,7 +161,7 @@ class Crew:
             else:
                 results = self._execute(worker, batch, until is not None)
 
-    def _next(self, worker: _Worker) -> _Batch | None:
+    def _next(self, worker: Worker) -> _Batch | None:
         """What the worker runs now, or None: then it is parked. Under the lock."""
         if worker.place is None and self._free:
             worker.place = self._free.pop()
@@ -284,7 +219,7 @@ class Crew:
             worker.place = self._free.pop()
             worker.gate.release()
         elif len(self._helpers) < self._most_helpers:
-            worker = _Worker()
+            worker = Worker()
             worker.place = self._free.pop()
             name = f"flowos-{len(self._helpers)}"
             helper = threading.Thread(
@@ -293,14 +228,14 @@ class Crew:
             self._helpers.append(helper)
             helper.start()
 
-    def _give_back(self, worker: _Worker) -> None:
+    def _give_back(self, worker: Worker) -> None:
         if worker.place is not None:
             self._free.append(worker.place)
             worker.place = None
             self._call_help()
 
     def _execute(
-        self, worker: _Worker, batch: _Batch, calling: bool
+        self, worker: Worker, batch: _Batch, calling: bool
     ) -> Sequence[Values] | BaseException:
         run, units = batch
         place = worker.place
@@ -310,10 +245,10 @@ class Crew:
         values = [[slots[s] for s in u.takes] for u in units]
         try:
             if self._emit is not None:
-                return self._told(self._emit, lane, units, values)
+                return told(self._emit, lane, units, values)
             if self._most == 1:
                 return lane.run(units, values)
-            return _paced(place, self._most, lane, units, values)
+            return paced(place, lane, units, values)
         except Exception as error:
             return error
         except BaseException as error:
@@ -321,26 +256,8 @@ class Crew:
                 raise
             return TaskFailed(f"task {units[0].label!r} raised {type(error).__name__} in a thread")
 
-    @staticmethod
-    def _told(
-        emit: Emit, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
-    ) -> Sequence[Values]:
-        """Run, and say when it began and ended."""
-        for unit in units:
-            emit(Event("started", unit.label))
-        began = time.monotonic()
-        what: Literal["ended", "failed"] = "failed"
-        try:
-            results = lane.run(units, values)
-            what = "ended"
-        finally:
-            seconds = time.monotonic() - began
-            for unit in units:
-                emit(Event(what, unit.label, seconds))
-        return results
-
     def _settle(
-        self, worker: _Worker, batch: _Batch, results: Sequence[Values] | BaseException
+        self, worker: Worker, batch: _Batch, results: Sequence[Values] | BaseException
     ) -> None:
         """Take in what a batch gave; units that waited for it become ready. Under the lock."""
         run, units = batch
@@ -390,14 +307,3 @@ class Crew:
         if run.waiter in self._parked:
             self._parked.remove(run.waiter)
             run.waiter.gate.release()
-
-
-def _paced(
-    place: Place, most: int, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
-) -> Sequence[Values]:
-    """Run; quick units are given in larger batches from then on, slow ones in smaller."""
-    began = time.monotonic()
-    results = lane.run(units, values)
-    quick = time.monotonic() - began < _QUICK_SECONDS
-    place.pace = min(most, place.pace * 2) if quick else max(1, place.pace // 2)
-    return results

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Literal
 
 from flowos.engine.local._commands import CommandLane, Folders
-from flowos.engine.local._crew import Crew, Emit, Place
+from flowos.engine.local._crew import Crew
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
 from flowos.engine.local._room import Room
+from flowos.engine.local._runs import Emit, Place
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
 from flowos.model import BARE, Environment, Flow, SliceRefused

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from flowos.engine.local._crew import Crew, Run
+from flowos.engine.local._crew import Crew
 from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
+from flowos.engine.local._runs import Run
 from flowos.model import Cancelled, File, Flow, SliceFreed
 
 _GRACE_SECONDS = 2.0

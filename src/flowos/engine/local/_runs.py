@@ -1,0 +1,105 @@
+"""What a crew works with: runs, the places that units run at, and the workers that hold them."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.engine.local._kernel import Halt
+from flowos.engine.local._lanes import Lane, Values
+from flowos.plan import Schedule, Unit
+
+_QUICK_SECONDS = 0.001
+_MOST_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a unit of tasks; `seconds` since it was started."""
+
+    what: Literal["started", "ended", "failed"]
+    label: str
+    seconds: float = 0.0
+
+
+Emit = Callable[[Event], None]
+
+
+class Run:
+    """One run of the schedule: its values, what its units still wait for, how it ended."""
+
+    __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
+
+    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
+        self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
+        self.waits = [u.waits for u in schedule.units]
+        self.readers = dict(schedule.readers)
+        self.left = len(schedule.units)
+        self.error: BaseException | None = None
+        self.done = self.left == 0
+        self.waiter: Worker | None = None
+
+
+class Place:
+    """Where one unit at a time runs: a lane for Python tasks and one for commands.
+
+    halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
+    pace: how many quick units the lane is given at once.
+    """
+
+    __slots__ = ("commands", "halt", "pace", "python", "run")
+
+    def __init__(self, python: Lane, commands: Lane, halt: Halt) -> None:
+        self.python, self.commands, self.halt = python, commands, halt
+        self.run: Run | None = None
+        self.pace = 1
+
+    def stop(self) -> None:
+        self.halt.on = True
+        self.python.stop()
+        self.commands.stop()
+
+
+class Worker:
+    """A thread that may hold a place. `gate` is what it sleeps on while it holds none."""
+
+    __slots__ = ("gate", "place")
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+
+DIRECT = Run(Schedule(inputs=(), outputs=(), slots=0, units=(), ready=(), readers={}), ())
+"""Stands at a place for a run that has no queue."""
+
+
+def told(
+    emit: Emit, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+) -> Sequence[Values]:
+    """Run, and say when it began and ended."""
+    for unit in units:
+        emit(Event("started", unit.label))
+    began = time.monotonic()
+    what: Literal["ended", "failed"] = "failed"
+    try:
+        results = lane.run(units, values)
+        what = "ended"
+    finally:
+        seconds = time.monotonic() - began
+        for unit in units:
+            emit(Event(what, unit.label, seconds))
+    return results
+
+
+def paced(
+    place: Place, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+) -> Sequence[Values]:
+    """Run; quick units are given in larger batches from then on, slow ones in smaller."""
+    began = time.monotonic()
+    results = lane.run(units, values)
+    quick = time.monotonic() - began < _QUICK_SECONDS
+    place.pace = min(_MOST_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
+    return results
