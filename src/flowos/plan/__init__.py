@@ -6,14 +6,23 @@ from flowos.plan._rounds import next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
 from flowos.plan._sides import side_by_side
 from flowos.plan._simulated import Noise, SimulatedMachine, simulate
+from flowos.plan._steps import (
+    CacheStep,
+    Plateau,
+    find_plateaus,
+    find_steps,
+    memory_plateau,
+)
 from flowos.plan._summary import no_ceiling, no_nominal, summarize
 from flowos.plan._trust import LIMITS, Limits, judge, limits_for
 
 __all__ = [
     "LIMITS",
+    "CacheStep",
     "Fuse",
     "Limits",
     "Noise",
+    "Plateau",
     "Regimes",
     "Schedule",
     "SimulatedMachine",
@@ -21,8 +30,11 @@ __all__ = [
     "Unit",
     "compare",
     "compile_flow",
+    "find_plateaus",
+    "find_steps",
     "judge",
     "limits_for",
+    "memory_plateau",
     "next_round",
     "no_ceiling",
     "no_nominal",

@@ -1,0 +1,150 @@
+"""The memory ceiling: how fast data come, over the size of the working set."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wanted
+from flowos.plan import find_steps, memory_plateau
+from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+from flowos.probes.stream import last_cache_bytes
+
+KERNELS = ("read", "triad", "triad_nt")
+MEMORY = "memory"
+"""The metric of what lies beyond the last cache: what bounds STREAM."""
+
+LEAST_BYTES_PER_CORE = 16 << 10
+MEMORY_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How far the curve goes: so many bytes, or so many times the last-level caches."""
+
+    bytes: int
+    caches: int
+    per_octave: int
+    repetitions: int
+
+
+EFFORTS = {
+    "quick": Effort(128 << 20, 4, 2, 3),
+    "normal": Effort(512 << 20, 4, 3, 4),
+    "full": Effort(2 << 30, 8, 4, 8),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSet:
+    """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: the best of the last plateau.
+
+    `bytes` is the working set of all cores together. The reading of memory notes where the caches
+    end, as the curve itself shows it.
+    """
+
+    name: str = "working_set"
+    title: str = "Memory ceiling over the working set"
+    charts: tuple[Chart, ...] = (
+        Chart(
+            title="Bandwidth over the working set",
+            kind="curve",
+            x="bytes",
+            metrics=KERNELS,
+            series=("cores",),
+            x_label="working set of all cores, bytes",
+            y_label="byte/s",
+            log_x=True,
+            log_y=True,
+            ceilings=False,
+            about="Each step is the end of a cache; the last plateau is memory. triad_nt stores"
+            " past the caches.",
+        ),
+    )
+    build: Literal["once", "each"] = "once"
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        compiler = best_compiler(facts)
+        if compiler is None:
+            return NO_COMPILER
+        effort = EFFORTS[wanted.effort]
+        most = _most_bytes(facts, effort)
+        sets = core_sets(facts)
+        chosen = sets if wanted.effort == "full" else dict.fromkeys((sets[0], sets[-1]))
+        return tuple(
+            on_cores(
+                self.name,
+                compiler,
+                cpus,
+                details=(
+                    ("least", str(LEAST_BYTES_PER_CORE * len(cpus))),
+                    ("most", str(max(most, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
+                    ("per_octave", str(effort.per_octave)),
+                    ("repetitions", str(effort.repetitions)),
+                ),
+            )
+            for cpus in chosen
+        )
+
+    def seconds(self, case: Case) -> float:
+        """Taken as 20 GB/s, and 2 ms for each repetition of a small size."""
+        per_octave, repetitions = int(case.detail("per_octave")), int(case.detail("repetitions"))
+        swept = int(case.detail("most")) / (1 - 2 ** (-1 / per_octave))
+        small = 12 * per_octave * 0.002
+        return len(KERNELS) * (repetitions + 2) * (small + swept / 20e9)
+
+    def program(self, case: Case) -> Program:
+        options = ("cpus", "least", "most", "per_octave", "repetitions")
+        return Program(
+            argv=tuple(
+                word
+                for option in options
+                for word in (f"--{option.replace('_', '-')}", case.detail(option))
+            ),
+            build=build_for(case, "working_set.c", ("-O2", "-pthread"), ("-lm",)),
+            cores=int(case.level("cores")),
+            limit_seconds=60 + 10 * self.seconds(case),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+        readings = read_answer(outcome)
+        if isinstance(readings, Unmeasured):
+            return readings
+        return (*readings, *_memory(readings))
+
+    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
+        return None
+
+
+def memory_ceiling(cores: str) -> Case:
+    """What bounds a program that streams through memory on so many cores, one per core."""
+    return Case("working_set", levels=(("cores", cores), ("metric", MEMORY)))
+
+
+def _most_bytes(facts: Facts, effort: Effort) -> int:
+    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
+    wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts))
+    return min([wanted, *(int(MEMORY_SHARE * limit) for limit in limits)])
+
+
+def _memory(readings: Sequence[Reading]) -> Iterable[Reading]:
+    """One reading: the best kernel's best rate at each size beyond the caches; or none."""
+    curves = {kernel: _curve(readings, kernel) for kernel in KERNELS}
+    beyond: list[tuple[str, float, tuple[float, ...]]] = []
+    for kernel, (sizes, rates) in curves.items():
+        plateau = memory_plateau(sizes, rates) if sizes else None
+        if plateau is not None:
+            first = sizes.index(plateau.first_bytes)
+            beyond.append((kernel, sizes[first], tuple(rates[first:])))
+    if beyond:
+        kernel, first_bytes, values = max(beyond, key=lambda found: max(found[2]))
+        ends = ",".join(f"{step.size_bytes:.0f}" for step in find_steps(*curves["triad"]))
+        notes = (("kernel", kernel), ("from_bytes", f"{first_bytes:.0f}"), ("caches_end_at", ends))
+        yield Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
+
+
+def _curve(readings: Sequence[Reading], metric: str) -> tuple[list[float], list[float]]:
+    points = sorted(
+        (float(dict(r.levels)["bytes"]), max(r.values)) for r in readings if r.metric == metric
+    )
+    return [size for size, _ in points], [rate for _, rate in points]
