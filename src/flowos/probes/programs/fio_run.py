@@ -4,9 +4,9 @@ usage: python3 fio_run.py --folder DIR --bytes N --seconds S [--fio PATH] [--eng
 
 Sequential read and write in 128 KiB at depth 16; random read, write and 70:30 in 4 KiB at depths
 1 and 16 (the set of Sato and Ogawa, Linux containers on AI clouds). Direct I/O where the file
-system has it. The engine is the first of libaio, io_uring, psync that works here: a container that forbids
-io_uring then does as the host does. Metrics bandwidth (byte/s), iops (1/s), latency_p50 and
-latency_p99 (second). Exit 0; 1: fio failed; 77: cannot be measured here. The file is removed.
+system has it. The engine is the first of libaio, io_uring, psync that works here: a container
+that forbids io_uring then does as the host does. Metrics bandwidth (byte/s), iops (1/s),
+latency_p50 and latency_p99 (second). Exit 0; 1: fio failed; 77: cannot be measured here. The file is removed.
 """
 
 from __future__ import annotations
@@ -117,14 +117,16 @@ class Fio:
 
 def job_of(answer: Path, code: int, said: str) -> dict[str, Any]:
     """fio may print JSON full of zeros after an error: exit code, error and count must agree."""
+    complaint = f"fio ended with {code}: {last_line(said)}"
     try:
         text = answer.read_text()
         job: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
-    except (OSError, ValueError, LookupError) as error:
-        raise FioFailed(f"fio ended with {code}: {last_line(said)}") from error
-    if code != 0 or job["error"] != 0:
-        raise FioFailed(f"fio ended with {code}: {last_line(said)}", int(job["error"]))
-    if job[READ]["total_ios"] + job[WRITE]["total_ios"] <= 0:
+        error, done = int(job["error"]), job[READ]["total_ios"] + job[WRITE]["total_ios"]
+    except (OSError, ValueError, LookupError, TypeError) as unreadable:
+        raise FioFailed(complaint) from unreadable
+    if code != 0 or error != 0:
+        raise FioFailed(complaint, error)
+    if done <= 0:
         raise FioFailed("fio did no I/O at all")
     return job
 
@@ -255,6 +257,8 @@ def readings_of(
             "direct": "yes" if way.direct else "no",
         }
         told = answer[direction]
+        if told["total_ios"] <= 0:
+            raise FioFailed(f"{workload}: nothing was done in the time given")
         rates = windows(fio, direction, told["iops"])
         values = {"iops": ("1/s", rates)}
         if workload.startswith("sequential"):
@@ -270,7 +274,7 @@ def readings_of(
 
 def measure_all(fio: Fio, wanted: int, seconds: float, engines: tuple[str, ...]) -> None:
     kind = file_system(fio.folder)
-    size = file_bytes(fio.folder, wanted, kind)
+    size = file_bytes(fio.folder.parent, wanted, kind)
     way = first_way(fio, engines)
     doubt = lay_out(fio, way, size)
     notes = {"file_system": kind, "file_bytes": str(size)}
