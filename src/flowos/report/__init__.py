@@ -1,1 +1,24 @@
-"""Samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""
+"""A book of samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""
+
+from flowos.report._book import Book, Headline, Section, Step
+from flowos.report._csv import csv
+from flowos.report._json import json, read_json
+from flowos.report._markdown import markdown
+from flowos.report._text import text, verdicts_text
+from flowos.report._units import number
+from flowos.report.page import html
+
+__all__ = [
+    "Book",
+    "Headline",
+    "Section",
+    "Step",
+    "csv",
+    "html",
+    "json",
+    "markdown",
+    "number",
+    "read_json",
+    "text",
+    "verdicts_text",
+]

@@ -1,0 +1,64 @@
+"""All measurements as one table: SI base units, one column for each axis."""
+
+import csv as table
+import io
+
+from flowos.model import Measurement
+from flowos.report._book import Book
+from flowos.report._panels import as_number
+from flowos.report._words import share_of
+
+_FIXED = (
+    "probe",
+    "metric",
+    "unit",
+    "count",
+    "median",
+    "low",
+    "high",
+    "best",
+    "measured_ceiling",
+    "measured_share",
+    "measured_of",
+    "nominal_ceiling",
+    "nominal_share",
+    "nominal_of",
+    "trusted",
+    "marks",
+)
+
+
+def csv(book: Book) -> str:
+    """One row for each measurement; an empty cell where nothing is known (RFC 4180)."""
+    axes = tuple(dict.fromkeys(axis for m in book.measurements for axis, _ in m.case.levels))
+    out = io.StringIO()
+    writer = table.writer(out, lineterminator="\n")
+    writer.writerow([*_FIXED, *(_inert(_column(axis)) for axis in axes)])
+    for m in book.measurements:
+        writer.writerow([*_fixed(m), *(_inert(m.case.level(axis)) for axis in axes)])
+    return out.getvalue()
+
+
+def _column(axis: str) -> str:
+    return f"{axis}_level" if axis in _FIXED else axis
+
+
+def _fixed(m: Measurement) -> list[object]:
+    ceilings: list[object] = []
+    for kind in ("measured", "nominal"):
+        found = share_of(m, kind)
+        ceilings += (
+            ("", "", "") if found is None else (found.ceiling, found.value, _inert(found.of))
+        )
+    names = [_inert(word) for word in (m.case.probe, m.metric, m.unit)]
+    numbers = [m.count, m.median, m.low, m.high, m.best]
+    trust = ["yes" if m.trust.good else "no", _inert("; ".join(m.trust.marks))]
+    return [*names, *numbers, *ceilings, *trust]
+
+
+def _inert(word: str) -> str:
+    """Text that no spreadsheet takes for a formula; a number in it stays one."""
+    clean = word.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    if as_number(clean) is None and clean.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + clean
+    return clean

@@ -1,0 +1,34 @@
+"""The whole book as JSON, raw samples included, and back: nothing is lost."""
+
+import json as text_of
+
+from flowos.model import UsageError, from_plain, to_plain
+from flowos.report._book import Book
+
+FORMAT = "flowos-report"
+SCHEMA = 1
+
+
+def json(book: Book) -> str:
+    """SI base units; the schema number changes when a reader would have to."""
+    whole = {"format": FORMAT, "schema": SCHEMA, "book": to_plain(book)}
+    return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def read_json(text: str) -> Book:
+    """A book that `json` wrote. UsageError: it is something else, or of a newer FlowOS."""
+    try:
+        whole = text_of.loads(text)
+    except ValueError as error:
+        raise UsageError(f"this is no FlowOS report: {error}") from None
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise UsageError(f"this is no FlowOS report: it does not say 'format': '{FORMAT}'")
+    if whole.get("schema") != SCHEMA:
+        raise UsageError(
+            f"this report has schema {whole.get('schema')!r}, this FlowOS reads {SCHEMA}: "
+            "upgrade FlowOS"
+        )
+    try:
+        return from_plain(Book, whole.get("book"))
+    except ValueError as error:
+        raise UsageError(f"this report cannot be read: {error}") from None

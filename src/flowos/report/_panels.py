@@ -1,0 +1,222 @@
+"""A chart and measurements become panels: what is drawn and listed, free of any drawing."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from flowos.model import Chart, Measurement, Pairs, lower_is_better
+from flowos.report._book import Book, Headline, Section, Step
+
+MOST_COLOURS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line or one colour of bars. `key` is the metric and the levels that make it."""
+
+    label: str
+    key: Pairs
+    points: tuple[tuple[str, Measurement], ...]
+    """(level of the x axis, number), one for each level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What bounds numbers of a panel: (level of the x axis, value) pairs."""
+
+    label: str
+    kind: str
+    points: tuple[tuple[str, float], ...]
+
+    @property
+    def flat(self) -> bool:
+        return len({value for _, value in self.points}) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One frame of a chart. `lines` are to be coloured, `context` is drawn in grey behind them."""
+
+    chart: Chart
+    facets: Pairs
+    lines: tuple[Line, ...]
+    context: tuple[Line, ...]
+    ceilings: tuple[Ceiling, ...]
+    steps: tuple[Step, ...]
+    rows: tuple[Measurement, ...]
+
+    @property
+    def title(self) -> str:
+        return ", ".join(f"{axis} {level}" for axis, level in self.facets)
+
+    @property
+    def unit(self) -> str:
+        return self.rows[0].unit
+
+    @property
+    def metric(self) -> str:
+        return self.rows[0].metric
+
+    @property
+    def drawn(self) -> tuple[Measurement, ...]:
+        return tuple(m for line in (*self.lines, *self.context) for _, m in line.points)
+
+
+def panels_of(book: Book, section: Section, chart: Chart) -> tuple[Panel, ...]:
+    """The panels of one chart, one for each combination of its facets that was measured."""
+    found: dict[Pairs, list[Measurement]] = {}
+    for m in book.measurements:
+        if m.case.probe == section.probe and m.metric in chart.metrics:
+            found.setdefault(_levels(m, chart.facets), []).append(m)
+    steps = tuple(s for s in book.steps if (s.probe, s.axis) == (section.probe, chart.x))
+    return tuple(_panel(chart, facets, rows, steps) for facets, rows in found.items())
+
+
+def headlines_of(book: Book) -> tuple[Headline, ...]:
+    """The headlines that were given, or else the best number of each panel's first metric."""
+    if book.headlines:
+        return book.headlines
+    return tuple(
+        Headline(
+            label=f"{chart.title}, {panel.title}" if panel.title else chart.title,
+            measured=best_of(m for m in panel.rows if m.metric == panel.metric),
+        )
+        for section in book.sections
+        for chart in section.charts
+        for panel in panels_of(book, section, chart)
+    )
+
+
+def best_of(measured: Iterable[Measurement]) -> Measurement:
+    """The best median of at least one; what is no number is the worst."""
+    return max(measured, key=goodness)
+
+
+def goodness(m: Measurement) -> float:
+    if not math.isfinite(m.median):
+        return -math.inf
+    return -m.median if lower_is_better(m.unit) else m.median
+
+
+def varying(rows: Iterable[Measurement], axes: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Of these axes (all, if none are named), those on which the rows have more than one level."""
+    rows = tuple(rows)
+    if axes is None:
+        axes = dict.fromkeys(axis for m in rows for axis, _ in m.case.levels)
+    return tuple(axis for axis in axes if len({m.case.level(axis) for m in rows}) > 1)
+
+
+def in_order(levels: Iterable[str]) -> tuple[str, ...]:
+    """Levels as people expect them: numbers by size, other words as they came."""
+    found = tuple(dict.fromkeys(levels))
+    numbers = {level: as_number(level) for level in found}
+    if any(number is None for number in numbers.values()):
+        return found
+    return tuple(sorted(found, key=lambda level: numbers[level] or 0.0))
+
+
+def as_number(level: str) -> float | None:
+    """A finite number, or None."""
+    try:
+        value = float(level)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _panel(
+    chart: Chart, facets: Pairs, rows: Sequence[Measurement], steps: tuple[Step, ...]
+) -> Panel:
+    lines = _lines(chart, [m for m in rows if _can_be_drawn(m, chart)])
+    shown = _worth_a_colour(lines)
+    drawn = [point for line in shown for point in line.points]
+    return Panel(
+        chart=chart,
+        facets=facets,
+        lines=shown,
+        context=tuple(line for line in lines if line not in shown),
+        ceilings=_ceilings(drawn) if chart.ceilings else (),
+        steps=steps,
+        rows=tuple(rows),
+    )
+
+
+def _can_be_drawn(m: Measurement, chart: Chart) -> bool:
+    x = as_number(m.case.level(chart.x))
+    if chart.kind == "curve" and (x is None or (chart.log_x and x <= 0)):
+        return False
+    return math.isfinite(m.median) and (m.median > 0 or not chart.log_y)
+
+
+def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
+    """One line for each metric and combination of series; of several numbers at one x the best."""
+    told = varying(rows, chart.series)
+    several = len({m.metric for m in rows}) > 1
+    found: dict[Pairs, dict[str, Measurement]] = {}
+    for m in rows:
+        key = (("metric", m.metric), *_levels(m, chart.series))
+        at = found.setdefault(key, {})
+        x = m.case.level(chart.x)
+        at[x] = best_of((at[x], m)) if x in at else m
+    order = in_order(x for points in found.values() for x in points)
+    return tuple(
+        Line(
+            label=_label(key, told, several),
+            key=key,
+            points=tuple((x, points[x]) for x in order if x in points),
+        )
+        for key, points in found.items()
+    )
+
+
+def _label(key: Pairs, told: Sequence[str], several_metrics: bool) -> str:
+    words = [level for axis, level in key[1:] if axis in told and level]
+    if several_metrics or not words:
+        words.insert(0, key[0][1].replace("_", " "))
+    return " ".join(words)
+
+
+def _worth_a_colour(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The best line, then the best of each level that is not shown yet, as far as colours go."""
+    ranked = sorted(lines, key=lambda line: -max(goodness(m) for _, m in line.points))
+    chosen: dict[Pairs, None] = {}
+    seen: set[tuple[str, str]] = set()
+    for line in ranked:
+        if not seen.issuperset(line.key):
+            chosen[line.key] = None
+            seen.update(line.key)
+    for line in ranked:
+        chosen[line.key] = None
+    kept = set(list(chosen)[:MOST_COLOURS])
+    return tuple(line for line in ranked if line.key in kept)
+
+
+def _ceilings(drawn: Sequence[tuple[str, Measurement]]) -> tuple[Ceiling, ...]:
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for x, m in drawn:
+        for share in m.shares:
+            if math.isfinite(share.ceiling) and share.ceiling > 0:
+                found.setdefault((share.kind, share.of), {})[x] = share.ceiling
+    names = _told_apart([of for _, of in found])
+    return tuple(
+        Ceiling(
+            label=f"{kind} {names[of]}".strip(),
+            kind=kind,
+            points=tuple((x, points[x]) for x in in_order(points)),
+        )
+        for (kind, of), points in found.items()
+    )
+
+
+def _told_apart(names: Sequence[str]) -> dict[str, str]:
+    """Of names such as `flops isa=avx2 type=f64`, only the levels in which they differ."""
+    words = {name: name.split() for name in dict.fromkeys(names)}
+    common = set.intersection(*map(set, words.values())) if words else set()
+    return {
+        name: " ".join(w.partition("=")[2] or w for w in its if w not in common)
+        for name, its in words.items()
+    }
+
+
+def _levels(m: Measurement, axes: Sequence[str]) -> Pairs:
+    return tuple((axis, m.case.level(axis)) for axis in axes)

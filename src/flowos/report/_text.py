@@ -1,0 +1,124 @@
+"""The book for a terminal: ASCII but for names from outside, no line longer than it must be."""
+
+from collections.abc import Iterator, Sequence
+
+from flowos.model import Verdict
+from flowos.report._book import Book, Headline
+from flowos.report._panels import headlines_of
+from flowos.report._words import (
+    case_text,
+    counted,
+    gaps_of,
+    machine_line,
+    share_text,
+    spread_of,
+    value_of,
+    verdict_text,
+)
+
+_COLUMNS = ("", "median", "middle half", "of measured ceiling", "of nominal", "trust")
+_MOST_DOUBTS = 10
+
+
+def text(book: Book) -> str:
+    """Headlines by probe, then what not to believe, what was not measured, and the findings."""
+    parts = [*_head(book), *_headlines(book), *_doubts(book), *_gaps(book), *_findings(book)]
+    return "\n".join(_safe(line) for line in parts).rstrip() + "\n"
+
+
+def verdicts_text(verdicts: Sequence[Verdict]) -> str:
+    """One line for each comparison, for `flowos compare`."""
+    lines = [_verdict(v) for v in verdicts] or ["nothing to compare: no case is in both"]
+    return "\n".join(_safe(line) for line in lines) + "\n"
+
+
+def _verdict(v: Verdict) -> str:
+    rest = ", ".join(f"{axis} {level}" for axis, level in v.rest)
+    where = f"{v.probe} {v.metric}" + (f" at {rest}" if rest else "")
+    return f"{where}: {verdict_text(v)}" + (f" - {v.why}" if v.why else "")
+
+
+def _head(book: Book) -> list[str]:
+    facts = book.run.facts
+    doubted = len(book.doubtful)
+    trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
+    told = counted(len(book.measurements), "number") + (trust if book.measurements else "")
+    return [
+        f"{facts.cpu_model} ({book.run.host})",
+        machine_line(facts),
+        f"run {book.run.id}, {book.run.started}: {told}",
+        "",
+    ]
+
+
+def _headlines(book: Book) -> Iterator[str]:
+    found = headlines_of(book)
+    if not found:
+        return
+    titles = {section.probe: section.title for section in book.sections}
+    rows = [_row(headline) for headline in found]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
+    yield _aligned(_COLUMNS, widths)
+    probe = ""
+    for headline, row in zip(found, rows, strict=True):
+        if headline.measured.case.probe != probe:
+            probe = headline.measured.case.probe
+            yield titles.get(probe, probe)
+        yield _aligned(row, widths)
+    yield ""
+
+
+def _row(headline: Headline) -> tuple[str, ...]:
+    m = headline.measured
+    return (
+        f"  {headline.label}",
+        value_of(m),
+        spread_of(m),
+        share_text(m, "measured"),
+        share_text(m, "nominal"),
+        "ok" if m.trust.good else "NOT TRUSTED",
+    )
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The first and the last column to the left, numbers to the right."""
+    first, *numbers, last = cells
+    middle = (n.rjust(width) for n, width in zip(numbers, widths[1:-1], strict=True))
+    return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
+
+
+def _doubts(book: Book) -> Iterator[str]:
+    doubtful = book.doubtful
+    if not doubtful:
+        return
+    yield "Not to be trusted"
+    for m in doubtful[:_MOST_DOUBTS]:
+        marks = "; ".join(m.trust.marks)
+        yield f"  {case_text(m.case)}: {m.metric} {value_of(m)}: {marks}"
+    if len(doubtful) > _MOST_DOUBTS:
+        yield f"  and {len(doubtful) - _MOST_DOUBTS} more, each with its reason in the report"
+    yield ""
+
+
+def _gaps(book: Book) -> Iterator[str]:
+    gaps = gaps_of(book.run)
+    if not gaps:
+        return
+    yield "Not measured"
+    for gap in gaps:
+        mend = f"; to mend it: {gap.why.remedy}" if gap.why.remedy else ""
+        yield f"  {gap.what}: {gap.why.reason}{mend}"
+    yield ""
+
+
+def _findings(book: Book) -> Iterator[str]:
+    if book.findings or book.verdicts:
+        yield "Findings"
+        yield from (f"  {finding}" for finding in book.findings)
+        yield from (f"  {_verdict(v)}" for v in book.verdicts)
+
+
+def _safe(line: str) -> str:
+    """No control character reaches a terminal; what cannot be encoded becomes a '?'."""
+    printable = "".join(c if c.isprintable() else "?" for c in line)
+    return printable.encode("utf-8", "replace").decode("utf-8")

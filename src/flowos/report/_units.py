@@ -1,0 +1,87 @@
+"""Numbers for people: the one place where SI base units are scaled. ASCII, for any terminal."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_SYMBOLS = {"second": "s", "byte/s": "B/s", "byte": "B", "1/s": "/s", "1": ""}
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+_BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+NO_NUMBER = "n/a"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A unit as people write it, and how many base units it holds."""
+
+    factor: float
+    symbol: str
+
+    def text(self, value: float) -> str:
+        """The value in this unit, three significant digits, without the unit."""
+        return digits(value / self.factor)
+
+
+def symbol_of(unit: str, metric: str = "") -> str:
+    """The unit's short form; operations per second keep their own name."""
+    if unit == "1/s" and metric == "iops":
+        return "IOPS"
+    return _SYMBOLS.get(unit, unit)
+
+
+def scale_for(values: Iterable[float], unit: str, metric: str = "") -> Scale:
+    """The unit in which the largest of these values reads best."""
+    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+    symbol = symbol_of(unit, metric)
+    if unit == "1" or not symbol:
+        return Scale(1.0, symbol)
+    prefixes = _SMALL if unit == "second" else _PREFIXES
+    if largest == 0.0:
+        return Scale(1.0, symbol)
+    factor, prefix = next((p for p in prefixes if largest >= p[0] * 0.9995), prefixes[-1])
+    spaced = f"{prefix} {symbol}" if prefix and symbol == "IOPS" else f"{prefix}{symbol}"
+    return Scale(factor, spaced)
+
+
+def digits(value: float) -> str:
+    """Three significant digits, never an exponent below a million."""
+    if not math.isfinite(value):
+        return NO_NUMBER
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.2e}"
+    places = max(0, 2 - math.floor(math.log10(abs(value) * 1.0005)))
+    return f"{value:.{places}f}"
+
+
+def number(value: float, unit: str, metric: str = "") -> str:
+    """Such as 61.2 GB/s, 110 ns, 70.5 k IOPS."""
+    if not math.isfinite(value):
+        return NO_NUMBER
+    scale = scale_for((value,), unit, metric)
+    return f"{scale.text(value)} {scale.symbol}".rstrip()
+
+
+def span(low: float, high: float, unit: str, metric: str = "") -> str:
+    """Two ends in one unit, such as 45.1 to 46.2 GB/s."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NO_NUMBER
+    scale = scale_for((low, high), unit, metric)
+    return f"{scale.text(low)} to {scale.text(high)} {scale.symbol}".rstrip()
+
+
+def share(value: float) -> str:
+    """A share as a percentage without decimals; small ones keep one."""
+    if not math.isfinite(value):
+        return NO_NUMBER
+    return f"{value:.0%}" if value >= 0.095 else f"{value:.1%}"
+
+
+def size(count: float) -> str:
+    """Bytes in binary units, such as 32 MiB; exact where a level of a sweep is."""
+    if not math.isfinite(count):
+        return NO_NUMBER
+    factor, symbol = next((b for b in _BINARY if abs(count) >= b[0]), _BINARY[-1])
+    return f"{count / factor:.4g} {symbol}"

@@ -1,0 +1,141 @@
+"""The same words in every format: a number with spread, shares of its ceilings, and trust."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from flowos.model import Case, Facts, Measurement, Run, Share, Unmeasured, Verdict
+from flowos.report import _units
+
+UNKNOWN = "unknown"
+
+
+def value_of(m: Measurement) -> str:
+    return _units.number(m.median, m.unit, m.metric)
+
+
+def spread_of(m: Measurement) -> str:
+    """The middle half of the repetitions."""
+    return _units.span(m.low, m.high, m.unit, m.metric)
+
+
+def share_of(m: Measurement, kind: str) -> Share | None:
+    return next((s for s in m.shares if s.kind == kind), None)
+
+
+def share_text(m: Measurement, kind: str) -> str:
+    """Such as 88% of 133 Gflop/s; 'unknown' where there is no such ceiling."""
+    found = share_of(m, kind)
+    if found is None:
+        return UNKNOWN
+    return f"{_units.share(found.value)} of {_units.number(found.ceiling, m.unit, m.metric)}"
+
+
+def trust_of(m: Measurement) -> str:
+    return "trusted" if m.trust.good else "not trusted: " + "; ".join(m.trust.marks)
+
+
+def case_text(case: Case) -> str:
+    """The probe and its levels, as a person would say them."""
+    levels = ", ".join(f"{axis} {level}" for axis, level in case.levels)
+    return f"{case.probe}: {levels}" if levels else case.probe
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Cases that were not measured for the same reason."""
+
+    probe: str
+    cases: tuple[Case, ...]
+    why: Unmeasured
+
+    @property
+    def what(self) -> str:
+        if len(self.cases) == 1:
+            return case_text(self.cases[0])
+        return f"{self.probe}, {len(self.cases)} cases"
+
+
+def gaps_of(run: Run) -> tuple[Gap, ...]:
+    """What was not measured, cases with one reason together."""
+    found: dict[tuple[str, Unmeasured], list[Case]] = {}
+    for case, why in run.unmeasured:
+        found.setdefault((case.probe, why), []).append(case)
+    return tuple(Gap(probe, tuple(cases), why) for (probe, why), cases in found.items())
+
+
+def verdict_text(v: Verdict) -> str:
+    """Such as: stores: plain instead of nt: slower, 0.70 (0.68 to 0.72)."""
+    return f"{v.axis}: {v.other} instead of {v.base}: {v.answer}, {ratio_text(v)}"
+
+
+def ratio_text(v: Verdict) -> str:
+    return f"{_units.digits(v.ratio)} ({_units.digits(v.low)} to {_units.digits(v.high)})"
+
+
+def machine_line(facts: Facts) -> str:
+    """Cores, memory, system and whether it is a virtual machine, in one line."""
+    cores, threads = len(facts.one_per_core), len(facts.usable)
+    words = [counted(cores, "core")]
+    if threads != cores:
+        words.append(counted(threads, "hardware thread"))
+    if facts.quota_cpus is not None:
+        words.append(f"a quota of {facts.quota_cpus:g} cpus")
+    if facts.memory_bytes:
+        words.append(f"{_units.size(facts.memory_bytes)} of memory")
+    words.append(f"{facts.system}, kernel {facts.kernel}")
+    if facts.hypervisor:
+        words.append(f"a virtual machine under {facts.hypervisor}")
+    return ", ".join(words)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What the machine is made of: (what, in words), only what is known."""
+    sockets = len({c.socket for c in facts.cpus})
+    rows = (
+        ("Host", facts.host),
+        ("System", f"{facts.system}, kernel {facts.kernel}, {facts.architecture}"),
+        ("Virtual machine", facts.hypervisor),
+        ("Processor", f"{facts.cpu_model}, {counted(sockets, 'socket')}"),
+        ("Usable", f"{counted(len(facts.one_per_core), 'core')}, {_numbers(facts.allowed)}"),
+        ("Instruction sets", ", ".join(facts.instruction_sets)),
+        ("Caches", _caches(facts)),
+        ("Memory", _memory(facts)),
+        ("NUMA", ", ".join(f"node {n.number}: {_units.size(n.memory_bytes)}" for n in facts.nodes)),
+        ("GPUs", ", ".join(facts.gpus)),
+        ("Compilers", _listed(facts.compilers)),
+        ("MPI", _listed(facts.mpis)),
+        ("BLAS", _listed(facts.blas)),
+        ("Tools", _listed(facts.tools)),
+    )
+    return tuple((what, words) for what, words in rows if words)
+
+
+def _listed(found: Iterable[object]) -> str:
+    names = (f"{getattr(f, 'name', '')} {getattr(f, 'version', '')}".strip() for f in found)
+    return ", ".join(dict.fromkeys(names))
+
+
+def _numbers(cpus: Sequence[int]) -> str:
+    if not cpus:
+        return "no cpu"
+    return f"cpu {cpus[0]}" if len(cpus) == 1 else f"cpus {cpus[0]} to {cpus[-1]}"
+
+
+def _caches(facts: Facts) -> str:
+    """Each kind of cache once: its size and how many of it there are."""
+    found: dict[str, int] = {}
+    for cache in facts.caches:
+        name = f"L{cache.level} {cache.kind} {_units.size(cache.size_bytes)}"
+        found[name] = found.get(name, 0) + 1
+    return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in found.items())
+
+
+def _memory(facts: Facts) -> str:
+    words = [_units.size(facts.memory_bytes)] if facts.memory_bytes else []
+    rate = facts.memory.bytes_per_second
+    nominal = UNKNOWN if rate is None else _units.number(rate, "byte/s")
+    return ", ".join([*words, f"nominal bandwidth {nominal}"])

@@ -1,0 +1,106 @@
+"""A panel as horizontal bars in groups, each beside its number, with its own ceiling as a tick."""
+
+from collections.abc import Iterator
+
+from flowos.model import Measurement
+from flowos.report._panels import Line, Panel, in_order
+from flowos.report._words import share_of, spread_of, trust_of, value_of
+from flowos.report.page._marks import WIDTH, drawing, line, marker, people, text
+from flowos.report.page._markup import Markup, tag
+from flowos.report.page._ticks import Axis
+
+_NUMBERS = 122.0
+_HEAD, _BAR, _GAP = 25.0, 19.0, 4.0
+_OFF_THE_SCALE = 4.0
+
+Group = tuple[str, tuple[tuple[int, Line, Measurement], ...]]
+
+
+def bars(panel: Panel, name: str) -> Markup:
+    """The drawing of a panel that has at least one bar."""
+    groups = _groups(panel)
+    axis = _axis(panel)
+    parts: list[Markup] = []
+    y = 4.0
+    for label, members in groups:
+        parts.append(text(label or panel.chart.title, 0, y + 14, class_="strong"))
+        y += _HEAD
+        for number, each, m in members:
+            parts.append(_bar(number, each, m, axis, y))
+            y += _BAR + _GAP
+        y += 8
+    parts.insert(0, line("base", 0.5, 4, 0.5, y - 4))
+    return drawing(panel, name, y, _told(groups), *parts)
+
+
+def _groups(panel: Panel) -> tuple[Group, ...]:
+    levels = in_order(x for each in panel.lines for x, _ in each.points)
+    return tuple((_named(panel.chart.x, x), tuple(_members(panel, x))) for x in levels)
+
+
+def _members(panel: Panel, x: str) -> Iterator[tuple[int, Line, Measurement]]:
+    for number, each in enumerate(panel.lines):
+        for level, m in each.points:
+            if level == x:
+                yield number, each, m
+
+
+def _named(axis: str, level: str) -> str:
+    """A level that is a bare number needs its axis to be understood."""
+    return f"{axis} {level}" if level.replace(".", "").isdigit() else level
+
+
+def _axis(panel: Panel) -> Axis:
+    shown = [m for each in panel.lines for _, m in each.points]
+    most = max(m.median for m in shown)
+    ends = [v for m in shown for v in (m.median, m.high, *_ceiling(m, panel, most))]
+    high = max(v for v in ends if v <= abs(most) * _OFF_THE_SCALE)
+    if panel.chart.log_y:
+        low = min(m.median for m in shown) / 2
+        return Axis(low, max(high, low * 10), 1, WIDTH - _NUMBERS, log=True)
+    return Axis(0.0, high if high > 0 else 1.0, 1, WIDTH - _NUMBERS)
+
+
+def _ceiling(m: Measurement, panel: Panel, most: float) -> list[float]:
+    found = share_of(m, "measured") if panel.chart.ceilings else None
+    return [found.ceiling] if found and 0 < found.ceiling <= most * _OFF_THE_SCALE else []
+
+
+def _bar(number: int, each: Line, m: Measurement, axis: Axis, y: float) -> Markup:
+    end = axis.at(m.median) if axis.log else axis.at(max(m.median, 0.0))
+    told = people(f"{each.label}: {value_of(m)}") + f" ({spread_of(m)}; {trust_of(m)})"
+    parts: list[Markup] = []
+    if axis.log:
+        middle = y + _BAR / 2
+        parts.append(line("grid", 1, middle, WIDTH - _NUMBERS, middle))
+        parts.append(marker(number, end, middle, m.trust.good, told))
+    else:
+        style = "bar" if m.trust.good else "bar no"
+        width = max(end - 1, 1.5)
+        title = tag("title", told)
+        parts.append(tag("rect", title, class_=style, x=1, y=y, width=width, height=_BAR, rx=1.5))
+    parts += _extent(m, axis, y)
+    doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
+    parts.append(text(doubt + people(value_of(m)), WIDTH, y + 14.5, "end", "strong"))
+    return tag("g", *parts, class_=f"series s{number}")
+
+
+def _extent(m: Measurement, axis: Axis, y: float) -> Iterator[Markup]:
+    """The middle half as a thin line, the ceiling as a tick."""
+    middle = y + _BAR / 2
+    if axis.holds(m.low) and axis.holds(m.high):
+        start, end = axis.at(m.low), axis.at(m.high)
+        if end - start > 2:
+            yield line("over", start, middle, end, middle)
+    found = share_of(m, "measured")
+    if found is not None and axis.holds(found.ceiling):
+        at = axis.at(found.ceiling)
+        yield line("ceiling", at, y - 1, at, y + _BAR + 1)
+
+
+def _told(groups: tuple[Group, ...]) -> str:
+    words = [
+        f"{label}: " + ", ".join(f"{each.label} {people(value_of(m))}" for _, each, m in members)
+        for label, members in groups
+    ]
+    return "Bars. " + "; ".join(words) + "."

@@ -1,0 +1,189 @@
+"""A panel as lines over a numeric axis, with ceilings, spread, and marks such as cache steps."""
+
+from dataclasses import dataclass
+
+from flowos.model import Measurement
+from flowos.report import _units
+from flowos.report._panels import Ceiling, Line, Panel, as_number
+from flowos.report._words import spread_of, trust_of, value_of
+from flowos.report.page._marks import WIDTH, drawing, line, marker, people, text, unit_text
+from flowos.report.page._markup import Markup, join, tag
+from flowos.report.page._ticks import Axis, apart, binary_ticks, decade_ticks, even_ticks
+
+HEIGHT = 350.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 16.0, 34.0, 50.0
+_OFF_THE_SCALE = 4.0
+_LABEL_GAP = 19.0
+_WIDEST_CHARACTER = 9.6
+"""On narrow pages, where text is drawn larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    x: Axis
+    y: Axis
+    scale: _units.Scale
+    binary: bool
+
+
+def curve(panel: Panel, name: str) -> Markup:
+    """The drawing of a panel that has at least one point."""
+    frame = _frame(panel)
+    return drawing(
+        panel,
+        name,
+        HEIGHT,
+        _told(panel),
+        _grid(panel, frame),
+        *_steps(panel, frame),
+        *(_context(each, frame) for each in panel.context),
+        _ceilings(panel, frame),
+        *(_series(each, i, frame) for i, each in enumerate(panel.lines)),
+    )
+
+
+def _frame(panel: Panel) -> _Frame:
+    chart, drawn = panel.chart, panel.drawn
+    values = [m.median for m in drawn]
+    most = max(values)
+    ceilings = [v for c in panel.ceilings for _, v in c.points if v <= most * _OFF_THE_SCALE]
+    top = max([most, *ceilings])
+    low = min(values) / 1.25 if chart.log_y else min(0.0, *values)
+    high = top * 1.25 if chart.log_y else top * 1.08 or 1.0
+    levels = [x for each in (*panel.lines, *panel.context) for x, _ in each.points]
+    xs = [number for number in map(as_number, levels) if number is not None]
+    left, right = min(xs), max(xs)
+    if left == right:
+        left, right = (left / 2, right * 2) if chart.log_x else (left - 1, right + 1)
+    elif not chart.log_x:
+        left -= (right - left) * 0.03
+        right += (right - left) * 0.03
+    return _Frame(
+        x=Axis(left, right, _LEFT + 8, WIDTH - _RIGHT, chart.log_x),
+        y=Axis(low, high, HEIGHT - _BOTTOM, _TOP, chart.log_y),
+        scale=_units.scale_for([top], panel.unit, panel.metric),
+        binary="byte" in chart.x_label.lower() or chart.x == "bytes",
+    )
+
+
+def _grid(panel: Panel, frame: _Frame) -> Markup:
+    y, factor = frame.y, frame.scale.factor
+    rows = decade_ticks(y.low, y.high) if y.log else even_ticks(y.low / factor, y.high / factor)
+    heights = [(row, y.at(row)) for row in (rows if y.log else [r * factor for r in rows])]
+    parts = [line("grid", _LEFT, at, WIDTH - _RIGHT, at) for _, at in heights]
+    parts += [text(_plain(row / factor), _LEFT - 8, at + 4.5, "end") for row, at in heights]
+    base = HEIGHT - _BOTTOM
+    parts.append(line("base", _LEFT, base, WIDTH - _RIGHT, base))
+    for at, label in _named_columns(frame):
+        parts.append(line("base", at, base, at, base + 5))
+        parts.append(text(label, at, base + 21, "middle"))
+    parts.append(text(unit_text(frame.scale), 0, 15, class_="strong"))
+    label = panel.chart.x_label or panel.chart.x
+    parts.append(text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"))
+    return join(*parts)
+
+
+def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
+    """Ticks of the x axis whose labels do not touch, also where text is drawn larger."""
+    x = frame.x
+    if frame.binary and x.log:
+        ticks = binary_ticks(x.low, x.high)
+    elif x.log:
+        ticks = decade_ticks(x.low, x.high)
+    else:
+        ticks = even_ticks(x.low, x.high)
+    labels = [(x.at(t), _units.size(t) if frame.binary else _plain(t)) for t in ticks]
+    if not x.log:
+        labels = [pair for pair in labels if "." not in pair[1]]
+    kept: list[tuple[float, str]] = []
+    free = 0.0
+    for at, label in labels:
+        half = len(label) * _WIDEST_CHARACTER / 2
+        if at - half >= free and at + half <= WIDTH + 8:
+            kept.append((at, label))
+            free = at + half + 6
+    return kept
+
+
+def _plain(value: float) -> str:
+    """A tick's value: no more digits than it has, thousands apart."""
+    return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _points(each: Line, frame: _Frame) -> list[tuple[float, float, Measurement]]:
+    return [(frame.x.at(float(x)), frame.y.at(m.median), m) for x, m in each.points]
+
+
+def _path(points: list[tuple[float, float, Measurement]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+
+
+def _context(each: Line, frame: _Frame) -> Markup:
+    points = _points(each, frame)
+    told = tag("title", each.label)
+    if len(points) == 1:
+        x, y, _ = points[0]
+        return tag("circle", told, class_="cdot", cx=x, cy=y, r="2.5")
+    return tag("path", told, class_="context", d=_path(points))
+
+
+def _series(each: Line, number: int, frame: _Frame) -> Markup:
+    points = _points(each, frame)
+    parts = [tag("path", class_="line", d=_path(points))] if len(points) > 1 else []
+    for x, _, m in points:
+        ends = [frame.y.at(v) for v in (m.low, m.high) if frame.y.holds(v)]
+        if len(ends) == 2 and abs(ends[0] - ends[1]) > 3:
+            parts.append(line("spread", x, ends[0], x, ends[1]))
+    parts += [
+        marker(number, x, y, m.trust.good, _point_told(each, frame, level, m))
+        for (x, y, m), (level, _) in zip(points, each.points, strict=True)
+    ]
+    return tag("g", *parts, class_=f"series s{number}")
+
+
+def _point_told(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
+    at = _units.size(float(level)) if frame.binary else level
+    return people(f"{each.label} at {at}: {value_of(m)}") + f" ({spread_of(m)}; {trust_of(m)})"
+
+
+def _ceilings(panel: Panel, frame: _Frame) -> Markup:
+    shown = [c for c in panel.ceilings if all(frame.y.holds(v) for _, v in c.points)]
+    parts = [_ceiling(each, frame) for each in shown]
+    labelled = sorted(shown, key=lambda c: frame.y.at(c.points[0][1]))
+    wanted = [frame.y.at(c.points[0][1]) - 6 for c in labelled]
+    places = apart(wanted, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
+    for each, at in zip(labelled, places, strict=True):
+        words = f"{each.label} ceiling {_units.number(each.points[0][1], panel.unit)}"
+        parts.append(text(people(words), _LEFT + 6, at, class_="halo"))
+    return join(*parts)
+
+
+def _ceiling(each: Ceiling, frame: _Frame) -> Markup:
+    style = f"ceiling {each.kind}"
+    if each.flat:
+        at = frame.y.at(each.points[0][1])
+        return line(style, _LEFT, at, WIDTH - _RIGHT, at)
+    points = [f"{frame.x.at(float(x)):.1f} {frame.y.at(v):.1f}" for x, v in each.points]
+    return tag("path", class_=style, d="M" + "L".join(points))
+
+
+def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
+    parts = []
+    for number, step in enumerate(s for s in panel.steps if frame.x.holds(s.at)):
+        at = frame.x.at(step.at)
+        parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM))
+        left = at > WIDTH * 0.7
+        y = _TOP + 12 + 18 * (number % 3)
+        anchor = "end" if left else "start"
+        parts.append(text(step.label, at - 5 if left else at + 5, y, anchor, "halo"))
+    return parts
+
+
+def _told(panel: Panel) -> str:
+    """The plot in a sentence, for a screen reader; the numbers follow as a table."""
+    lines = [
+        f"{each.label}: from {people(value_of(each.points[0][1]))} at {each.points[0][0]}"
+        f" to {people(value_of(each.points[-1][1]))} at {each.points[-1][0]}"
+        for each in panel.lines
+    ]
+    return f"Lines over {panel.chart.x_label or panel.chart.x}. " + "; ".join(lines) + "."

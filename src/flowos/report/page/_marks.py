@@ -1,0 +1,81 @@
+"""What all plots share: markers, swatches of the legend, and the frame that names a drawing."""
+
+from flowos.report._panels import Panel
+from flowos.report._units import Scale
+from flowos.report.page._markup import Markup, join, tag
+
+WIDTH = 560.0
+
+_SHAPES = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",
+    "M-3.6-3.6h7.2v7.2h-7.2Z",
+    "M0-4.8L4.6 3.4h-9.2Z",
+    "M0-5L5 0L0 5L-5 0Z",
+    "M0 4.8L4.6-3.4h-9.2Z",
+    "M-1.7-4.8h3.4v3.1h3.1v3.4h-3.1v3.1h-3.4v-3.1h-3.1v-3.4h3.1Z",
+    "M0-5.2L1.5-1.6L5-1.6L2.3.9L3.2 4.6L0 2.5L-3.2 4.6L-2.3.9L-5-1.6L-1.5-1.6Z",
+    "M-2-4.6h4l2.8 4.6l-2.8 4.6h-4l-2.8-4.6Z",
+)
+
+
+def unit_text(scale: Scale) -> str:
+    """The unit with the Greek letter that a terminal may lack."""
+    return scale.symbol.replace("us", "\N{MICRO SIGN}s") if scale.symbol == "us" else scale.symbol
+
+
+def people(words: str) -> str:
+    """A number with its unit, as it is shown on the page."""
+    head, space, unit = words.rpartition(" ")
+    return f"{head}{space}\N{MICRO SIGN}s" if unit == "us" else words
+
+
+def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:
+    """A point; hollow when it cannot be trusted."""
+    return tag(
+        "path",
+        tag("title", told),
+        class_="dot" if good else "dot no",
+        d=_SHAPES[series],
+        transform=f"translate({x:.1f} {y:.1f})",
+    )
+
+
+def swatch(series: int, bar: bool) -> Markup:
+    """The sample of a line or bar beside its name."""
+    if bar:
+        drawn = tag("rect", class_="bar", x="1", y="2", width="16", height="10", rx="1.5")
+    else:
+        drawn = join(
+            tag("path", class_="sw", d="M0 7H30"),
+            tag("path", class_="dot", d=_SHAPES[series], transform="translate(15 7)"),
+        )
+    width = "18" if bar else "30"
+    return tag("svg", drawn, class_=f"s{series}", width=width, height="14", aria_hidden="true")
+
+
+def drawing(panel: Panel, name: str, height: float, told: str, *parts: Markup) -> Markup:
+    """The SVG image with its name and a sentence for those who cannot see it."""
+    return tag(
+        "svg",
+        tag(
+            "title", panel.chart.title + (f", {panel.title}" if panel.title else ""), id=f"{name}-t"
+        ),
+        tag("desc", told, id=f"{name}-d"),
+        *parts,
+        class_="plot",
+        viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
+        role="img",
+        aria_labelledby=f"{name}-t {name}-d",
+    )
+
+
+def text(
+    words: str, x: float, y: float, anchor: str = "start", class_: str | None = None
+) -> Markup:
+    return tag(
+        "text", words, x=x, y=y, text_anchor=None if anchor == "start" else anchor, class_=class_
+    )
+
+
+def line(class_: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return tag("path", class_=class_, d=f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}")

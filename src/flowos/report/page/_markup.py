@@ -1,0 +1,48 @@
+"""HTML and SVG built from calls, so that text from outside can never become markup."""
+
+from html import escape
+
+_VOID = {"meta", "link", "br", "hr", "img", "input"}
+_END_MAY_BE_LEFT_OUT = {"td", "th", "tr", "li", "dt", "dd"}
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Markup:
+    """One element. Plain strings are escaped; attributes that are None are left out.
+
+    An attribute `class_` or `stroke_width` is written `class`, `stroke-width`.
+    """
+    words = "".join(
+        f' {key.strip("_").replace("_", "-")}="{clean(str(_short(value)))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{words}>")
+    end = "" if name in _END_MAY_BE_LEFT_OUT else f"</{name}>"
+    return Markup(f"<{name}{words}>{join(*children)}{end}")
+
+
+def join(*children: str | None) -> Markup:
+    """Children side by side, plain strings escaped, None left out."""
+    return Markup(
+        "".join(c if isinstance(c, Markup) else clean(c) for c in children if c is not None)
+    )
+
+
+def clean(text: str) -> str:
+    """Escaped, and without what HTML does not allow at all."""
+    allowed = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+    return escape(allowed.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _short(value: str | float) -> str | float:
+    """Coordinates to a tenth of a pixel."""
+    if not isinstance(value, float):
+        return value
+    return f"{value:.1f}".removesuffix(".0")

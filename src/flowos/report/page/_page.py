@@ -1,0 +1,219 @@
+"""The page: what a machine is, what it reaches, what of that to believe, and every number."""
+
+from collections.abc import Iterator
+
+from flowos.model import Missing
+from flowos.report import _units
+from flowos.report._book import Book, Section
+from flowos.report._panels import Line, Panel, panels_of
+from flowos.report._words import counted, facts_rows, machine_line, value_of
+from flowos.report.page._bars import bars
+from flowos.report.page._cards import cards
+from flowos.report.page._curve import curve
+from flowos.report.page._lists import doubts, gaps
+from flowos.report.page._marks import people, swatch
+from flowos.report.page._markup import Markup, join, tag
+from flowos.report.page._style import CSS, DARK, LIGHT
+from flowos.report.page._tables import panel_table, scrolled
+from flowos.report.page._verdicts import verdict_table
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""The page loads nothing and runs nothing, whatever text from outside it holds."""
+
+
+def html(book: Book) -> str:
+    """One self-contained page: inline style and SVG, no script, nothing loaded."""
+    parts = [part for part in _parts(book) if part is not None]
+    body = tag(
+        "body",
+        tag("a", "Skip to the numbers", href="#main", class_="skip"),
+        _masthead(book, [(name, title) for name, title, _ in parts]),
+        tag("main", *(content for _, _, content in parts), id="main"),
+        _footer(book),
+    )
+    page = tag("html", _head(book), body, lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+Part = tuple[str, str, Markup]
+"""Anchor, title in the list of contents, content."""
+
+
+def _parts(book: Book) -> Iterator[Part | None]:
+    yield _part("headlines", "Headlines", "What it reaches", cards(book))
+    yield _trust(book)
+    for number, section in enumerate(book.sections):
+        yield _section(book, section, f"p{number}")
+    yield _worth(book)
+    yield _machine(book)
+
+
+def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | None:
+    if all(part is None for part in content):
+        return None
+    heading = tag("h2", title, id=f"{name}-h")
+    return name, short, tag("section", heading, *content, id=name, aria_labelledby=f"{name}-h")
+
+
+def _head(book: Book) -> Markup:
+    title = f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS"
+    theme = ((LIGHT, "light"), (DARK, "dark"))
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        *(
+            tag(
+                "meta",
+                name="theme-color",
+                content=colours["paper"],
+                media=f"(prefers-color-scheme: {scheme})",
+            )
+            for colours, scheme in theme
+        ),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", Markup(CSS)),
+    )
+
+
+def _masthead(book: Book, contents: list[tuple[str, str]]) -> Markup:
+    run = book.run
+    links = [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents]
+    return tag(
+        "header",
+        tag(
+            "p",
+            tag("b", "FlowOS"),
+            f" measured this machine, {_when(run.started)}",
+            class_="kicker",
+        ),
+        tag("h1", run.facts.cpu_model),
+        tag("p", f"{run.host}: {machine_line(run.facts)}.", class_="deck"),
+        tag("p", *_lede(book), class_="lede"),
+        tag("nav", tag("ul", *links), aria_label="Contents") if links else None,
+    )
+
+
+def _when(started: str) -> str:
+    """ISO 8601 as people read it; what is something else as it is."""
+    date, t, rest = started.partition("T")
+    return f"{date} at {rest[:5]} UTC" if t and rest.endswith(("Z", "+00:00")) else started
+
+
+def _lede(book: Book) -> Iterator[str]:
+    total, doubted = len(book.measurements), len(book.doubtful)
+    if not total:
+        yield "Nothing was measured."
+        return
+    yield counted(total, "number") + ". "
+    if doubted:
+        told = tag("strong", f"{doubted} of them cannot be trusted", class_="warn")
+        yield join(told, ", and each says why.")
+    else:
+        yield tag("strong", "All of them can be trusted.", class_="good")
+    gaps_found = len(book.run.unmeasured)
+    if gaps_found:
+        yield f" {counted(gaps_found, 'case')} could not be measured."
+    if not book.run.ended:
+        yield " The run was ended early: this is what it had until then."
+
+
+def _trust(book: Book) -> Part | None:
+    title = "What not to believe, and what is missing"
+    found = [part for part in (doubts(book), gaps(book)) if part is not None]
+    if not found:
+        return None
+    return _part("trust", "Trust and gaps", title, tag("div", *found, class_="two"))
+
+
+def _section(book: Book, section: Section, name: str) -> Part | None:
+    content = []
+    for i, chart in enumerate(section.charts):
+        found = panels_of(book, section, chart)
+        if not found:
+            continue
+        figures = [_figure(panel, f"{name}-{i}-{j}") for j, panel in enumerate(found)]
+        single = " single" if len(figures) == 1 else ""
+        heading = tag("h3", chart.title) if len(section.charts) > 1 else None
+        about = tag("p", chart.about, class_="note") if chart.about else None
+        plots = tag("div", *figures, class_=f"plots{single}")
+        content.append(tag("div", heading, about, plots, class_="chart"))
+    return _part(name, section.title, section.title, *content) if content else None
+
+
+def _figure(panel: Panel, name: str) -> Markup:
+    heading = tag("h4", panel.title) if panel.title else None
+    if not panel.lines:
+        drawn = tag("p", "No number of this could be drawn; see the table.", class_="note")
+    elif panel.chart.kind == "curve":
+        drawn = curve(panel, name)
+    else:
+        drawn = bars(panel, name)
+    caption = tag("figcaption", heading, _legend(panel), class_="cap")
+    return tag("figure", caption, drawn, panel_table(panel, f"{name}-n"))
+
+
+def _legend(panel: Panel) -> Markup | None:
+    curved = panel.chart.kind == "curve"
+    if len(panel.lines) < 2 and not panel.context:
+        return None
+    items = [_legend_item(panel, number, each) for number, each in enumerate(panel.lines)]
+    if panel.context:
+        shown = "in grey" if curved else "in the table only"
+        items.append(tag("li", f"{len(panel.context)} more {shown}", class_="note"))
+    return tag("ul", *items, class_="legend")
+
+
+def _legend_item(panel: Panel, number: int, each: Line) -> Markup:
+    curved = panel.chart.kind == "curve"
+    marked = swatch(number, bar=not curved and not panel.chart.log_y)
+    last = people(value_of(each.points[-1][1])) if curved else None
+    words = tag("span", each.label, " " if last else None, tag("b", last) if last else None)
+    return tag("li", marked, words, class_=f"k{number}")
+
+
+def _worth(book: Book) -> Part | None:
+    findings = tag("ul", *(tag("li", f) for f in book.findings), class_="plain")
+    return _part(
+        "worth",
+        "What settings are worth",
+        "What each setting is worth",
+        findings if book.findings else None,
+        verdict_table(book.verdicts) if book.verdicts else None,
+    )
+
+
+def _machine(book: Book) -> Part | None:
+    facts = book.run.facts
+    rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts_rows(facts)]
+    if book.steps:
+        found = ", ".join(f"{s.label} at {_units.size(s.at)}" for s in book.steps)
+        rows.append(join(tag("dt", "Steps that were measured"), tag("dd", found)))
+    missing = [_missing(m) for m in facts.missing]
+    caption = "What could not be found out"
+    names = ("what", "what is lost", "to mend it")
+    unknown = scrolled(caption, names, missing, "unknown") if missing else None
+    listed = tag("dl", *rows, class_="facts")
+    return _part("machine", "The machine", "The machine", listed, unknown)
+
+
+def _missing(m: Missing) -> Markup:
+    remedy = tag("code", m.remedy) if m.remedy else None
+    cells = (tag("th", m.what, scope="row"), tag("td", m.loses), tag("td", remedy))
+    return tag("tr", *cells)
+
+
+def _footer(book: Book) -> Markup:
+    return tag(
+        "footer",
+        tag(
+            "p",
+            "How to read this: a number is the median of its repetitions; the middle half lies "
+            "between the two values beside it. A measured ceiling was measured on this machine in "
+            "the same run; a nominal one is what data sheets promise. A hollow mark or a triangle "
+            "is a number that cannot be trusted, and its table says why. Intervals are 95 %.",
+        ),
+        tag("p", f"Run {book.run.id}, FlowOS {book.run.version}."),
+    )
