@@ -22,22 +22,17 @@ class Output:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._readers, self.writers = zip(_pipe(), _pipe(), strict=True)
         self._decoders = [_decoder(), _decoder()]
-        self._poll = select.poll()
-        self._wait = select.poll()
+        self._written = select.epoll()  # may be asked by several threads at once
         for fd in self._readers:
-            self._poll.register(fd, select.POLLIN)
-            self._wait.register(fd, select.POLLIN)
-        self._wait.register(self._bell, select.POLLIN)
+            self._written.register(fd, select.EPOLLIN)
         self._lock = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._pump, name="flowos-output", daemon=True)
         self._thread.start()
 
     def drain(self) -> None:
-        if not self._poll.poll(0) and not self._lock.locked():
-            return
         with self._lock:
-            while not self._closed and self._poll.poll(0):
+            while not self._closed and self._written.poll(0):
                 self._bring()
 
     def close(self) -> None:
@@ -50,12 +45,16 @@ class Output:
         os.eventfd_write(self._bell, 1)
         if self._thread is not threading.current_thread():
             self._thread.join()
+        self._written.close()
         for fd in (*self._readers, *self.writers, self._bell):
             os.close(fd)
 
     def _pump(self) -> None:
+        wait = select.poll()
+        for fd in (*self._readers, self._bell):
+            wait.register(fd, select.POLLIN)
         while not self._closed:
-            self._wait.poll()
+            wait.poll()
             with self._lock:
                 if not self._closed:
                     self._bring()
