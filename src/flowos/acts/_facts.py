@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from flowos.engine._launching import own_variables, run
+from flowos.engine import own_variables, run
 from flowos.model import BARE, Environment, Exited, Facts, Launch, MeasureError, Outcome, Wanted
 from flowos.probes.facts import read_facts
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from flowos.acts._facts import facts
 from flowos.model import Facts, Wanted
-from flowos.probes._tables import PROBES
+from flowos.probes import PROBES
 from flowos.probes.doctor import Check, can_measure, diagnose
 
 

@@ -243,22 +243,25 @@ def library(path: Path) -> dict[str, Any]:
     return dict(json.loads(answers[-1]), path=str(path))
 
 
+def tried(deps: str, folder: Path) -> dict[str, Any]:
+    """All of them, some at a time; what they build goes into the folder."""
+    there = programs(deps)
+    with ThreadPoolExecutor(AT_ONCE) as at:
+        parts = {
+            "compilers": [at.submit(compiler, *each, folder) for each in compiler_paths(there)],
+            "libraries": [at.submit(library, path) for path in library_paths(deps)],
+            "mpis": [at.submit(mpi, *pair, folder) for pair in mpi_pairs(there)],
+            "tools": [at.submit(tool, *each) for each in tool_paths(there)],
+        }
+        return {name: [each.result() for each in part] for name, part in parts.items()}
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description="Find compilers, MPIs, BLAS, tools.")
     options.add_argument("--deps", default="", metavar="DIR")
     deps = options.parse_args().deps
-    there = programs(deps)
-    with (
-        tempfile.TemporaryDirectory(prefix="flowos-") as temporary,
-        ThreadPoolExecutor(AT_ONCE) as at,
-    ):
-        folder = Path(temporary)
-        builds = [at.submit(compiler, *each, folder) for each in compiler_paths(there)]
-        opens = [at.submit(library, path) for path in library_paths(deps)]
-        starts = [at.submit(mpi, *pair, folder) for pair in mpi_pairs(there)]
-        calls = [at.submit(tool, *each) for each in tool_paths(there)]
-        parts = {"compilers": builds, "libraries": opens, "mpis": starts, "tools": calls}
-        answer = {name: [each.result() for each in part] for name, part in parts.items()}
+    with tempfile.TemporaryDirectory(prefix="flowos-") as folder:
+        answer = tried(deps, Path(folder))
     json.dump(answer, sys.stdout)
 
 

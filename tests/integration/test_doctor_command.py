@@ -1,0 +1,95 @@
+"""`flowos doctor` as a person calls it, on this machine and on one without a compiler."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flowos.cli import main
+from flowos.cli.doctor import lines_of, signs
+from flowos.model import Facts, from_plain
+from flowos.probes import PROBES
+from flowos.probes.facts import read_facts
+
+
+@pytest.fixture
+def without_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PATH leads to nothing, as on a machine where only Python was installed."""
+    main(["doctor", "--json"])  # flowos-init has been compiled, as it is in the wheel
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_this_machine_can_measure_and_every_probe_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["can_measure"] is True
+    asked = [check["name"] for check in answer["checks"] if check["group"] == "measure"]
+    assert asked == [probe.name for probe in PROBES]
+    assert from_plain(Facts, answer["facts"]).allowed == tuple(sorted(os.sched_getaffinity(0)))
+
+
+def test_the_table_fits_80_columns_and_names_every_check(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert lines[-1] == "flowos measure can run."
+    for name in ("stream", "C compiler", "direct I/O"):
+        assert [line for line in lines if f" {name} " in line]
+
+
+@pytest.mark.usefixtures("without_compilers")
+def test_without_a_compiler_the_exit_code_is_1_and_the_command_that_mends_it_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith("flowos measure cannot run yet")
+    assert "nothing can be measured" in out
+    assert "gcc" in out
+
+
+def test_a_scratch_folder_that_is_not_there_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor", "--scratch", "/absent/folder"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no such folder" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_terminal_without_utf_8_gets_plain_letters() -> None:
+    words = [sys.executable, "-m", "flowos", "doctor"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, capture_output=True, env=environment, check=True)
+    assert done.stdout.isascii()
+    assert b"  ok C compiler" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "no-such-encoding", None])
+def test_signs_are_plain_where_the_encoding_has_no_others(encoding: str | None) -> None:
+    assert signs(encoding) == ("ok", "no", "->")
+
+
+def test_signs_are_drawn_where_they_can_be() -> None:
+    assert signs("utf-8") == ("✓", "✗", "→")
+
+
+def test_long_names_stand_on_a_line_of_their_own() -> None:
+    from flowos.acts.doctor import Diagnosis
+    from flowos.probes.doctor import Check
+
+    path = "/opt/a/long/folder/bin/mpicc"
+    checks = (Check(group="use", name=path, works=False, says="left out", remedy="mend it"),)
+    diagnosis = Diagnosis(facts=read_facts({}), checks=checks, can_measure=True)
+    lines = list(lines_of(diagnosis, "ascii"))
+    at = lines.index(f"  no {path}")
+    assert [line.strip() for line in lines[at + 1 : at + 3]] == ["left out", "-> mend it"]
