@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from flowos.model import Case, Facts, Wanted
+from flowos.probes.stream import CACHES_PER_ARRAY, last_cache_bytes
 
 VECTOR_BITS = {"sse4.2": 128, "avx": 256, "avx2": 256, "avx512f": 512, "neon": 128}
 """SVE is missing: its width differs from machine to machine."""
@@ -24,22 +25,21 @@ def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | 
     return clock_hz * (bits // TYPE_BITS[type_]) * 2 * PIPES * cores
 
 
-def nominal_of(facts: Facts, wanted: Wanted) -> Callable[[Case, str], tuple[str, float] | None]:
+def nominal_of(facts: Facts, _wanted: Wanted) -> Callable[[Case, str], tuple[str, float] | None]:
     """For a case and its unit: name and value of the nominal ceiling, or None.
 
-    What the person gave (clock_hz, memory_bytes_per_second) goes before what the machine says.
+    The facts hold the clock and the memory's speed, also those that the person gave.
     """
-    given = dict(wanted.nominal)
-    clock_hz = given.get("clock_hz") or min(
-        (cpu.nominal_hz for cpu in facts.usable if cpu.nominal_hz), default=0.0
-    )
-    memory = given.get("memory_bytes_per_second") or facts.memory.bytes_per_second
+    clock_hz = min((cpu.nominal_hz for cpu in facts.usable if cpu.nominal_hz), default=0.0)
+    memory = facts.memory.bytes_per_second
+    beyond = CACHES_PER_ARRAY * last_cache_bytes(facts)
 
     def nominal(case: Case, unit: str) -> tuple[str, float] | None:
         if unit == "flop/s" and case.probe in FLOP_PROBES and clock_hz:
             return _flops_of(case, clock_hz)
         if unit == "byte/s" and case.probe in MEMORY_PROBES and memory:
-            return ("memory channels x rate", memory) if _in_memory(case) else None
+            in_memory = int(case.level("bytes", str(beyond))) >= beyond
+            return ("memory, nominal", memory) if in_memory else None
         return None
 
     return nominal
@@ -47,12 +47,8 @@ def nominal_of(facts: Facts, wanted: Wanted) -> Callable[[Case, str], tuple[str,
 
 def _flops_of(case: Case, clock_hz: float) -> tuple[str, float] | None:
     isa = case.detail("widest") if case.level("isa") == "default" else case.level("isa")
-    value = nominal_flops(clock_hz, isa, case.level("type"), int(case.level("cores", "1")))
+    cores = case.level("cores", "1")
+    value = nominal_flops(clock_hz, isa, case.level("type"), int(cores))
     if value is None:
         return None
-    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {case.level('cores')} cores", value
-
-
-def _in_memory(case: Case) -> bool:
-    """Sizes that fit into a cache have nothing to do with the memory's speed."""
-    return case.level("where", "memory") == "memory"
+    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {cores} cores", value

@@ -16,6 +16,8 @@ MEMORY = "memory"
 
 LEAST_BYTES_PER_CORE = 16 << 10
 MEMORY_SHARE = 0.25
+BEYOND_CACHES = 3
+"""From so many times the last-level caches on, hardly anything is found in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(128 << 20, 4, 2, 3),
-    "normal": Effort(512 << 20, 4, 3, 4),
+    "quick": Effort(128 << 20, 4, 2, 2),
+    "normal": Effort(256 << 20, 4, 3, 3),
     "full": Effort(2 << 30, 8, 4, 8),
 }
 
@@ -81,6 +83,7 @@ class WorkingSet:
                     ("most", str(max(most, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
                     ("per_octave", str(effort.per_octave)),
                     ("repetitions", str(effort.repetitions)),
+                    ("beyond", str(BEYOND_CACHES * last_cache_bytes(facts))),
                 ),
             )
             for cpus in chosen
@@ -106,11 +109,11 @@ class WorkingSet:
             limit_seconds=60 + 10 * self.seconds(case),
         )
 
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         readings = read_answer(outcome)
         if isinstance(readings, Unmeasured):
             return readings
-        return (*readings, *_memory(readings))
+        return (*readings, *_memory(readings, float(case.detail("beyond"))))
 
     def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
         return None
@@ -127,19 +130,24 @@ def _most_bytes(facts: Facts, effort: Effort) -> int:
     return min([wanted, *(int(MEMORY_SHARE * limit) for limit in limits)])
 
 
-def _memory(readings: Sequence[Reading]) -> Iterable[Reading]:
-    """One reading: the best kernel's best rate at each size beyond the caches; or none."""
-    curves = {kernel: _curve(readings, kernel) for kernel in KERNELS}
-    beyond: list[tuple[str, float, tuple[float, ...]]] = []
-    for kernel, (sizes, rates) in curves.items():
+def _memory(readings: Sequence[Reading], beyond_bytes: float) -> Iterable[Reading]:
+    """One reading: the best kernel's best rate at each size in memory; or none.
+
+    Memory begins where the curve shows its last plateau, and where a disturbed curve shows none,
+    at `beyond_bytes`.
+    """
+    found: list[tuple[str, float, tuple[float, ...]]] = []
+    for kernel in KERNELS:
+        sizes, rates = _curve(readings, kernel)
         plateau = memory_plateau(sizes, rates) if sizes else None
-        if plateau is not None:
-            first = sizes.index(plateau.first_bytes)
-            beyond.append((kernel, sizes[first], tuple(rates[first:])))
-    if beyond:
-        kernel, first_bytes, values = max(beyond, key=lambda found: max(found[2]))
-        ends = ",".join(f"{step.size_bytes:.0f}" for step in find_steps(*curves["triad"]))
-        notes = (("kernel", kernel), ("from_bytes", f"{first_bytes:.0f}"), ("caches_end_at", ends))
+        begin = plateau.first_bytes if plateau else beyond_bytes
+        values = tuple(r for s, r in zip(sizes, rates, strict=True) if s >= begin)
+        if values:
+            found.append((kernel, begin, values))
+    if found:
+        kernel, begin, values = max(found, key=lambda one: max(one[2]))
+        ends = ",".join(f"{s.size_bytes:.0f}" for s in find_steps(*_curve(readings, "triad")))
+        notes = (("kernel", kernel), ("from_bytes", f"{begin:.0f}"), ("caches_end_at", ends))
         yield Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
 
 

@@ -1,7 +1,7 @@
 /* Matrix products by a BLAS library that is opened at run time: how fast, with which kernel?
  *
  *   gemm --library FILE --symbol {}_ --family openblas|blis|mkl|other --cpus 0,1
- *        [--core SkylakeX] [--sizes 128,1000,4096] [--seconds 3] [--least 0.03]
+ *        [--core SkylakeX] [--sizes 128,1000,4096] [--seconds 3] [--least 0.02]
  *
  * C = A B with square, column-major, random matrices, f64 and f32. --core forces the library's
  * kernels; a wrong one may end the program by SIGILL. Readings per type and n: flops in flop/s.
@@ -281,7 +281,7 @@ static void find_gemm(struct type *type, void *library, const char *symbol) {
 }
 
 int main(int count, char **words) {
-  static struct asked asked = {.symbol = "{}_", .family = "other", .seconds = 3, .least = 0.03};
+  static struct asked asked = {.symbol = "{}_", .family = "other", .seconds = 3, .least = 0.02};
   struct type types[] = {{"f64", "dgemm", 8, 0x1p-53, NULL, 0},
                          {"f32", "sgemm", 4, 0x1p-24, NULL, 0}};
   char force[100], notes[400];
