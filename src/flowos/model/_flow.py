@@ -143,19 +143,19 @@ def _refuse_equal_names(inputs: Iterable[Port]) -> None:
 
 
 def _refuse_inner(
-    calls: Iterable[Call], inputs: Iterable[Port], inside: frozenset[Call | Port]
+    calls: Sequence[Call], inputs: Iterable[Port], inside: frozenset[Call | Port]
 ) -> None:
+    for call in reversed(calls):  # the last one is what was taken from inside
+        if call in inside:
+            raise WiringError(
+                f"task {call.task.name!r} is inside a flow that is used here as a task: "
+                "make its result an output of that flow"
+            )
     for port in inputs:
         if port in inside:
             raise WiringError(
                 f"input {port.name!r} belongs to a flow that is used here as a task: "
                 f"make another with fo.flow_input({port.name!r}, ...)"
-            )
-    for call in calls:
-        if call in inside:
-            raise WiringError(
-                f"task {call.task.name!r} is inside a flow that is used here as a task: "
-                "make its result an output of that flow"
             )
 
 

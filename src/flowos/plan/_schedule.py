@@ -54,7 +54,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Slots 0, 1, ... hold the inputs. `ready` units wait for none; `readers` counts `shares`."""
+    """Slots 0, 1, ... hold the inputs. `ready` units wait for none; `readers` counts `shares`.
+
+    presets: outputs that no unit makes, constants that a flow used as a task passes through.
+    """
 
     inputs: tuple[PortSpec, ...]
     outputs: tuple[int, ...]
@@ -62,6 +65,7 @@ class Schedule:
     units: tuple[Unit, ...]
     ready: tuple[int, ...]
     readers: Mapping[int, int]
+    presets: tuple[tuple[int, object], ...] = ()
 
 
 def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
@@ -198,6 +202,7 @@ def _assemble(
         units=units,
         ready=tuple(u.number for u in units if not u.waits),
         readers={s: len(r) for s, r in readers.items() if len(r) > 1 and s not in kept},
+        presets=tuple((s, v) for s, v in flat.constants.items() if s in kept),
     )
 
 

@@ -81,7 +81,8 @@ class Crew:
         return run
 
     def _lone_unit(self) -> Unit | None:
-        return self.schedule.units[0] if self._python == [True] else None
+        lone = self._python == [True] and not self.schedule.presets
+        return self.schedule.units[0] if lone else None
 
     def help(self) -> None:
         """Let helpers begin what is ready, for a caller that will not work at once."""
@@ -141,8 +142,8 @@ class Crew:
             self._free.append(place)
             if self._ready:
                 self.help()
-        slots = {**dict(enumerate(values)), **dict(zip(unit.gives, results, strict=True))}
-        return [slots[i] for i in self.schedule.outputs]
+        made = dict(zip(unit.gives, results, strict=True))
+        return [made[i] if i in made else values[i] for i in self.schedule.outputs]
 
     def _work(self, worker: Worker, until: Run | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""

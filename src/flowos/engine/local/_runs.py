@@ -33,6 +33,8 @@ class Run:
 
     def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
         self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
+        for slot, value in schedule.presets:
+            self.slots[slot] = value
         self.waits = [u.waits for u in schedule.units]
         self.readers = dict(schedule.readers)
         self.left = len(schedule.units)

@@ -1,0 +1,55 @@
+"""What `import flowos as fo` offers: all of it, at once, at no price."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+
+FACE = Path(fo.__file__ or "")
+
+
+def test_importing_flowos_loads_no_room() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import flowos; "
+        "print(sorted(m for m in set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert [m for m in ast.literal_eval(done.stdout) if m.startswith("flowos")] == ["flowos"]
+    assert "numpy" not in done.stdout
+
+
+@pytest.mark.parametrize("name", fo.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(fo, name) is getattr(fo, name)
+    assert name in dir(fo)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(FACE.with_suffix(".pyi").read_text())
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowos"):
+            names |= {a.asname or a.name for a in node.names}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+    assert {n for n in names if not n.startswith("_")} == set(fo.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'flowos' has no attribute 'sliec'"):
+        fo.sliec  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_exception_tree_has_one_root() -> None:
+    for name in ("WiringError", "ValueRefused", "TaskFailed", "SliceFreed", "SliceRefused"):
+        assert issubclass(getattr(fo, name), fo.FlowosError)
