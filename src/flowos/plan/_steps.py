@@ -61,10 +61,11 @@ def find_plateaus(sizes: Sequence[float], rates: Sequence[float]) -> tuple[Plate
 
 def find_steps(sizes: Sequence[float], rates: Sequence[float]) -> tuple[CacheStep, ...]:
     """Where each cache ends, from the smallest to the largest. Arguments as of find_plateaus."""
+    plateaus = find_plateaus(sizes, rates)
     upper = _envelope(rates)
     return tuple(
         CacheStep(_fall(sizes, upper, before, after), before.rate, after.rate)
-        for before, after in pairwise(find_plateaus(sizes, rates))
+        for before, after in pairwise(plateaus)
     )
 
 
