@@ -39,7 +39,7 @@ def collect(wanted: Wanted, env: Environment = BARE) -> Mapping[str, object]:
 
 def _unpacked_packages() -> str:
     """The folder where set-up unpacked packages beside a source checkout, or ""."""
-    folder = Path(__file__).resolve().parents[3] / ".deps"
+    folder = Path(__file__).resolve().parents[3] / ".deps" / "debian"
     return str(folder) if folder.is_dir() else ""
 
 
