@@ -105,7 +105,8 @@ class ProcessLane:
         try:
             results = worker.run(batch)
         except UnitFailed as failure:
-            raise told(units, *failure.args) from None
+            error = told(units, *failure.args)
+            raise error from error.__cause__
         except (EOFError, ConnectionError):
             self._drop()
             if again and worker.place is None and not self._stopped:  # it died while it was idle

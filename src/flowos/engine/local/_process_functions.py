@@ -19,35 +19,36 @@ _registering = threading.Lock()  # cloudpickle has one register for all
 
 
 def named(fun: Callable[..., Any]) -> Source | None:
-    """By its name, where that leads to this very function; what it must be, by its facts.
-
-    A decorated function is looked for behind what its module holds under its name.
-    """
-    module = sys.modules.get(getattr(fun, "__module__", None) or "")
-    if not isinstance(fun, types.FunctionType) or module is None or module.__name__ == "__main__":
+    """By its name, where that leads to this very function; what it must be, by its facts."""
+    name = _name(fun)
+    if not name or not isinstance(fun, types.FunctionType):
         return None
-    for name in (
-        fun.__qualname__,
-        f"{fun.__qualname__}.body.fun",
-        f"{fun.__qualname__}.__wrapped__",
-    ):
+    return "name", fun.__module__, name, facts_of(fun)
+
+
+def _name(fun: Callable[..., Any]) -> str:
+    """Its name in its module or ""; a decorated one is behind what the module has by its name."""
+    module = sys.modules.get(getattr(fun, "__module__", None) or "__main__")
+    if not isinstance(fun, types.FunctionType) or module is None or module.__name__ == "__main__":
+        return ""
+    for route in ("", ".body.fun", ".__wrapped__"):
         try:
-            found = operator.attrgetter(name)(module)
+            if operator.attrgetter(fun.__qualname__ + route)(module) is fun:
+                return fun.__qualname__ + route
         except AttributeError:
             continue
-        if found is fun:
-            return "name", module.__name__, name, facts_of(fun)
-    return None
+    return ""
 
 
-def by_value(fun: Callable[..., Any]) -> Source:
-    """As a pickle. Its own code is in it; what it uses of other modules is there by name."""
+def by_value(fun: Callable[..., Any]) -> Source | None:
+    """What has no name, as a pickle; what it uses of other modules is there by name."""
+    if _name(fun):
+        return None
     try:
         body = pickle.dumps(fun, 5)
     except Exception:
         body = b"__main__"
-    inside = isinstance(fun, types.FunctionType) or b"__main__" in body
-    return "value", _cloudpickle().dumps(fun, 5) if inside else body
+    return "value", _cloudpickle().dumps(fun, 5) if b"__main__" in body else body
 
 
 def by_value_with_module(fun: Callable[..., Any]) -> Source:

@@ -109,8 +109,9 @@ class Pool:
 class Parcel:
     """The values of one message. Their large buffers go together into one memory file."""
 
-    def __init__(self) -> None:
+    def __init__(self, out_of_band: int = OUT_OF_BAND) -> None:
         self.size = 0
+        self._large = out_of_band
         self._buffers: list[tuple[int, memoryview]] = []
 
     def add(self, value: object) -> Wired:
@@ -130,7 +131,7 @@ class Parcel:
             self.size = mark[0]
             del self._buffers[mark[1] :]
             body, spans = self._pickle(value, importlib.import_module("cloudpickle").dumps)
-        if len(body) >= OUT_OF_BAND:
+        if len(body) >= self._large:
             return b"", (self._lay(memoryview(body)), *spans)
         return body, tuple(spans)
 
@@ -139,7 +140,7 @@ class Parcel:
 
         def keep(buffer: pickle.PickleBuffer) -> bool:
             view = buffer.raw()
-            if view.nbytes < OUT_OF_BAND:
+            if view.nbytes < self._large:
                 return True
             spans.append(self._lay(view))
             return False

@@ -243,13 +243,12 @@ class Worker:
 
         trace = error.__traceback__
         text = "".join(traceback.format_exception(error.with_traceback(trace and trace.tb_next)))
-        parcel = self.values.Parcel()
         try:
-            wired = parcel.add(error)
+            wired = self.values.Parcel(sys.maxsize).add(error)
             self.values.unpack(*wired)
         except BaseException:
             wired = None
-        return (None if parcel.size else wired), line(error), text
+        return wired, line(error), text
 
     def _settle(
         self, result: Any, gives: Sequence[int], kinds: Sequence[Any], registers: list[Any]
