@@ -143,7 +143,6 @@ def endless(x: int) -> tuple[int, ...]: ...  # type: ignore[empty-body]
 def wrong_default(x: int = 2**70) -> int: ...  # type: ignore[empty-body]
 def noted(x: Annotated[int, "in metres"]) -> int: ...  # type: ignore[empty-body]
 def random(x: np.random.Generator) -> int: ...  # type: ignore[empty-body]
-def custom(x: "test_a_task_may_have_no_inputs") -> int: ...  # type: ignore
 async def later(x: int) -> int: ...  # type: ignore[empty-body]
 def some(x: int):  # type: ignore[no-untyped-def]
     yield x

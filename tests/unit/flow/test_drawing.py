@@ -12,7 +12,7 @@ def add(x: int, y: int) -> int:
 
 
 @task(name='say "<hi>" & \\')
-def say(x: object, words: str) -> tuple[int, object]:
+def say(x: object, words: str) -> tuple[object, str]:
     return x, words
 
 
@@ -34,9 +34,9 @@ def test_a_flow_prints_its_inputs_tasks_and_outputs() -> None:
             "  task    add#2(add, 2) -> int64",
             "  task    add#3(add#2, b) -> int64",
             "  task    add#4(add#3, add) -> int64",
-            '  task    say "<hi>" & \\(add#4, \'a long text that is cut af...) -> int64, any_',
-            '  output  say "<hi>" & \\.out1: int64',
-            '  output  say "<hi>" & \\.out2: any_',
+            '  task    say "<hi>" & \\(add#4, \'a long text that is cut af...) -> any_, str_',
+            '  output  say "<hi>" & \\.out1: any_',
+            '  output  say "<hi>" & \\.out2: str_',
             "  output  a: int64",
         ]
     )
