@@ -65,7 +65,9 @@ struct run {
   unsigned long rank;
   pid_t command; /* leads its own process group */
   bool stopped;
-  double kill_at; /* monotonic seconds; 0: not set */
+  char* text;       /* of file `env` */
+  char** variables; /* the command's environment: points into `text` and our own */
+  double kill_at;   /* monotonic seconds; 0: not set */
   double began;
 };
 
@@ -209,20 +211,17 @@ static char** merge(char* text, size_t size, const char* passes, size_t passes_s
   return variables;
 }
 
-/* The command's environment, never freed, or NULL and errno. */
-static char** read_environment(int folder) {
+/* False, with errno, if the command's environment cannot be read. */
+static bool read_environment(struct run* run) {
   size_t size = 0;
   size_t passes_size = 0;
-  char* text = read_file(folder, "env", &size);
-  if (text == NULL) return NULL;
-  char* passes = read_file(folder, "passes", &passes_size);
-  if (passes == NULL && errno != ENOENT) {
-    free(text);
-    return NULL;
-  }
-  char** variables = merge(text, size, passes, passes_size);
+  run->text = read_file(run->folder, "env", &size);
+  if (run->text == NULL) return false;
+  char* passes = read_file(run->folder, "passes", &passes_size);
+  if (passes == NULL && errno != ENOENT) return false;
+  run->variables = merge(run->text, size, passes, passes_size);
   free(passes);
-  return variables;
+  return run->variables != NULL;
 }
 
 static const char* value_of(char* const* variables, const char* name) {
@@ -295,8 +294,7 @@ static struct failure execute(char** argv, char** variables) {
 }
 
 /* In the child: becomes the command, or says through `report` why not. */
-static _Noreturn void become(const struct run* run, char** argv, char** variables, pid_t parent,
-                             int report) {
+static _Noreturn void become(const struct run* run, char** argv, pid_t parent, int report) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(OWN_FAILURE); /* it died before the line above */
@@ -309,13 +307,13 @@ static _Noreturn void become(const struct run* run, char** argv, char** variable
   if (cwd == NULL || chdir(cwd) != 0)
     f = (struct failure){CWD, errno};
   else
-    f = execute(argv, variables);
+    f = execute(argv, run->variables);
   while (write(report, &f, sizeof f) < 0 && errno == EINTR) continue;
   _exit(OWN_FAILURE);
 }
 
 /* True once the command runs; else `f` says why not. */
-static bool start(struct run* run, char** argv, char** variables, struct failure* f) {
+static bool start(struct run* run, char** argv, struct failure* f) {
   int report[2];
   *f = (struct failure){OWN, 0};
   if (pipe2(report, O_CLOEXEC) != 0) {
@@ -324,7 +322,7 @@ static bool start(struct run* run, char** argv, char** variables, struct failure
   }
   pid_t parent = getpid();
   run->command = fork();
-  if (run->command == 0) become(run, argv, variables, parent, report[1]);
+  if (run->command == 0) become(run, argv, parent, report[1]);
   f->error = errno;
   close(report[1]);
   bool runs = false;
@@ -408,7 +406,7 @@ static void wait_for_command(struct run* run) {
     if (ready <= 0) continue;
     if (on[1].revents != 0) {
       run->alive = -1;
-      stop_command(run);
+      if (!command_ended(run)) stop_command(run);
     }
     if (on[0].revents != 0) forward_signals(run);
   }
@@ -458,8 +456,7 @@ static bool supervisor_lives(struct run* run, struct failure* f) {
 
 static int supervise(struct run* run, char** argv) {
   struct failure f = {ENV, 0};
-  char** variables = read_environment(run->folder);
-  if (variables == NULL) {
+  if (!read_environment(run)) {
     f.error = errno;
     return fail(run, f);
   }
@@ -472,7 +469,7 @@ static int supervise(struct run* run, char** argv) {
     return SIGNALLED + SIGTERM;
   }
   if (f.error != 0) return fail(run, f);
-  if (!start(run, argv, variables, &f)) return fail(run, f);
+  if (!start(run, argv, &f)) return fail(run, f);
   publish_started(run);
   wait_for_command(run);
   return finish(run);
@@ -487,7 +484,8 @@ int main(int argc, char** argv) {
     fputs("usage: flowos-init RUNDIR -- COMMAND [ARG...]\n", stderr);
     return OWN_FAILURE;
   }
-  struct run run = {.alive = -1, .rank = own_rank(), .began = now_seconds()};
+  static struct run run;
+  run = (struct run){.alive = -1, .rank = own_rank(), .began = now_seconds()};
   run.folder = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (run.folder < 0) {
     fprintf(stderr, "flowos-init: cannot open %s: %s\n", argv[1], strerror(errno));
