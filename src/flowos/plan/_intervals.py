@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from statistics import fmean, median, stdev
 
 
@@ -51,13 +52,8 @@ def _signed_rank_depth(count: int, error: float) -> int | None:
             (ways[i] if i < len(ways) else 0) + (ways[i - rank] if i >= rank else 0)
             for i in range(len(ways) + rank)
         ]
-    depth, tail = None, 0
-    for rank_sum, number in enumerate(ways):
-        tail += number
-        if 2 * tail > error * 2**count:
-            break
-        depth = rank_sum
-    return depth
+    rejected = sum(2 * tail <= error * 2**count for tail in accumulate(ways))
+    return rejected - 1 if rejected else None
 
 
 @cache

@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from flowos.model import Pairs, Sample, lower_is_better
 from flowos.plan._regimes import positive
-from flowos.plan._trust import Limits, judge
+from flowos.plan._trust import Limits, undisturbed
 
 RoundId = tuple[str, int]
 """The run's id and the round's number."""
@@ -90,5 +90,5 @@ def _turns(samples: Sequence[Sample], limits: Limits) -> Turns:
     medians = [median(values) for s in samples if (values := positive(s.values))]
     return Turns(
         logs=tuple(sign * math.log(m) for m in medians),
-        marked=any(not judge([s.state], limits=limits).good for s in samples),
+        marked=not all(undisturbed(s.state, limits) for s in samples),
     )

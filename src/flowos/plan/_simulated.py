@@ -78,11 +78,14 @@ class SimulatedMachine:
 
 
 def simulate(
-    d: Design, true_seconds: Mapping[Case, float], machine: SimulatedMachine
+    d: Design,
+    true_seconds: Mapping[Case, float],
+    machine: SimulatedMachine,
+    most_rounds: int = 1000,
 ) -> tuple[Sample, ...]:
     """Work through a design on a simulated machine; metric "time" in seconds."""
     seen: list[Sample] = []
-    for number in range(10_000):
+    for number in range(most_rounds):
         cases = next_round(d, seen, math.inf)
         if not cases:
             break

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median, quantiles
 from typing import Literal
 
 from flowos.model import Case, Measurement, Sample, Share, Trust, lower_is_better
-from flowos.plan._trust import LIMITS, Limits, judge
+from flowos.plan._trust import LIMITS, Limits, judge, undisturbed
 
 ABOVE_CEILING = 1.02
 
@@ -55,15 +54,15 @@ def summarize(
 
 def _measurement(key: _Key, samples: Sequence[Sample], limits: Limits) -> Measurement:
     case, metric, unit = key
-    calm = [s for s in samples if judge([s.state], limits=limits).good] or samples
+    calm = [s for s in samples if undisturbed(s.state, limits)] or samples
     values = _values(calm)
-    low, high = _quartiles(values)
+    low, median, high = _quartiles(values)
     return Measurement(
         case=case,
         metric=metric,
         unit=unit,
         count=len(values),
-        median=median(values),
+        median=median,
         low=low,
         high=high,
         best=_best(values, unit),
@@ -120,8 +119,13 @@ def _best(values: Sequence[float], unit: str) -> float:
     return min(values) if lower_is_better(unit) else max(values)
 
 
-def _quartiles(values: Sequence[float]) -> tuple[float, float]:
-    if len(values) == 1:
-        return values[0], values[0]
-    low, _, high = quantiles(values, n=4, method="inclusive")
-    return low, high
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The values that a quarter, half and three quarters lie below, linear between two of them."""
+    ordered = sorted(values)
+
+    def below(share: float) -> float:
+        whole, part = divmod(share * (len(ordered) - 1), 1)
+        low, high = ordered[int(whole)], ordered[min(int(whole) + 1, len(ordered) - 1)]
+        return low + (high - low) * part
+
+    return below(0.25), below(0.5), below(0.75)

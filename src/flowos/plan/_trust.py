@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import median
 
 from flowos.model import MachineState, Trust
@@ -74,6 +75,12 @@ def judge(
     if two := regimes(values):
         marks.append(str(two))
     return Trust(marks=tuple(marks))
+
+
+@lru_cache(maxsize=4096)
+def undisturbed(state: MachineState, limits: Limits) -> bool:
+    """Is this state free of marks? All metrics of one launch share their state, hence the cache."""
+    return judge([state], limits=limits).good
 
 
 def _clock(state: MachineState, limits: Limits) -> str | None:

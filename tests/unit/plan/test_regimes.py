@@ -1,0 +1,67 @@
+"""Two regimes: found in what was recorded on a real machine, not seen in ordinary noise."""
+
+import math
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowos.plan import regimes
+
+# STREAM triad of 2 threads on a shared virtual machine: 24 runs back to back in the slow regime,
+# and the same binary in the fast one (2-core Zen 5, November 2026; GB/s).
+SLOW = [45.7, 44.9, 46.2, 45.1, 42.9, 45.6, 46.6, 44.3, 45.8, 45.5, 48.6, 45.3]
+FAST = [69.5, 71.6, 65.0, 78.0, 64.7, 72.3, 70.1, 66.8]
+
+
+def test_recorded_runs_in_both_regimes_are_told_apart() -> None:
+    found = regimes(SLOW + FAST)
+    assert found is not None
+    assert (found.low_count, found.high_count) == (len(SLOW), len(FAST))
+    assert found.step == pytest.approx(1.53, abs=0.03)
+    assert str(found) == "two regimes: 40% of the values lie 1.53x above the others"
+
+
+@pytest.mark.parametrize("one", [SLOW, FAST], ids=["slow", "fast"])
+def test_recorded_runs_in_one_regime_are_one(one: list[float]) -> None:
+    assert regimes(one) is None
+
+
+def test_a_few_slow_first_repetitions_are_no_regime() -> None:
+    assert regimes([30.0, 31.0, *SLOW]) is None
+
+
+def test_a_step_below_a_tenth_is_no_regime() -> None:
+    assert regimes([1.0] * 8 + [1.09] * 8) is None
+    assert regimes([1.0] * 8 + [1.11] * 8) is not None
+
+
+def test_seven_values_are_too_few() -> None:
+    assert regimes([1.0] * 4 + [2.0] * 3) is None
+    assert regimes([1.0] * 4 + [2.0] * 4) is not None
+
+
+@pytest.mark.parametrize("count", [8, 16, 60])
+def test_two_regimes_are_found_in_most_rows_and_invented_in_few(count: int) -> None:
+    random, trials = Random(count), 400
+
+    def noise() -> float:
+        return math.exp(random.gauss(0, 0.03) + 0.15 * (random.random() < 0.03))
+
+    def row(step: float) -> list[float]:
+        return [noise() * (step if i % 3 == 0 else 1.0) for i in range(count)]
+
+    assert sum(regimes(row(1.5)) is not None for _ in range(trials)) >= 0.9 * trials
+    assert sum(regimes(row(1.0)) is not None for _ in range(trials)) <= 0.05 * trials
+
+
+@given(st.lists(st.floats()))
+def test_any_row_of_numbers_has_an_answer(values: list[float]) -> None:
+    found = regimes(values)
+    assert found is None or 0 < found.low < found.high
+
+
+@given(st.lists(st.integers(1, 9), min_size=8), st.integers(-9, 9))
+def test_the_scale_does_not_matter(values: list[int], power: int) -> None:
+    assert (regimes(values) is None) == (regimes(v * 2.0**power for v in values) is None)

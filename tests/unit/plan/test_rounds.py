@@ -1,0 +1,120 @@
+"""Rounds: their order, the looks at which they end, what is repeated, and the time left."""
+
+import math
+
+import pytest
+
+from flowos.model import Case, Design, MachineState, Sample
+from flowos.plan import next_round
+
+A, B, C = (Case("p", (("with", level),)) for level in "abc")
+QUIET = MachineState()
+DISTURBED = MachineState(others_cpus=1.0)
+COMPARED = Design(cases=(A, B), axis="with", base="a", margin=0.03)
+SURVEY = Design(cases=(A, B, C), seconds={A: 1.0, B: 2.0, C: 4.0})
+
+
+def play(
+    d: Design, rates: dict[Case, float], disturbed: tuple[int, ...] = (), spread: float = 0.0
+) -> list[tuple[Case, ...]]:
+    """Work through the design; every second round, B is faster instead of slower by `spread`."""
+    seen: list[Sample] = []
+    played: list[tuple[Case, ...]] = []
+    while cases := next_round(d, seen, math.inf):
+        number = len(played)
+        for case in cases:
+            rate = rates[case] * (1 + (case == B) * spread * (-1) ** number)
+            state = DISTURBED if number in disturbed else QUIET
+            seen.append(sample(case, number, rate, state))
+        played.append(cases)
+        assert len(played) < 100, "the design does not end"
+    return played
+
+
+def sample(case: Case, number: int, rate: float, state: MachineState = QUIET) -> Sample:
+    return Sample(
+        run="r", case=case, round=number, metric="m", unit="1/s", values=(rate,), state=state
+    )
+
+
+def test_a_round_is_all_cases_forward_and_then_reversed() -> None:
+    assert next_round(SURVEY, [], math.inf) == (A, B, C, C, B, A)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.9, 1.1])
+def test_a_clear_comparison_ends_at_the_first_look(ratio: float) -> None:
+    assert len(play(COMPARED, {A: 1.0, B: ratio})) == 4
+
+
+def test_an_unclear_comparison_ends_after_the_last_look() -> None:
+    assert len(play(COMPARED, {A: 1.0, B: 1.03}, spread=0.2)) == 32
+
+
+def test_two_disturbed_rounds_are_made_up_for_after_the_last_look() -> None:
+    assert len(play(COMPARED, {A: 1.0, B: 1.03}, disturbed=(3, 9), spread=0.2)) == 34
+
+
+def test_at_most_half_as_many_rounds_again_are_added() -> None:
+    every_second_pair = tuple(number for number in range(99) if number % 4 >= 2)
+    assert len(play(COMPARED, {A: 1, B: 1.03}, disturbed=every_second_pair, spread=0.2)) == 48
+
+
+def test_an_ever_disturbed_machine_ends_after_the_last_look() -> None:
+    rounds = play(COMPARED, {A: 1.0, B: 1.03}, disturbed=tuple(range(99)), spread=0.2)
+    assert len(rounds) == 32
+
+
+def test_a_comparison_of_one_case_ends_after_the_last_look() -> None:
+    only = Design(cases=(A,), axis="with", base="a", looks=(4, 8))
+    assert len(play(only, {A: 1.0})) == 8
+
+
+def test_a_steady_survey_ends_after_its_least_rounds() -> None:
+    assert len(play(SURVEY, {A: 1, B: 2, C: 3})) == 1
+    twice = Design(cases=(A, B), least_rounds=2)
+    assert len(play(twice, {A: 1, B: 2})) == 2
+
+
+def test_a_survey_repeats_what_is_disturbed_until_it_is_not() -> None:
+    assert len(play(SURVEY, {A: 1, B: 2, C: 3}, disturbed=(0, 1))) == 3
+
+
+def test_a_survey_repeats_a_disturbed_number_at_most_three_times() -> None:
+    assert len(play(SURVEY, {A: 1, B: 2, C: 3}, disturbed=tuple(range(99)))) == 4
+
+
+def test_a_survey_repeats_only_the_cases_that_need_it() -> None:
+    seen = [sample(case, 0, 1.0) for case in (A, C, C, A)]
+    seen += [sample(B, 0, rate) for rate in (1.0, 1.5)]
+    assert next_round(SURVEY, seen, math.inf) == (B, B)
+
+
+def test_points_that_a_program_swept_by_itself_count_for_their_case() -> None:
+    swept = [sample(case.at(n=n), 0, 1.0) for case in (A, B, C) for n in ("1", "2")]
+    assert next_round(SURVEY, swept, math.inf) == ()
+    uneven = [*swept, sample(B.at(n="2"), 0, 3.0)]
+    assert next_round(SURVEY, uneven, math.inf) == (B, B)
+
+
+def test_samples_of_other_designs_do_not_count() -> None:
+    others = [sample(Case("other"), number, 1.0) for number in range(9)]
+    assert next_round(COMPARED, others, math.inf) == (A, B, B, A)
+
+
+def test_a_round_that_does_not_fit_the_time_left_is_not_begun() -> None:
+    timed = Design(cases=(A, B), axis="with", base="a", seconds={A: 1.0, B: 2.0})
+    assert next_round(timed, [], 6.0) == (A, B, B, A)
+    assert next_round(timed, [], 5.9) == ()
+
+
+def test_a_survey_with_little_time_measures_once_what_fits() -> None:
+    assert next_round(SURVEY, [], 13.9) == (A, B, C)
+    assert next_round(SURVEY, [], 5.5) == (A, B)
+    assert next_round(SURVEY, [], 0.5) == ()
+    seen = [sample(case, 0, 1.0, DISTURBED) for case in (A, B, C)]
+    assert next_round(SURVEY, seen, 5.5) == ()
+
+
+@pytest.mark.parametrize("axis", ["", "with"])
+def test_a_design_without_cases_is_done(axis: str) -> None:
+    assert next_round(Design(cases=(), axis=axis), [], math.inf) == ()

@@ -1,0 +1,123 @@
+"""Trust: each disturbance is marked in words, a quiet or unknown state is not."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowos.model import MachineState
+from flowos.plan import LIMITS, judge, limits_for
+
+QUIET = MachineState(
+    clock_hz=(4.15e9, 4.11e9),
+    add_imul_ratio=(3.0, 3.01),
+    scaling=(0.99, 0.97),
+    load=(2.0, 2.1),
+    steal_share=0.002,
+    others_cpus=0.03,
+    starved_share=0.005,
+    throttled_seconds=0.0,
+)
+
+
+def test_a_quiet_machine_is_trusted() -> None:
+    assert judge([QUIET]).good
+
+
+def test_what_is_unknown_says_nothing() -> None:
+    assert judge([MachineState()]).good
+    assert judge([]).good
+
+
+@pytest.mark.parametrize(
+    ("state", "mark"),
+    [
+        (MachineState(clock_hz=(4.15e9, 3.5e9)), "the clock went from 4.15 to 3.50 GHz"),
+        (
+            MachineState(add_imul_ratio=(3.0, 3.41)),
+            "a multiply took as long as 3.41 adds instead of 3.00",
+        ),
+        (
+            MachineState(scaling=(0.98, 0.6)),
+            "all cpus together gave 60% of what one alone promises",
+        ),
+        (
+            MachineState(starved_share=0.5),
+            "threads that only compute were kept from a cpu 50% of the time",
+        ),
+        (MachineState(steal_share=0.04), "the hypervisor took 4.0% of the cpu time"),
+        (MachineState(others_cpus=0.98), "other processes kept 0.98 cpus busy"),
+        (
+            MachineState(throttled_seconds=0.25),
+            "a cpu quota held the processes back for 0.250 s",
+        ),
+    ],
+)
+def test_a_disturbance_is_marked_in_words(state: MachineState, mark: str) -> None:
+    assert judge([state]).marks == (mark,)
+
+
+def test_the_load_is_judged_only_where_others_could_not_be_counted() -> None:
+    limits = limits_for("x86_64", cpus=2)
+    crowded = MachineState(load=(7.0, 6.0))
+    assert judge([crowded], limits=limits).marks == ("7.0 tasks wanted to run before",)
+    assert judge([crowded]).good
+    assert judge([MachineState(load=(7.0, 6.0), others_cpus=0.0)], limits=limits).good
+
+
+def test_one_kind_of_disturbance_is_one_mark_that_counts_its_samples() -> None:
+    states = [QUIET, MachineState(others_cpus=0.5), MachineState(others_cpus=0.7)]
+    assert judge(states).marks == ("other processes kept 0.50 cpus busy (in 2 of 3 samples)",)
+
+
+def test_values_in_two_regimes_are_marked() -> None:
+    assert judge([QUIET], [45.0] * 8 + [70.0] * 8).marks == (
+        "two regimes: 50% of the values lie 1.56x above the others",
+    )
+
+
+def test_off_x86_the_quiet_ratio_is_the_median_seen() -> None:
+    states = [MachineState(add_imul_ratio=(4.0, r)) for r in (4.0, 4.0, 5.2)]
+    limits = limits_for("aarch64", states)
+    assert limits.add_imul_ratio == 4.0
+    assert judge(states[:1], limits=limits).good
+    assert not judge(states[2:], limits=limits).good
+
+
+def test_off_x86_without_any_ratio_none_is_judged() -> None:
+    limits = limits_for("aarch64")
+    assert judge([MachineState(add_imul_ratio=(3.0, 9.0))], limits=limits).good
+
+
+def test_on_x86_the_quiet_ratio_is_three_whatever_was_seen() -> None:
+    assert limits_for("x86_64", [MachineState(add_imul_ratio=(3.4, 3.4))]) == LIMITS
+
+
+ANY = st.floats(allow_nan=True, allow_infinity=True)
+PAIR = st.none() | st.tuples(ANY, ANY)
+
+
+@given(
+    st.builds(
+        MachineState,
+        clock_hz=PAIR,
+        add_imul_ratio=PAIR,
+        scaling=PAIR,
+        load=PAIR,
+        steal_share=st.none() | ANY,
+        others_cpus=st.none() | ANY,
+        starved_share=st.none() | ANY,
+        throttled_seconds=st.none() | ANY,
+    )
+)
+def test_any_state_can_be_judged(state: MachineState) -> None:
+    assert all(judge([state]).marks)
+
+
+def test_numbers_that_are_not_numbers_say_nothing() -> None:
+    nan = math.nan
+    state = MachineState(
+        clock_hz=(nan, nan), add_imul_ratio=(nan, nan), scaling=(nan, nan), others_cpus=nan
+    )
+    assert judge([state]).good
