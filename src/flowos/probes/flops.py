@@ -1,5 +1,6 @@
 """The flop ceiling per instruction set: registers only, from one core to all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,7 +70,7 @@ class Flops:
         return None
 
 
-def doubts(measured: tuple[Measurement, ...]) -> tuple[str, ...]:
+def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """Where a wider instruction set came out slower than a narrower one, in words.
 
     Each does at least what the narrower does, so less than 0.9 of it means a disturbed
@@ -78,7 +79,7 @@ def doubts(measured: tuple[Measurement, ...]) -> tuple[str, ...]:
     best = {
         (m.case.level("cores"), m.case.level("type"), m.case.level("isa")): m.best
         for m in measured
-        if m.metric == "flops"
+        if m.case.probe == "flops"
     }
     found = []
     for (cores, kind, isa), rate in best.items():

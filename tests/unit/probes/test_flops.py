@@ -1,0 +1,128 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from flowos.model import Case, Exited, Facts, Measurement, Outcome, Unmeasured, Wanted
+from flowos.probes._nominal import nominal_flops, nominal_of
+from flowos.probes.flops import Flops, doubts
+
+PROBE = Flops()
+MakeNode = Callable[..., Facts]
+CasesOf = Callable[..., tuple[Case, ...]]
+ANSWER = """{"readings": [{"metric": "flops", "unit": "flop/s", "levels": {"isa": "avx2",
+"type": "f64"}, "notes": {"kernel": "12 chains"}, "values": [6e10, 7e10]}]}"""
+
+
+@pytest.fixture
+def cases_of(node: MakeNode) -> Callable[..., tuple[Case, ...]]:
+    def of(sockets: int = 1, cores: int = 2) -> tuple[Case, ...]:
+        cases = PROBE.cases(node(sockets, cores), Wanted())
+        assert not isinstance(cases, Unmeasured)
+        return cases
+
+    return of
+
+
+def answered(stdout: str) -> Outcome:
+    return Outcome(end=Exited(0), stdout=stdout.encode())
+
+
+def measured(isa: str, best: float, probe: str = "flops", cores: str = "1") -> Measurement:
+    levels = (("cores", cores), ("isa", isa), ("type", "f64"))
+    return Measurement(
+        case=Case(probe, levels=levels),
+        metric="flops",
+        unit="flop/s",
+        count=1,
+        median=best,
+        low=best,
+        high=best,
+        best=best,
+    )
+
+
+def test_one_core_one_socket_and_all_are_measured(cases_of: CasesOf) -> None:
+    cases = cases_of(sockets=2, cores=20)
+    assert [case.level("cores") for case in cases] == ["1", "20", "40"]
+    assert PROBE.program(cases[1]).cores == 20
+    assert PROBE.program(cases[0]).argv == ("--cpus", "0", "--repetitions", "9")
+
+
+def test_the_program_is_built_without_asking_for_an_instruction_set(cases_of: CasesOf) -> None:
+    build = PROBE.program(cases_of()[0]).build
+    assert build is not None
+    assert (build.source, build.flags) == ("flops.c", ("-O2", "-pthread"))
+
+
+def test_a_change_of_a_header_changes_the_key_of_the_build(cases_of: CasesOf) -> None:
+    build = PROBE.program(cases_of()[0]).build
+    assert build is not None
+    assert build.key != replace(build, flags=("-O3",)).key
+    assert build.key.startswith("flops-")
+
+
+def test_without_a_compiler_nothing_is_measured(node: MakeNode) -> None:
+    assert isinstance(PROBE.cases(node(compilers=()), Wanted()), Unmeasured)
+
+
+def test_readings_carry_instruction_set_and_type(cases_of: CasesOf) -> None:
+    case = cases_of()[0]
+    readings = PROBE.read(case, answered(ANSWER))
+    assert not isinstance(readings, Unmeasured)
+    assert readings[0].levels == (("isa", "avx2"), ("type", "f64"))
+    assert PROBE.ceiling(case) is None
+    assert 0 < PROBE.seconds(case) < 2
+
+
+def test_a_wider_set_that_is_slower_is_doubted_by_name() -> None:
+    (doubt,) = doubts((measured("avx2", 70e9), measured("avx512f", 42e9)))
+    assert doubt.startswith("avx512f f64 on 1 cores does 4.2e+10")
+    assert "avx2 with 7e+10" in doubt
+
+
+def test_sets_in_order_other_probes_and_other_cores_raise_no_doubt() -> None:
+    fine = (measured("avx", 68e9), measured("avx2", 66e9), measured("avx512f", 130e9))
+    assert doubts(fine) == ()
+    assert doubts((measured("avx2", 9.0), measured("avx512f", 1.0, probe="gemm"))) == ()
+    assert doubts((measured("avx2", 9.0, cores="2"), measured("avx512f", 8.0))) == ()
+
+
+def test_the_nominal_ceiling_is_that_of_the_paper() -> None:
+    """Seed 001, section 3.1: 2200 MHz x 20 cores x 32 (64) flop per clock = 1.4 (2.8) Tflop/s."""
+    assert nominal_flops(2.2e9, "avx512f", "f64", 20) == pytest.approx(1.408e12)
+    assert nominal_flops(2.2e9, "avx512f", "f32", 20) == pytest.approx(2.816e12)
+    assert nominal_flops(2.2e9, "sve", "f64", 20) is None
+    assert nominal_flops(2.2e9, "avx2", "f16", 20) is None
+
+
+def test_the_nominal_ceiling_of_a_case_names_its_assumptions(node: MakeNode) -> None:
+    nominal = nominal_of(node(nominal_hz=2.0e9), Wanted())
+    case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
+    assert nominal(case, "flop/s") == ("2.00 GHz x avx2 x 2 pipes x 2 cores", 64e9)
+    gemm = Case(
+        "gemm",
+        levels=(("cores", "2"), ("isa", "default"), ("type", "f64")),
+        details=(("widest", "avx512f"),),
+    )
+    assert nominal(gemm, "flop/s") == ("2.00 GHz x avx512f x 2 pipes x 2 cores", 128e9)
+    assert nominal(case.at(isa="sve"), "flop/s") is None
+    assert nominal(case, "Hz") is None
+    assert nominal(Case("fio"), "byte/s") is None
+
+
+def test_without_a_known_clock_or_memory_there_is_no_nominal_ceiling(node: MakeNode) -> None:
+    nominal = nominal_of(node(), Wanted())
+    case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
+    assert nominal(case, "flop/s") is None
+    assert nominal(Case("stream"), "byte/s") is None
+
+
+def test_the_nominal_speed_of_memory_bounds_only_what_lies_in_memory(node: MakeNode) -> None:
+    facts = node(l3_bytes=32 << 20)
+    facts = replace(facts, memory=replace(facts.memory, bytes_per_second=100e9))
+    nominal = nominal_of(facts, Wanted())
+    in_memory = Case("working_set", levels=(("bytes", str(256 << 20)),))
+    assert nominal(Case("stream"), "byte/s") == ("memory, nominal", 100e9)
+    assert nominal(in_memory, "byte/s") == ("memory, nominal", 100e9)
+    assert nominal(in_memory.at(bytes="65536"), "byte/s") is None

@@ -1,0 +1,140 @@
+import json
+from collections.abc import Callable
+
+import pytest
+
+from flowos.model import Case, Effort, Exited, Facts, Outcome, Reading, Unmeasured, Wanted
+from flowos.probes.working_set import WorkingSet, memory_ceiling
+
+PROBE = WorkingSet()
+MakeNode = Callable[..., Facts]
+CasesOf = Callable[..., tuple[Case, ...]]
+MIB = 1 << 20
+
+
+@pytest.fixture
+def cases_of(node: MakeNode) -> CasesOf:
+    def of(effort: Effort = "normal", **facts: int) -> tuple[Case, ...]:
+        cases = PROBE.cases(node(**facts), Wanted(effort=effort))
+        assert not isinstance(cases, Unmeasured)
+        return cases
+
+    return of
+
+
+def answered(stdout: str) -> Outcome:
+    return Outcome(end=Exited(0), stdout=stdout.encode())
+
+
+def curve(
+    metric: str, cache: float, memory: float, end: int = 512 * MIB
+) -> list[dict[str, object]]:
+    """Fast up to 1 MiB, `cache` up to 32 MiB, then `memory`."""
+    sizes = [16384 * 2**i for i in range(16) if 16384 * 2**i <= end]
+    rates = [400e9 if s <= MIB else cache if s <= 32 * MIB else memory for s in sizes]
+    return [
+        {"metric": metric, "unit": "byte/s", "levels": {"bytes": str(s)}, "values": [r / 2, r]}
+        for s, r in zip(sizes, rates, strict=True)
+    ]
+
+
+@pytest.fixture
+def read(cases_of: CasesOf) -> Callable[..., tuple[Reading, ...]]:
+    def of(*curves: list[dict[str, object]]) -> tuple[Reading, ...]:
+        text = json.dumps({"readings": [reading for one in curves for reading in one]})
+        readings = PROBE.read(cases_of()[0], answered(text))
+        assert not isinstance(readings, Unmeasured)
+        return readings
+
+    return of
+
+
+def test_one_core_and_all_are_swept_and_with_full_effort_a_socket_too(cases_of: CasesOf) -> None:
+    cores = [case.level("cores") for case in cases_of(sockets=2, cores=20)]
+    assert cores == ["1", "40"]
+    full = [case.level("cores") for case in cases_of("full", sockets=2, cores=20)]
+    assert full == ["1", "20", "40"]
+
+
+def test_the_curve_goes_to_four_times_the_largest_caches(cases_of: CasesOf) -> None:
+    (case, _) = cases_of(l3_bytes=300 * MIB)
+    assert int(case.detail("most")) == 1200 * MIB
+
+
+def test_the_curve_takes_at_most_a_quarter_of_the_memory(cases_of: CasesOf) -> None:
+    (case, _) = cases_of(l3_bytes=300 * MIB, memory_bytes=1 << 30)
+    assert int(case.detail("most")) == 256 * MIB
+
+
+def test_each_core_begins_in_its_first_cache(cases_of: CasesOf) -> None:
+    case = cases_of(cores=64)[-1]
+    assert int(case.detail("least")) == 64 * 16384
+
+
+def test_many_cores_in_little_memory_still_get_a_curve(cases_of: CasesOf) -> None:
+    case = cases_of(cores=64, memory_bytes=16 * MIB)[-1]
+    assert int(case.detail("most")) == 8 * int(case.detail("least"))
+
+
+def test_the_command_line_says_all_that_was_decided(cases_of: CasesOf) -> None:
+    program = PROBE.program(cases_of()[1])
+    assert program.argv[:2] == ("--cpus", "0,1")
+    words = dict(zip(program.argv[::2], program.argv[1::2], strict=True))
+    assert set(words) == {"--cpus", "--least", "--most", "--per-octave", "--repetitions"}
+    assert program.cores == 2
+    assert program.build is not None
+    assert program.build.libraries == ("-lm",)
+
+
+@pytest.mark.parametrize(("effort", "most"), [("quick", 2.0), ("normal", 5.0), ("full", 60.0)])
+def test_a_case_fits_the_time_of_its_effort(cases_of: CasesOf, effort: str, most: float) -> None:
+    assert 0.1 < PROBE.seconds(cases_of(effort)[0]) < most
+
+
+def test_memory_is_the_best_kernel_beyond_the_last_cache(
+    read: Callable[..., tuple[Reading, ...]],
+) -> None:
+    readings = read(
+        curve("read", 130e9, 40e9), curve("triad", 140e9, 41e9), curve("triad_nt", 120e9, 55e9)
+    )
+    memory = readings[-1]
+    assert (memory.metric, max(memory.values)) == ("memory", 55e9)
+    notes = dict(memory.notes)
+    assert notes["kernel"] == "triad_nt"
+    assert float(notes["from_bytes"]) == 64 * MIB
+    ends = [float(end) for end in notes["caches_end_at"].split(",")]
+    assert MIB <= ends[0] <= 2 * MIB
+    assert 32 * MIB <= ends[1] <= 64 * MIB
+
+
+def test_a_curve_without_a_last_plateau_uses_the_caches_that_the_system_reports(
+    read: Callable[..., tuple[Reading, ...]],
+) -> None:
+    flat = curve("triad", 400e9, 400e9)
+    memory = read(flat)[-1]
+    assert memory.metric == "memory"
+    assert float(dict(memory.notes)["from_bytes"]) == 96 * MIB
+
+
+def test_a_curve_that_ends_within_the_caches_says_nothing_of_memory(
+    read: Callable[..., tuple[Reading, ...]],
+) -> None:
+    readings = read(curve("triad", 400e9, 400e9, end=16 * MIB))
+    assert {r.metric for r in readings} == {"triad"}
+
+
+def test_a_program_that_failed_gives_its_reason(cases_of: CasesOf) -> None:
+    outcome = Outcome(end=Exited(1), stderr=b"triad gave 3 in all, not 4")
+    answer = PROBE.read(cases_of()[0], outcome)
+    assert isinstance(answer, Unmeasured)
+    assert "triad gave 3" in answer.reason
+
+
+def test_without_a_compiler_nothing_is_measured(node: MakeNode) -> None:
+    assert isinstance(PROBE.cases(node(compilers=()), Wanted()), Unmeasured)
+
+
+def test_memory_bounds_others_and_nothing_bounds_it(cases_of: CasesOf) -> None:
+    assert PROBE.ceiling(cases_of()[0]) is None
+    assert memory_ceiling("2").level("metric") == "memory"
+    assert memory_ceiling("2").level("cores") == "2"
