@@ -62,6 +62,7 @@ class Running:
         self._stopped_by: StoppedBy = ""
         self._pidfd = -1
         self._alarm = -1
+        self._hard_at = 0.0
         self._ended = threading.Event()
         self._outcome: Outcome | None = None
         self._watch = the_watch()
@@ -99,7 +100,8 @@ class Running:
             try:
                 act()
             except Exception as error:
-                self._settle(Outcome(end=Lost(f"{type(error).__name__}: {error}")))
+                self._process.kill()
+                self._give_up(f"{type(error).__name__}: {error}")
 
         return guarded
 
@@ -143,14 +145,19 @@ class Running:
         os.close(fd)
 
     def _stop(self, by: StoppedBy, grace_seconds: float) -> None:
-        if self._alive < 0:  # asked before; a shorter grace now is the last word
-            self._at(grace_seconds, self._end_hard)
+        if self._process.returncode is not None:
             return
-        self._stopped_by = by
-        if grace_seconds != DEFAULT_GRACE_SECONDS:
-            (self.folder / "grace").write_text(str(grace_seconds))
-        self._close_alive()
-        self._at(grace_seconds + _LATE_SECONDS, self._end_hard)
+        late = _LATE_SECONDS if self._alive >= 0 or grace_seconds > 0 else 0.0
+        hard_at = time.monotonic() + grace_seconds + late
+        if self._alive >= 0:
+            self._stopped_by = by
+            with contextlib.suppress(OSError):  # a full disk: then it is flowos-init's own grace
+                (self.folder / "grace").write_text(str(grace_seconds))
+            self._close_alive()
+        elif hard_at >= self._hard_at:  # asked before; only a shorter grace is news
+            return
+        self._hard_at = hard_at
+        self._at(hard_at - time.monotonic(), self._end_hard)
 
     def _close_alive(self) -> None:
         if self._alive >= 0:
@@ -160,19 +167,16 @@ class Running:
     def _end_hard(self) -> None:
         """flowos-init did not answer, or the launcher does not end."""
         self._process.kill()
-        self._at(_LATE_SECONDS, self._give_up)
+        self._at(_LATE_SECONDS, partial(self._give_up, "cannot be ended: it hangs in the kernel"))
 
-    def _give_up(self) -> None:
-        kill_leftovers(-1, self.folder)
-        self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
+    def _give_up(self, why: str) -> None:
+        kill_leftovers(self.pid, self.folder)
+        self._settle(Outcome(end=Lost(why)))
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
             return
-        if self._pidfd >= 0:
-            self._watch.forget(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
+        self._forget_pidfd()
         self._close_alive()
         self._finish_without_ranks(time.monotonic() + DEFAULT_GRACE_SECONDS + _LATE_SECONDS)
 
@@ -207,18 +211,26 @@ class Running:
         return {int(path.suffix[1:]): path.read_bytes() for path in self.folder.glob(f"{what}.*")}
 
     def _settle(self, outcome: Outcome) -> None:
-        self._watch.cancel(self._alarm)
-        with contextlib.suppress(OSError):
-            self._close_alive()
-            for fd in list(self._open):
-                self._close_output(fd)
-        remove_run_folder(self.folder)
         if not outcome.usage.wall_seconds:
             usage = Usage(wall_seconds=time.monotonic() - self._began)
             outcome = replace(outcome, usage=usage)
         self._outcome = outcome
-        _all.discard(self)
-        self._ended.set()
+        try:
+            self._watch.cancel(self._alarm)
+            self._forget_pidfd()
+            self._close_alive()
+            for fd in list(self._open):
+                self._close_output(fd)
+            remove_run_folder(self.folder)
+        finally:
+            _all.discard(self)
+            self._ended.set()
+
+    def _forget_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            self._watch.forget(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
 
     def _let_go_in_child(self) -> None:
         """After fork(): a copy of the FIFO's end here would keep the launch alive without us."""

@@ -1,0 +1,66 @@
+"""What every driver promises, whichever it is."""
+
+from pathlib import PurePath
+
+import pytest
+
+from flowos.drivers import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
+from flowos.model import Launch, Needs
+
+INNER = (
+    "/opt/flowos-init",
+    "/tmp/flowos-7/abc/0",
+    "--",
+    "prog",
+    "",
+    "a b",
+    "--np",
+    "$x",
+    "{cores}",
+)
+LAUNCH = Launch(argv=INNER[3:])
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_a_launcher_is_loaded_under_its_own_name(name: str) -> None:
+    assert launcher_named(name).name == name
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_a_runtime_is_loaded_under_its_own_name(name: str) -> None:
+    assert runtime_named(name).name == name
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("oversubscribe", [False, True])
+def test_a_launcher_leaves_the_inner_words_as_they_are(name: str, oversubscribe: bool) -> None:
+    argv = launcher_named(name, "/x/mpirun", oversubscribe=oversubscribe).wrap(INNER, LAUNCH)
+    assert argv[-len(INNER) :] == INNER
+
+
+@pytest.mark.parametrize("name", [n for n in LAUNCHERS if n != "direct"])
+def test_a_gangs_launcher_says_how_many_ranks(name: str) -> None:
+    launch = Launch(argv=("prog",), ranks=17, needs=Needs(cores=3, ranks=17))
+    argv = launcher_named(name).wrap(("prog",), launch)
+    assert argv[argv.index("-n") + 1] == "17"
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_a_launcher_hides_the_rank_of_a_gang_around_us(name: str) -> None:
+    hidden = launcher_named(name).hides
+    for variable in ("PMIX_RANK", "PMI_RANK"):
+        assert variable.startswith(hidden)
+
+
+@pytest.mark.parametrize("name", [n for n in LAUNCHERS if n != "direct"])
+def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
+    passed = launcher_named(name).passes
+    assert any(v.startswith(passed) for v in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"))
+    assert not "PATH".startswith(passed)
+    assert all(passed), "an empty prefix would let everything through"
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_a_runtime_leaves_the_inner_words_as_they_are(name: str) -> None:
+    argv = runtime_named(name).wrap(INNER, LAUNCH, PurePath("/tmp/flowos-7/abc/0"), None)
+    assert argv[-len(INNER) :] == INNER

@@ -1,0 +1,189 @@
+"""From status files to how a launch ended."""
+
+from dataclasses import replace
+from pathlib import PurePath
+
+import pytest
+
+from flowos.drivers import Seen, judge
+from flowos.model import (
+    End,
+    Environment,
+    Exited,
+    Killed,
+    Launch,
+    Lost,
+    NotStarted,
+    RuntimeFailed,
+    Usage,
+)
+
+ONE = Launch(argv=("prog", "-x"), variables=(("PATH", "/a:/b"),), cwd=PurePath("/work"))
+TWO = replace(ONE, ranks=2)
+
+
+def status(first: str, *, stopped: int = 0, ended: float = 1.0) -> bytes:
+    return (
+        f"{first}\nstopped {stopped}\nended_seconds {ended}\nwall_seconds 2.5\n"
+        "user_seconds 1.5\nsystem_seconds 0.25\nmax_rss_bytes 4096\n"
+    ).encode()
+
+
+def seen(*statuses: bytes | None, code: int = 0, by: str = "", stderr: bytes = b"") -> Seen:
+    """A rank without a status (None) had started."""
+    assert by in ("", "limit", "request")
+    return Seen(
+        statuses={rank: text for rank, text in enumerate(statuses) if text is not None},
+        started=frozenset(range(len(statuses))),
+        code=code,
+        stopped_by=by,  # type: ignore[arg-type]
+        stderr=stderr,
+    )
+
+
+def end(launch: Launch, what: Seen) -> End:
+    return judge(launch, what)[0]
+
+
+def not_started(words: str, launch: Launch = ONE) -> str:
+    ended = end(launch, seen(status(f"error {words}"), code=127))
+    assert isinstance(ended, NotStarted)
+    return ended.reason
+
+
+def test_an_exit_code_is_an_exit_whatever_the_outermost_process_says() -> None:
+    assert end(ONE, seen(status("exit 3"), code=1)) == Exited(3)
+    assert end(ONE, seen(status("exit 0"))) == Exited(0)
+
+
+def test_a_signal_of_somebody_else_is_told_as_such() -> None:
+    assert end(ONE, seen(status("signal 9"), code=137)) == Killed(9, "other")
+
+
+@pytest.mark.parametrize("by", ["limit", "request"])
+def test_what_we_stopped_is_killed_by_us_even_if_it_left_in_good_order(by: str) -> None:
+    assert end(ONE, seen(status("signal 9", stopped=1), by=by)) == Killed(9, by)  # type: ignore[arg-type]
+    assert end(ONE, seen(status("exit 0", stopped=1), by=by)) == Killed(15, by)  # type: ignore[arg-type]
+
+
+def test_what_had_ended_before_our_stop_keeps_its_own_end() -> None:
+    assert end(ONE, seen(status("exit 4"), by="request")) == Exited(4)
+
+
+def test_what_we_had_to_end_hard_is_killed_by_us() -> None:
+    assert end(ONE, seen(None, code=-9, by="limit")) == Killed(9, "limit")
+
+
+def test_usage_is_read() -> None:
+    usage = judge(ONE, seen(status("exit 0")))[1]
+    assert usage == Usage(
+        wall_seconds=2.5, user_seconds=1.5, system_seconds=0.25, max_rss_bytes=4096
+    )
+
+
+def test_ranks_use_time_together_and_wait_side_by_side() -> None:
+    usage = judge(TWO, seen(status("exit 0"), status("exit 0")))[1]
+    assert usage == Usage(
+        wall_seconds=2.5, user_seconds=3.0, system_seconds=0.5, max_rss_bytes=4096
+    )
+
+
+def test_a_missing_command_is_told_with_where_it_was_looked_for() -> None:
+    assert not_started("exec 2") == "no such command 'prog' (looked in PATH=/a:/b)"
+    assert not_started("exec 2", replace(ONE, variables=())) == (
+        "no such command 'prog' (looked in PATH=/usr/local/bin:/usr/bin:/bin)"
+    )
+    inside = replace(ONE, variables=(), env=Environment(variables=(("PATH", "/image"),)))
+    assert not_started("exec 2", inside) == "no such command 'prog' (looked in PATH=/image)"
+    assert not_started("exec 20", replace(ONE, argv=("./prog",))) == "no such command './prog'"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("exec 13", "'prog' may not be executed; if it is a program, chmod +x mends it"),
+        ("exec 8", "'prog' is no program of this machine: another architecture, or no #! line"),
+        ("exec 7", "'prog' cannot start: arguments and variables are longer than the kernel takes"),
+        ("exec 26", "'prog' cannot start: the file is still open for writing"),
+        ("exec 12", "'prog' cannot be executed: ENOMEM"),
+        ("exec 4321", "'prog' cannot be executed: 4321"),
+        (
+            "interpreter 2",
+            "'prog' is there, but what it names to run it is not: "
+            "its #! line or its program loader",
+        ),
+        ("cwd 2", "no such folder to start in: /work"),
+        ("cwd 20", "no such folder to start in: /work"),
+        ("cwd 13", "cannot start in folder /work: EACCES"),
+    ],
+)
+def test_what_kept_a_command_from_starting_is_told_in_words(words: str, reason: str) -> None:
+    assert not_started(words) == reason
+
+
+def test_a_failure_of_the_init_is_the_runtimes() -> None:
+    assert end(ONE, seen(status("error own 11"), code=125)) == RuntimeFailed(
+        "flowos-init cannot start 'prog': own: EAGAIN"
+    )
+
+
+def test_without_any_sign_the_runtime_failed_and_its_last_words_say_why() -> None:
+    what = replace(seen(code=1, stderr=b"----\nfirst\n\nno slots\n-----\n"), started=frozenset())
+    assert end(ONE, what) == RuntimeFailed(
+        "what should start 'prog' ended with 1: first / no slots"
+    )
+    assert end(ONE, replace(what, code=-11, stderr=b"")) == RuntimeFailed(
+        "what should start 'prog' was ended by signal 11"
+    )
+
+
+def test_a_command_that_had_started_and_gave_no_answer_is_lost() -> None:
+    assert end(ONE, seen(None, code=-9)) == Lost("'prog' vanished: flowos-init was killed")
+    assert end(TWO, seen(status("exit 0"), None, code=1, stderr=b"oom")) == Lost(
+        "rank 1 of 'prog' vanished: flowos-init was killed: oom"
+    )
+
+
+def test_a_rank_that_was_never_started_is_named() -> None:
+    what = replace(seen(status("exit 0"), code=0), started=frozenset({0}))
+    assert end(TWO, what) == RuntimeFailed("rank 1 of 2 was never started")
+
+
+def test_the_first_rank_that_ended_badly_counts() -> None:
+    cause, consequence = status("exit 3", ended=5.0), status("signal 15", ended=6.0)
+    assert end(TWO, seen(cause, consequence, code=3)) == Exited(3)
+    assert end(TWO, seen(consequence, cause, code=3)) == Exited(3)
+    assert end(TWO, seen(status("exit 0", ended=1.0), cause, code=3)) == Exited(3)
+    assert end(TWO, seen(None, cause, code=3)) == Exited(3)
+
+
+def test_a_rank_that_could_not_start_counts_before_all_others() -> None:
+    missing = status("error exec 2", ended=9.0)
+    ended = end(TWO, seen(status("signal 15", ended=1.0), missing, code=1))
+    assert isinstance(ended, NotStarted)
+
+
+def test_a_launcher_that_fails_after_good_ranks_is_not_hidden() -> None:
+    assert end(TWO, seen(status("exit 0"), status("exit 0"), code=6)) == RuntimeFailed(
+        "every rank ended well, what had started them ended with 6"
+    )
+
+
+def test_ranks_that_ended_because_their_launcher_was_gone_tell_of_the_launcher() -> None:
+    stopped = status("signal 15", stopped=1)
+    assert end(TWO, seen(stopped, stopped, code=-9)) == RuntimeFailed(
+        "what had started 'prog' was ended by signal 9 before it"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"exit\n", b"exit x\n", b"odd 3\n", b"exit 0\nbroken\n", b"\xff"]
+)
+def test_an_unreadable_status_is_a_value_never_an_exception(text: bytes) -> None:
+    ended = end(ONE, seen(text))
+    assert isinstance(ended, Lost)
+    assert repr(text[:20])[1:5] in ended.reason
+
+
+def test_a_status_of_a_later_init_may_tell_more_than_we_know() -> None:
+    assert end(ONE, seen(b"exit 0\nnew_thing 7\n")) == Exited(0)

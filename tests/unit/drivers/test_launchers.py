@@ -1,0 +1,87 @@
+"""The command lines of the launchers, compared whole."""
+
+from pathlib import PurePath
+
+import pytest
+
+from flowos.drivers import LAUNCHERS, launcher_named
+from flowos.model import Launch, LaunchFailed, Needs
+
+INNER = ("/opt/flowos-init", "/tmp/flowos-7/abc/0", "--", "./program", "a b", "-n")
+
+
+def line(name: str, *, ranks: int = 2, cores: int = 1, oversubscribe: bool = False) -> str:
+    launch = Launch(argv=("./program",), ranks=ranks, needs=Needs(cores=cores))
+    launcher = launcher_named(name, f"/bin/mpirun.{name}", oversubscribe=oversubscribe)
+    argv = launcher.wrap(INNER, launch)
+    assert argv[-len(INNER) :] == INNER
+    return " ".join(argv[: -len(INNER)])
+
+
+def test_direct_adds_nothing() -> None:
+    assert launcher_named("direct").wrap(INNER, Launch(argv=("x",))) == INNER
+
+
+def test_direct_refuses_a_gang() -> None:
+    with pytest.raises(LaunchFailed, match="x: 2 ranks need an MPI launcher"):
+        launcher_named("direct").wrap(INNER, Launch(argv=("x",), ranks=2))
+
+
+def test_openmpi_binds_each_rank_to_its_core_as_root_too_and_without_ssh() -> None:
+    assert line("openmpi") == (
+        "/bin/mpirun.openmpi --allow-run-as-root --mca plm isolated -n 2 "
+        "--map-by slot:PE=1 --bind-to core"
+    )
+
+
+def test_openmpi_gives_each_rank_the_cores_that_it_needs() -> None:
+    assert line("openmpi", ranks=3, cores=4) == (
+        "/bin/mpirun.openmpi --allow-run-as-root --mca plm isolated -n 3 "
+        "--map-by slot:PE=4 --bind-to core"
+    )
+
+
+def test_openmpi_oversubscribes_only_when_asked_and_binds_nothing_then() -> None:
+    assert line("openmpi", oversubscribe=True) == (
+        "/bin/mpirun.openmpi --allow-run-as-root --mca plm isolated -n 2 "
+        "--oversubscribe --bind-to none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mpich", "-n 2 -bind-to core:3"),
+        ("mvapich", "-n 2 -bind-to core:3"),
+        ("intel", "-n 2 -genv I_MPI_PIN_DOMAIN 3:compact"),
+        ("other", "-n 2"),
+    ],
+)
+def test_the_hydras_bind_in_their_own_words(name: str, options: str) -> None:
+    assert line(name, cores=3) == f"/bin/mpirun.{name} {options}"
+    assert line(name, oversubscribe=True) == f"/bin/mpirun.{name} -n 2"
+
+
+def test_without_a_starter_the_usual_name_is_looked_for_in_path() -> None:
+    first = {name: launcher_named(name).wrap(("x",), Launch(argv=("x",)))[0] for name in LAUNCHERS}
+    assert first == {
+        "direct": "x",
+        "openmpi": "mpirun",
+        "mpich": "mpiexec",
+        "mvapich": "mpiexec",
+        "intel": "mpiexec",
+        "other": "mpiexec",
+    }
+
+
+def test_an_unknown_launcher_is_one_line_that_names_the_known() -> None:
+    with pytest.raises(LaunchFailed) as told:
+        launcher_named("mpirun")
+    assert str(told.value) == (
+        "unknown launcher 'mpirun'; known are direct, intel, mpich, mvapich, openmpi, other"
+    )
+
+
+def test_a_launch_in_a_folder_keeps_its_path_out_of_the_launcher() -> None:
+    launch = Launch(argv=("x",), ranks=2, cwd=PurePath("/no such"))
+    assert "/no such" not in launcher_named("openmpi").wrap(INNER, launch)
