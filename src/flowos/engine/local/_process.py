@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from flowos.engine._running import Running
 from flowos.engine.local._lanes import Values
 from flowos.engine.local._node import memory_bytes
 from flowos.engine.local._process_blobs import Packed, Unpackable, pack
 from flowos.engine.local._process_failures import input_unsendable, output_unreadable, told
 from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import Program
-from flowos.engine.local._process_start import Start, how_ended, start_worker
+from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
 from flowos.engine.local._process_values import Pool, Slab
 from flowos.engine.local._process_worker import UnitFailed, WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
@@ -76,7 +77,7 @@ class ProcessLane:
                 if self._worker is not None:
                     self._worker.kill()
 
-    def end(self) -> WorkerProcess | None:
+    def end(self) -> Running | None:
         """For the close of all lanes: an idle worker leaves, a busy one is killed."""
         with self._lock:
             worker = self._worker
@@ -88,7 +89,7 @@ class ProcessLane:
                     worker.leave()
                     worker.forget()
                     self._worker = None
-            return worker
+            return worker.running if worker else None
 
     def _begin(self) -> None:
         if os.getpid() != self._shop.process:
@@ -108,7 +109,7 @@ class ProcessLane:
             error = told(units, *failure.args)
             raise error from error.__cause__
         except (EOFError, ConnectionError):
-            self._drop()
+            self._detach()
             if again and worker.place is None and not self._stopped:  # it died while it was idle
                 return self._run(units, values, again=False)
             raise self._lost(worker, units) from None
@@ -131,10 +132,11 @@ class ProcessLane:
                 worker.kill()
         try:
             worker.teach(shop.program)
-        except BaseException as error:
+        except (EOFError, ConnectionError):
+            self._detach()
+            raise self._lost(worker, units, " while it loaded the functions") from None
+        except BaseException:
             self._drop()
-            if isinstance(error, (EOFError, ConnectionError)):
-                raise self._lost(worker, units, "while it loaded the functions") from None
             raise
         return worker
 
@@ -159,22 +161,28 @@ class ProcessLane:
 
     def _drop(self) -> None:
         """End the worker; the next run starts another."""
-        worker, self._worker = self._worker, None
+        worker = self._detach()
         if worker is not None:
             worker.kill()
+
+    def _detach(self) -> WorkerProcess | None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
             worker.forget()
-            self._shop.leaving.append(worker)
+            self._shop.leaving.append(worker.running)
+        return worker
 
     def _lost(self, worker: WorkerProcess, units: Sequence[Unit], when: str = "") -> FlowosError:
-        if self._stopped:
-            return Cancelled("the worker process was stopped")
         try:
             how = how_ended(worker.running.wait(_TELL_SECONDS))
         except TimeoutError:
+            worker.kill()
             how = "its connection ended"
+        if self._stopped:
+            return Cancelled("the worker process was stopped")
         place, step = worker.place or (0, 0)
         label = units[place].steps[step].label
-        return WorkerLost(f"task {label!r}: its worker process is gone{when and f' {when}'}: {how}")
+        return WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
 
 
 class _Shop:
@@ -187,7 +195,7 @@ class _Shop:
         self.process = os.getpid()
         self.closed = False
         self.output = Output()
-        self.leaving: deque[WorkerProcess] = deque(maxlen=count * 4)
+        self.leaving: deque[Running] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
         self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes)
         self._constants: dict[int, list[Any]] = {}
@@ -217,11 +225,10 @@ def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
     if os.getpid() != shop.process:  # a forked child leaves its parent's workers alone
         return
     shop.closed = True
-    workers = [*shop.leaving, *(lane.end() for lane in lanes)]
-    for worker in filter(None, workers):
+    for running in filter(None, [*shop.leaving, *[lane.end() for lane in lanes]]):
         try:
-            worker.running.wait(_END_SECONDS)
+            running.wait(_END_SECONDS)
         except TimeoutError:
-            worker.kill()
-            worker.running.wait(_KILLED_SECONDS)
+            running.stop(KILL_SECONDS)
+            running.wait(_KILLED_SECONDS)
     shop.close()

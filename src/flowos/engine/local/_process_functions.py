@@ -32,9 +32,10 @@ def _name(fun: Callable[..., Any]) -> str:
     if not isinstance(fun, types.FunctionType) or module is None or module.__name__ == "__main__":
         return ""
     for route in ("", ".body.fun", ".__wrapped__"):
+        name: str = fun.__qualname__ + route
         try:
-            if operator.attrgetter(fun.__qualname__ + route)(module) is fun:
-                return fun.__qualname__ + route
+            if operator.attrgetter(name)(module) is fun:
+                return name
         except AttributeError:
             continue
     return ""

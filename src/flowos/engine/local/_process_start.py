@@ -17,7 +17,7 @@ from flowos.model import Cancelled, Exited, Killed, Launch, LaunchFailed, Lost, 
 
 START_SECONDS = 60.0
 _TICK_MILLISECONDS = 20
-_KILL_SECONDS = 0.2
+KILL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
         try:
             channel = _answer(listener, running, cancelled)
         except BaseException:
-            running.stop(_KILL_SECONDS)
+            running.stop(KILL_SECONDS)
             raise
         path.unlink()
     return running, channel

@@ -15,12 +15,11 @@ from flowos.engine._running import Running
 from flowos.engine.local import worker
 from flowos.engine.local._process_blobs import Blob, Packed
 from flowos.engine.local._process_program import Program
+from flowos.engine.local._process_start import KILL_SECONDS
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
 
-_KILL_SECONDS = 0.2
-_LEAVE_SECONDS = 1.0
 _MODULES = {
     "flowos.model._ports": ("flowos.model", "_ports.py"),
     "flowos.engine.local._files": ("flowos.engine.local", "_files.py"),
@@ -129,7 +128,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it now; from any thread."""
-        self.running.stop(_KILL_SECONDS)
+        self.running.stop(KILL_SECONDS)
 
     def leave(self) -> None:
         """Let it end by itself, as Python processes do."""
