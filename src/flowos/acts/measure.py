@@ -6,9 +6,10 @@ Ctrl-C: what was sampled is kept, and the run so far is the answer.
 """
 
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 from flowos import engine
@@ -26,6 +27,7 @@ from flowos.model import (
     Run,
     Sample,
     Unmeasured,
+    UsageError,
 )
 from flowos.plan import limits_for, next_round
 from flowos.probes import Probe, Program, flow_of, flow_of_builds, state
@@ -57,7 +59,7 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
     """
     todo = work(run.facts, run.wanted)
     budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
-    with tempfile.TemporaryDirectory(prefix="flowos-", dir=run.wanted.scratch) as scratch:
+    with _scratch_in(run.wanted.scratch) as scratch:
         session = _Session(run=run, scratch=scratch, keep=keep, emit=emit)
         session.unmeasured.update(todo.unmeasured)
         try:
@@ -69,6 +71,19 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
             emit(Progress(doing="interrupted: keeping what was measured"))
     unmeasured = tuple(session.unmeasured.items())
     return replace(run, unmeasured=unmeasured, ended=engine.utc())
+
+
+@contextmanager
+def _scratch_in(folder: PurePath) -> Iterator[str]:
+    """A fresh folder on the storage to be measured. UsageError where none can be made."""
+    try:
+        fresh = tempfile.TemporaryDirectory(prefix="flowos-", dir=folder)
+    except OSError as error:
+        raise UsageError(
+            f"no folder can be made in {folder} ({error.strerror}): give another with --scratch"
+        ) from error
+    with fresh as name:
+        yield name
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import UsageError, Wanted
+from flowos.probes import NOMINAL
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,7 +44,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a ceiling that you know, in SI units, such as memory=51.2e9 (byte/s)",
+        help=f"what a data sheet says, in SI units: {' or '.join(NOMINAL)}",
     )
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
@@ -95,10 +96,12 @@ def _wanted(args: argparse.Namespace) -> Wanted:
 
 def _nominal(word: str) -> tuple[str, float]:
     name, _, value = word.partition("=")
+    if name not in NOMINAL:
+        raise UsageError(f"--nominal {word!r}: the names are {' and '.join(NOMINAL)}")
     try:
         number = float(value)
     except ValueError:
         number = -1.0
-    if not name or not 0 < number < float("inf"):
-        raise UsageError(f"--nominal {word!r}: expected NAME=VALUE, such as memory=51.2e9")
+    if not 0 < number < float("inf"):
+        raise UsageError(f"--nominal {word!r}: expected a number above 0, as in {name}=51.2e9")
     return name, number

@@ -7,12 +7,14 @@ from flowos.probes._nominal import nominal_of
 from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import PROBES
 from flowos.probes._worth import Worth, in_words, worth
+from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
 from flowos.probes.gemm import slow_defaults
 from flowos.probes.stream import merged
 
 __all__ = [
     "HEADLINES",
+    "NOMINAL",
     "PROBES",
     "SUSPECT",
     "Build",

@@ -24,6 +24,7 @@ from flowos.probes._facts_tree import MOST_CPUS, Tree, cpu_list, entries, kiloby
 Nominal = Sequence[tuple[str, float]]
 
 MEMORY_NOMINAL, CLOCK_NOMINAL = "memory_bytes_per_second", "clock_hz"
+NOMINAL = (CLOCK_NOMINAL, MEMORY_NOMINAL)
 """The names of what a person may say of a machine that does not say it (Wanted.nominal)."""
 
 

@@ -1,0 +1,140 @@
+"""The command line, as a person calls it: a real process, real programs, a store of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+
+
+@pytest.fixture
+def flowos(tmp_path: Path, variables: dict[str, str]) -> Flowos:
+    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "flowos", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=variables,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call
+
+
+def test_a_measurement_is_kept_listed_shown_compared_and_reported(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    book = json.loads(flowos("measure", "--quick", "--only", "clock,flops", "--json").stdout)
+    (listed,) = json.loads(flowos("list", "--json").stdout)
+    assert listed["ended"]
+    assert listed["samples"] > 0
+    assert listed["id"] in json.dumps(book)
+    assert listed["id"] in flowos("show", listed["id"][:-2]).stdout
+    verdicts = json.loads(flowos("compare", "last", "--axis", "cores", "--json").stdout)
+    assert {v["axis"] for v in verdicts} == {"cores"}
+    assert "cannot tell" in flowos("compare", "last", listed["id"]).stdout
+    flowos("report", "last", "--out", "again")
+    names = {"report.html", "report.json", "report.csv", "report.md"}
+    assert {p.name for p in (tmp_path / "again").iterdir()} == names
+    assert {p.name for p in (tmp_path / "flowos-report").iterdir()} == names
+
+
+def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_path: Path) -> None:
+    planned = json.loads(flowos("measure", "--dry-run", "--json", "--only", "stream").stdout)
+    assert all("stream.c" in step["commands"][0] for step in planned)
+    assert "OMP_NUM_THREADS" in flowos("measure", "--dry-run", "--only", "stream").stdout
+    assert not (tmp_path / "flowos-report").exists()
+    assert "no run is kept yet" in flowos("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("measure", "--only", "strem"), "no probe is called 'strem'; the probes are clock"),
+        (("measure", "--nominal", "memory=1e9"), "the names are clock_hz and memory_bytes_per"),
+        (("measure", "--nominal", "clock_hz=-1"), "expected a number above 0"),
+        (("measure", "--minutes", "nan"), "--minutes nan"),
+        (("measure", "--scratch", "/no/such"), "/no/such"),
+        (("compare", "--margin", "3", "--axis", "x"), "--margin 3.0"),
+        (("compare", "a", "b", "c"), "give one run and --axis NAME, or two runs"),
+    ],
+)
+def test_a_wrong_call_gets_one_clear_line(
+    flowos: Flowos, words: tuple[str, ...], says: str
+) -> None:
+    done = flowos(*words, code=2)
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["show", "report", "compare"])
+def test_without_runs_every_reader_says_what_to_do(flowos: Flowos, command: str) -> None:
+    axis = ("--axis", "cores") if command == "compare" else ()
+    assert "flowos measure" in flowos(command, *axis, code=1).stderr
+
+
+def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = flowos(
+        *("measure", "--quick", "--only", "clock", "--json"),
+        *("--store", str(tmp_path / "file" / "x.db"), "--out", str(tmp_path / "file" / "out")),
+    )
+    assert json.loads(done.stdout)
+    assert "results are on the screen" in done.stderr
+    assert "give another with --out" in done.stderr
+
+
+def test_an_unknown_axis_or_level_names_the_known_ones(flowos: Flowos) -> None:
+    flowos("measure", "--quick", "--only", "flops")
+    assert "cores" in flowos("compare", "last", "--axis", "core", code=2).stderr
+    said = flowos("compare", "last", "--axis", "isa", "--base", "mmx", code=2).stderr
+    assert "'mmx'" in said
+
+
+def test_on_ctrl_c_what_was_measured_is_kept_and_shown(
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "flowos", "measure", "--only", "clock,flops,gemm", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=variables,
+    )
+    try:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if "gemm" in line:
+                break
+        time.sleep(0.3)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    assert running.returncode == 0
+    assert any(m["metric"] == "clock" for m in json.loads(out)["book"]["measurements"])
+    (listed,) = json.loads(flowos("list", "--json").stdout)
+    assert listed["ended"]
+
+
+def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
+    for command in ("measure", "list", "show", "compare", "report", "doctor"):
+        assert f"example: flowos {command}" in flowos(command, "--help").stdout
