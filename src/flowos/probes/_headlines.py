@@ -31,6 +31,12 @@ def _mpi(label: str, metric: str, size: int) -> Headline:
 
 
 HEADLINES = (
+    Headline("Clock", "clock", "clock"),
+    Headline("Arithmetic ceiling, f64", "flops", "flops", (("type", "f64"),)),
+    Headline("Arithmetic ceiling, f32", "flops", "flops", (("type", "f32"),)),
+    Headline("Matrix product, f64", "gemm", "flops", (("type", "f64"),)),
+    Headline("Matrix product, f32", "gemm", "flops", (("type", "f32"),)),
+    Headline("Memory ceiling", "working_set", "memory"),
     Headline("STREAM triad", "stream", "triad"),
     Headline("STREAM triad, one thread", "stream", "triad", (("threads", "1"),)),
     _mpi("MPI latency, 8 B", "latency", 8),
