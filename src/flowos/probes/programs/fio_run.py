@@ -6,7 +6,8 @@ Sequential read and write in 128 KiB at depth 16; random read, write and 70:30 i
 1 and 16 (the set of Sato and Ogawa, Linux containers on AI clouds). Direct I/O where the file
 system has it. The engine is the first of libaio, io_uring, psync that works here: a container
 that forbids io_uring then does as the host does. Metrics bandwidth (byte/s), iops (1/s),
-latency_p50 and latency_p99 (second). Exit 0; 1: fio failed; 77: cannot be measured here. The file is removed.
+latency_p50 and latency_p99 (second). Exit 0; 1: fio failed; 77: cannot be measured here. The file
+is removed.
 """
 
 from __future__ import annotations
