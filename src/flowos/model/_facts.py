@@ -56,7 +56,7 @@ class Mpi:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blas:
-    """A BLAS library to be opened by dlopen; `symbol` is a pattern such as `{}_` or `scipy_{}_64_`."""
+    """A BLAS library for dlopen; `symbol` is a pattern such as `{}_` or `scipy_{}_64_`."""
 
     name: str
     family: Literal["openblas", "blis", "mkl", "other"]
