@@ -146,8 +146,10 @@ class Stream:
         doubts = (case.detail("doubt"), _crowded(readings, int(case.level("threads"))))
         return suspected(readings, doubts)
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def ceiling(self, case: Case) -> Case | None:
+        """What memory gave one core; with more threads, what it gave at best."""
+        alone = {"cores": "1"} if case.level("threads") == "1" else {}
+        return Case("working_set").at(metric="memory", **alone)
 
 
 def _crowded(readings: tuple[Reading, ...], threads: int) -> str:

@@ -303,8 +303,13 @@ def test_a_program_that_found_its_answer_wrong_gives_no_number() -> None:
     assert "array a is wrong" in readings.reason
 
 
-def test_the_probe_bounds_nothing_else_and_draws_what_it_measures() -> None:
-    assert PROBE.ceiling(cases(node())[0]) is None
+def test_memory_bounds_it_one_core_where_one_thread_ran() -> None:
+    by_threads = {c.level("threads"): PROBE.ceiling(c) for c in cases(node())}
+    memory = Case("working_set", levels=(("metric", "memory"),))
+    assert by_threads == {"2": memory, "1": memory.at(cores="1")}
+
+
+def test_the_charts_draw_axes_that_the_cases_have() -> None:
     axes = {axis for axis, _ in cases(node())[0].levels}
     for chart in PROBE.charts:
         assert {chart.x, *chart.series, *chart.facets} <= axes
