@@ -106,7 +106,7 @@ def _throttled_seconds(root: Path) -> float | None:
     """What quotas held back so far, of our cgroup and of those above it that can be seen."""
     found = [
         seconds
-        for folder in _cpu_cgroups(root)
+        for folder in cpu_cgroups(root)
         if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
     ]
     return sum(found) if found else None
@@ -122,7 +122,7 @@ def _throttled_in(cpu_stat: str) -> float | None:
     return None
 
 
-def _cpu_cgroups(root: Path) -> list[Path]:
+def cpu_cgroups(root: Path) -> list[Path]:
     """Our cgroup and its ancestors, in every mounted hierarchy that may hold a cpu quota."""
     folders: list[Path] = []
     mounts = _cgroup_mounts(root)

@@ -1,6 +1,7 @@
 """Pure decisions: what to run, when to stop, what to believe. No clock, no files."""
 
 from flowos.plan._compare import compare
+from flowos.plan._intervals import wilson
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
@@ -42,4 +43,5 @@ __all__ = [
     "side_by_side",
     "simulate",
     "summarize",
+    "wilson",
 ]

@@ -1,4 +1,4 @@
-"""Intervals for a handful of paired differences, heavy tails allowed. Pure arithmetic.
+"""Intervals for a handful of paired differences, heavy tails allowed; and for shares.
 
 From eight values on: Hodges-Lehmann estimate and the interval of Wilcoxon's signed-rank test, exact
 for every distribution that is symmetric about its centre. Below that the test cannot reach the
@@ -81,3 +81,11 @@ def _student_within(t: float, freedom: int) -> float:
         total += term
         term *= cosine * cosine * (k - 1) / k
     return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+def wilson(hits: int, trials: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % score interval of a share (Wilson 1927)."""
+    share, weight = hits / trials, 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / weight
+    reach = z / weight * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return max(0.0, centre - reach), min(1.0, centre + reach)

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from flowos.plan._intervals import interval, student_quantile
+from flowos.plan._intervals import interval, student_quantile, wilson
 
 LEVEL = 0.9875
 
@@ -42,3 +42,12 @@ def test_the_interval_holds_the_centre_as_often_as_promised(count: int) -> None:
         found = interval(tails, LEVEL)
         missed += not found.low <= 0 <= found.high
     assert missed / trials < 0.0125 + 3 * (0.0125 / trials) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("hits", "low", "high"), [(0, 0.0, 0.071), (25, 0.366, 0.634), (50, 0.929, 1.0)]
+)
+def test_the_interval_of_a_share_is_that_of_published_tables(
+    hits: int, low: float, high: float
+) -> None:
+    assert wilson(hits, 50) == pytest.approx((low, high), abs=1e-3)

@@ -1,0 +1,203 @@
+"""Planted disturbers must mark a measurement, quiet runs must not.
+
+`python benchmarks/trust.py [--json] [--trials N]`; needs gcc.
+Each trial looks at the machine as `flowos measure` does (spinning before and after, counters
+around) while a short case runs: alone, beside a spinner, beside a bandwidth hog, and under a cpu
+quota of half a cpu (cgroup v1 or v2, where cgroups are writable). The kinds take turns. Rates come
+with their 95 % Wilson interval. Exit 1 when a rate misses its claim. Quiet runs need a quiet
+machine: what others do on it is marked too, and rightly.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flowos import engine
+from flowos.acts._facts import facts
+from flowos.engine._state import cpu_cgroups
+from flowos.model import Exited, Launch, Outcome, Unmeasured
+from flowos.plan import judge, wilson
+from flowos.probes import state
+
+LEAST_MARKED, MOST_MARKED = 0.95, 0.05
+WORK_UNITS = "400"
+SETTLE_SECONDS = 0.1
+QUOTA_US, PERIOD_US = 50_000, 100_000
+SOURCE = Path(__file__).with_name("_disturb.c")
+SPINNER = Path(state.__file__).parent / "programs" / "state.c"
+
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass
+class Tally:
+    """Of one kind: how many trials were marked, and by what."""
+
+    trials: int = 0
+    marked: int = 0
+    by: Counter[str] = field(default_factory=Counter)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.add_argument("--trials", type=int, default=60, help="of each kind")
+    trials = parser.parse_args().trials
+    with tempfile.TemporaryDirectory() as folder, quota_cgroup() as cgroup:
+        watch = Watch(Path(folder))
+        plants: dict[str, Plant] = {
+            "quiet": nullcontext,
+            "spinner": lambda: disturber(watch.binary, "spin"),
+            "bandwidth hog": lambda: disturber(watch.binary, "hog"),
+        }
+        if isinstance(cgroup, Quota):
+            plants["cpu quota"] = cgroup.held
+        tallies = {kind: Tally() for kind in plants}
+        for _ in range(trials):
+            for kind, plant in plants.items():
+                with plant():
+                    tell(tallies[kind], watch.marks())
+    rates = [told(kind, tally) for kind, tally in tallies.items()]
+    missed = [r["kind"] for r in rates if not r["holds"]]
+    answer: dict[str, Any] = {"claim": "disturbed runs are marked, quiet ones are not"}
+    if isinstance(cgroup, str):
+        answer["cannot run here"] = {"cpu quota": cgroup}
+    print(json.dumps({**answer, "missed": missed, "rates": rates}, indent=1))
+    return 1 if missed else 0
+
+
+def tell(tally: Tally, marks: tuple[str, ...]) -> None:
+    tally.trials += 1
+    tally.marked += bool(marks)
+    tally.by.update(" ".join(mark.split()[:3]) for mark in marks)
+
+
+def told(kind: str, tally: Tally) -> dict[str, Any]:
+    share = tally.marked / tally.trials
+    low, high = wilson(tally.marked, tally.trials)
+    return {
+        "kind": kind,
+        "marked": tally.marked,
+        "trials": tally.trials,
+        "rate": share,
+        "low": low,
+        "high": high,
+        "claim": f"at most {MOST_MARKED:g}" if kind == "quiet" else f"at least {LEAST_MARKED:g}",
+        "holds": share <= MOST_MARKED if kind == "quiet" else share >= LEAST_MARKED,
+        "by": dict(tally.by.most_common()),
+    }
+
+
+class Watch:
+    """A short case, and the machine looked at around it."""
+
+    def __init__(self, folder: Path) -> None:
+        program = state.program(facts())
+        if isinstance(program, Unmeasured):
+            sys.exit(f"trust: {program.reason}: {program.remedy}")
+        self.binary = compiled(SOURCE, folder / "disturb")
+        self.spinner = (compiled(SPINNER, folder / "state"), *program.argv)
+
+    def marks(self) -> tuple[str, ...]:
+        """Measure once; what speaks against the number."""
+        before, look = self.spin(), engine.look()
+        outcome = ran(self.binary, "work", WORK_UNITS)
+        watched = engine.state_between(look, engine.look(), outcome.usage)
+        return judge([state.around(watched, before, self.spin())]).marks
+
+    def spin(self) -> state.Spin:
+        answer = state.read(ran(*self.spinner))
+        if isinstance(answer, Unmeasured):
+            sys.exit(f"trust: {answer.reason}")
+        return answer
+
+
+def compiled(source: Path, binary: Path) -> str:
+    subprocess.run(["gcc", "-O2", "-pthread", str(source), "-o", str(binary)], check=True)
+    return str(binary)
+
+
+def ran(*argv: str) -> Outcome:
+    outcome = engine.run(Launch(argv=argv, limit_seconds=60.0))
+    if outcome.end != Exited(0):
+        sys.exit(f"trust: {argv[0]} ended by {outcome.end}: {outcome.stderr.decode()}")
+    return outcome
+
+
+@contextmanager
+def disturber(binary: str, kind: str) -> Iterator[None]:
+    with subprocess.Popen([binary, kind]) as process:
+        try:
+            time.sleep(SETTLE_SECONDS)
+            yield
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A cgroup of ours with a cpu quota, and the file of the cgroup that we come from."""
+
+    folder: Path
+    home: Path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """This process, and all that it starts, under the quota."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            yield
+        finally:
+            self.home.write_text(str(os.getpid()))
+
+
+@contextmanager
+def quota_cgroup() -> Iterator[Quota | str]:
+    """A cgroup with a quota, removed in the end; or why there is none."""
+    reasons: list[str] = []
+    cgroups = cpu_cgroups(Path("/"))
+    for parent in cgroups:
+        folder = parent / f"flowos-trust-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        try:
+            limit(folder)
+        except OSError as error:
+            reasons.append(str(error))
+            folder.rmdir()
+            continue
+        home = next(c for c in cgroups if c.is_relative_to(parent))
+        try:
+            yield Quota(folder, home / "cgroup.procs")
+        finally:
+            folder.rmdir()
+        return
+    yield f"no cgroup with a cpu quota can be made: {'; '.join(reasons) or 'no cgroup is mounted'}"
+
+
+def limit(folder: Path) -> None:
+    """Half a cpu, by cgroup v1 or v2; OSError where this cgroup cannot have a quota."""
+    if (folder / "cpu.cfs_quota_us").exists():
+        (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (folder / "cpu.cfs_quota_us").write_text(str(QUOTA_US))
+        return
+    if not (folder / "cpu.max").exists():
+        (folder.parent / "cgroup.subtree_control").write_text("+cpu")
+    (folder / "cpu.max").write_text(f"{QUOTA_US} {PERIOD_US}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
