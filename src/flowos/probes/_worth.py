@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from statistics import median
 
 from flowos.model import Case, Pairs, Sample, Verdict
@@ -9,6 +10,7 @@ from flowos.plan._compare import compare
 
 MARGIN = 0.03
 SETTING = "setting"
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +107,20 @@ def _verdict(
 def in_words(found: Worth) -> tuple[str, ...]:
     """One line for the best setting, one for each setting's worth."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
-    lines = [f"best {found.metric}: {found.value:.4g} {found.unit} with {setting}"]
+    lines = [f"best {found.metric}: {_scaled(found.value, found.unit)} with {setting}"]
     lines += [f"not told from it: {rival.label}" for rival in found.rivals]
     lines += [_line(verdict, found.best.levels) for verdict in found.settings]
     return tuple(lines)
 
 
+def _scaled(value: float, unit: str) -> str:
+    """61.2 GB/s, 130 Gflop/s: as people read rates."""
+    prefix = next((p for p in PREFIXES if value >= p[0]), (1.0, ""))
+    return f"{value / prefix[0]:.3g} {prefix[1]}{unit.replace('byte', 'B')}"
+
+
 def _line(v: Verdict, best: Pairs) -> str:
     elsewhere = [f"{axis} {level}" for axis, level in v.rest if (axis, level) not in best]
     where = f", at {', '.join(elsewhere)}" if elsewhere else ""
-    ratio = f"{v.ratio:.3f} ({v.low:.3f} to {v.high:.3f})"
-    return f"{v.axis}: {v.other} gives {ratio} of {v.base}: {v.answer}{where}"
+    interval = f"{v.low:.3f} to {v.high:.3f}" if isfinite(v.high) else "too few rounds to be sure"
+    return f"{v.axis}: {v.other} gives {v.ratio:.3f} ({interval}) of {v.base}: {v.answer}{where}"

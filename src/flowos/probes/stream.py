@@ -160,7 +160,7 @@ def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
 def merged(cases: Iterable[Case]) -> tuple[str, ...]:
     """Which placements were left out, because they come to the same on this machine."""
     lines = (
-        f"with {case.level('threads')} threads {case.level('places')}+{case.level('bind')}"
+        f"threads {case.level('threads')}: {case.level('places')}+{case.level('bind')}"
         f" stands for {case.detail('same_as').replace(' ', ', ')}"
         for case in cases
         if case.detail("same_as")

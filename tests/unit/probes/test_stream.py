@@ -146,7 +146,7 @@ def test_placements_that_come_to_the_same_are_measured_once_and_said() -> None:
         ("sockets", "close"),
     }
     assert (
-        "with 2 threads cores+close stands for cores+spread, threads+close, threads+spread"
+        "threads 2: cores+close stands for cores+spread, threads+close, threads+spread"
         in merged(found)
     )
     assert len(merged(found)) == len(set(merged(found)))

@@ -86,13 +86,20 @@ def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
     assert {v.answer for v in found.settings} == {"cannot tell"}
     assert {(v.low, v.high) for v in found.settings} == {(0.0, math.inf)}
     assert found.settings[0].ratio > 0
+    assert all("too few rounds to be sure" in line for line in in_words(found)[1:])
 
 
 def test_one_case_alone_is_the_best_and_no_setting_has_a_worth() -> None:
     found = worth(sweep({("gcc", "O3", "nt"): 60e9}), "triad")
     assert found is not None
     assert (found.settings, found.rivals) == ((), ())
-    assert len(in_words(found)) == 1
+    assert in_words(found) == ("best triad: 90.1 GB/s with compiler gcc, flags O3, stores nt",)
+
+
+def test_rates_are_said_in_the_nearest_prefix() -> None:
+    slow = worth(sweep({("gcc", "O3", "nt"): 400.0}, rounds=1), "triad")
+    assert slow is not None
+    assert in_words(slow)[0].startswith("best triad: 400 B/s")
 
 
 def test_other_metrics_do_not_count() -> None:
