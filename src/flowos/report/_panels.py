@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowos.model import Chart, Measurement, Pairs, lower_is_better
 from flowos.report._book import Book, Headline, Section, Step
@@ -12,10 +12,14 @@ MOST_COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line or one colour of bars. `key` is the metric and the levels that make it."""
+    """One line or one colour of bars. `key` is the metric and the levels that make it.
+
+    `colour` counts from 0; within a chart a key keeps its colour as far as colours go.
+    """
 
     label: str
     key: Pairs
+    colour: int
     points: tuple[tuple[str, Measurement], ...]
     """(level of the x axis, number), one for each level."""
 
@@ -68,8 +72,45 @@ def panels_of(book: Book, section: Section, chart: Chart) -> tuple[Panel, ...]:
     for m in book.measurements:
         if m.case.probe == section.probe and m.metric in chart.metrics:
             found.setdefault(_levels(m, chart.facets), []).append(m)
+    chart = _with_few_bars(chart, found.values())
     steps = tuple(s for s in book.steps if (s.probe, s.axis) == (section.probe, chart.x))
-    return tuple(_panel(chart, facets, rows, steps) for facets, rows in found.items())
+    panels = [_panel(chart, facets, rows, steps) for facets, rows in _sorted(found)]
+    return _coloured(panels)
+
+
+def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Chart:
+    """Where bars of several metrics would need too many colours, a metric's best series is drawn."""
+    most = max((len({(m.metric, _levels(m, chart.series)) for m in p}) for p in panels), default=0)
+    crowded = chart.kind == "bars" and len(chart.metrics) > 1 and most > MOST_COLOURS
+    return replace(chart, series=()) if crowded else chart
+
+
+def _sorted(
+    found: dict[Pairs, list[Measurement]],
+) -> list[tuple[Pairs, list[Measurement]]]:
+    """The first facet changes last; levels in the order that people expect."""
+    columns = [in_order(level for _, level in column) for column in zip(*found, strict=True)]
+    place = [{level: i for i, level in enumerate(column)} for column in columns]
+
+    def where(item: tuple[Pairs, list[Measurement]]) -> list[int]:
+        return [order[level] for order, (_, level) in zip(place, item[0], strict=True)]
+
+    return sorted(found.items(), key=where)
+
+
+def _coloured(panels: Sequence[Panel]) -> tuple[Panel, ...]:
+    """The same colour for the same key in all panels, or in each its own where there are many."""
+    keys = dict.fromkeys(line.key for panel in panels for line in panel.lines)
+    if len(keys) <= MOST_COLOURS:
+        order = {key: i for i, key in enumerate(sorted(keys))}
+        return tuple(
+            replace(p, lines=tuple(replace(li, colour=order[li.key]) for li in p.lines))
+            for p in panels
+        )
+    return tuple(
+        replace(p, lines=tuple(replace(li, colour=i) for i, li in enumerate(p.lines)))
+        for p in panels
+    )
 
 
 def headlines_of(book: Book) -> tuple[Headline, ...]:
@@ -113,6 +154,11 @@ def in_order(levels: Iterable[str]) -> tuple[str, ...]:
     if any(number is None for number in numbers.values()):
         return found
     return tuple(sorted(found, key=lambda level: numbers[level] or 0.0))
+
+
+def with_axis(axis: str, level: str) -> str:
+    """A level by itself, but a bare number with its axis, which alone gives it a meaning."""
+    return level if as_number(level) is None else f"{axis} {level}"
 
 
 def as_number(level: str) -> float | None:
@@ -163,6 +209,7 @@ def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
         Line(
             label=_label(key, told, several),
             key=key,
+            colour=0,
             points=tuple((x, points[x]) for x in order if x in points),
         )
         for key, points in found.items()
@@ -170,7 +217,7 @@ def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
 
 
 def _label(key: Pairs, told: Sequence[str], several_metrics: bool) -> str:
-    words = [level for axis, level in key[1:] if axis in told and level]
+    words = [with_axis(axis, level) for axis, level in key[1:] if axis in told and level]
     if several_metrics or not words:
         words.insert(0, key[0][1].replace("_", " "))
     return " ".join(words)
@@ -198,14 +245,27 @@ def _ceilings(drawn: Sequence[tuple[str, Measurement]]) -> tuple[Ceiling, ...]:
             if math.isfinite(share.ceiling) and share.ceiling > 0:
                 found.setdefault((share.kind, share.of), {})[x] = share.ceiling
     names = _told_apart([of for _, of in found])
-    return tuple(
-        Ceiling(
-            label=f"{kind} {names[of]}".strip(),
-            kind=kind,
-            points=tuple((x, points[x]) for x in in_order(points)),
-        )
-        for (kind, of), points in found.items()
-    )
+    different: dict[tuple[str, frozenset[float]], Ceiling] = {}
+    for (kind, label), points in _end_to_end(found, names).items():
+        drawn_at = tuple((x, points[x]) for x in in_order(points))
+        key = (kind, frozenset(points.values()))
+        different.setdefault(key, Ceiling(label=label, kind=kind, points=drawn_at))
+    return tuple(different.values())
+
+
+def _end_to_end(
+    found: dict[tuple[str, str], dict[str, float]], names: dict[str, str]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Ceilings that hold for different levels of x each, such as thread counts, are one line."""
+    joined: dict[tuple[str, str], dict[str, float]] = {}
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        those = {of: points for (k, of), points in found.items() if k == kind}
+        levels = [x for points in those.values() for x in points]
+        if len(levels) == len(set(levels)):
+            joined[kind, ""] = {x: v for points in those.values() for x, v in points.items()}
+        else:
+            joined |= {(kind, names[of]): points for of, points in those.items()}
+    return joined
 
 
 def _told_apart(names: Sequence[str]) -> dict[str, str]:
@@ -213,9 +273,14 @@ def _told_apart(names: Sequence[str]) -> dict[str, str]:
     words = {name: name.split() for name in dict.fromkeys(names)}
     common = set.intersection(*map(set, words.values())) if words else set()
     return {
-        name: " ".join(w.partition("=")[2] or w for w in its if w not in common)
+        name: " ".join(_level_of(word) for word in its if word not in common)
         for name, its in words.items()
     }
+
+
+def _level_of(word: str) -> str:
+    axis, _, level = word.partition("=")
+    return with_axis(axis, level) if level else word.replace("_", " ")
 
 
 def _levels(m: Measurement, axes: Sequence[str]) -> Pairs:

@@ -1,9 +1,22 @@
 """The same words in every format: a number with spread, shares of its ceilings, and trust."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Case, Facts, Measurement, Run, Share, Unmeasured, Verdict
+from flowos.model import (
+    Blas,
+    Case,
+    Compiler,
+    Facts,
+    Measurement,
+    Mpi,
+    Run,
+    Share,
+    Tool,
+    Unmeasured,
+    Verdict,
+)
 from flowos.report import _units
 
 UNKNOWN = "unknown"
@@ -69,7 +82,11 @@ def verdict_text(v: Verdict) -> str:
 
 
 def ratio_text(v: Verdict) -> str:
-    return f"{_units.digits(v.ratio)} ({_units.digits(v.low)} to {_units.digits(v.high)})"
+    if not math.isfinite(v.ratio):
+        return "no ratio"
+    if not (math.isfinite(v.low) and math.isfinite(v.high)):
+        return f"{v.ratio:.3f}, no interval"
+    return f"{v.ratio:.3f} ({v.low:.3f} to {v.high:.3f})"
 
 
 def machine_line(facts: Facts) -> str:
@@ -114,9 +131,12 @@ def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:
     return tuple((what, words) for what, words in rows if words)
 
 
-def _listed(found: Iterable[object]) -> str:
-    names = (f"{getattr(f, 'name', '')} {getattr(f, 'version', '')}".strip() for f in found)
-    return ", ".join(dict.fromkeys(names))
+def _listed(found: Iterable[Compiler | Mpi | Blas | Tool]) -> str:
+    return ", ".join(dict.fromkeys(_named(f.name, f.version) for f in found))
+
+
+def _named(name: str, version: str) -> str:
+    return name if version in name else f"{name} {version}"
 
 
 def _numbers(cpus: Sequence[int]) -> str:

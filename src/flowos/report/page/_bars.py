@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from flowos.model import Measurement
-from flowos.report._panels import Line, Panel, in_order
+from flowos.report._panels import Line, Panel, in_order, with_axis
 from flowos.report._words import share_of, spread_of, trust_of, value_of
 from flowos.report.page._marks import WIDTH, drawing, line, marker, people, text
 from flowos.report.page._markup import Markup, tag
@@ -25,29 +25,24 @@ def bars(panel: Panel, name: str) -> Markup:
     for label, members in groups:
         parts.append(text(label or panel.chart.title, 0, y + 14, class_="strong"))
         y += _HEAD
+        parts.append(line("base", 0.5, y - 2, 0.5, y + len(members) * (_BAR + _GAP) - 2))
         for number, each, m in members:
             parts.append(_bar(number, each, m, axis, y))
             y += _BAR + _GAP
         y += 8
-    parts.insert(0, line("base", 0.5, 4, 0.5, y - 4))
     return drawing(panel, name, y, _told(groups), *parts)
 
 
 def _groups(panel: Panel) -> tuple[Group, ...]:
     levels = in_order(x for each in panel.lines for x, _ in each.points)
-    return tuple((_named(panel.chart.x, x), tuple(_members(panel, x))) for x in levels)
+    return tuple((with_axis(panel.chart.x, x), tuple(_members(panel, x))) for x in levels)
 
 
 def _members(panel: Panel, x: str) -> Iterator[tuple[int, Line, Measurement]]:
-    for number, each in enumerate(panel.lines):
+    for each in panel.lines:
         for level, m in each.points:
             if level == x:
-                yield number, each, m
-
-
-def _named(axis: str, level: str) -> str:
-    """A level that is a bare number needs its axis to be understood."""
-    return f"{axis} {level}" if level.replace(".", "").isdigit() else level
+                yield each.colour, each, m
 
 
 def _axis(panel: Panel) -> Axis:

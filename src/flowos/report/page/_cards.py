@@ -4,7 +4,7 @@ from flowos.model import Measurement
 from flowos.report._book import Book, Headline
 from flowos.report._panels import headlines_of
 from flowos.report._words import UNKNOWN, counted, share_of, share_text, spread_of, value_of
-from flowos.report.page._marks import people
+from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
 
 _MOST_MARKS = 2
@@ -18,13 +18,13 @@ def cards(book: Book) -> Markup | None:
 
 def _card(headline: Headline) -> Markup:
     m = headline.measured
-    value, _, unit = people(value_of(m)).partition(" ")
+    value, _, unit = value_of(m).partition(" ")
     return tag(
         "li",
         tag("h3", headline.label),
-        tag("p", value, tag("small", f" {unit}"), class_="big"),
+        tag("p", value, tag("small", f" {symbol(unit)}"), class_="big"),
         _meter(m),
-        tag("p", people(f"{spread_of(m)}, {counted(m.count, 'repetition')}"), class_="note"),
+        tag("p", f"{people(spread_of(m))} in {counted(m.count, 'repetition')}", class_="note"),
         _trust(m),
         class_="card" if m.trust.good else "card doubt",
     )
@@ -34,12 +34,9 @@ def _meter(m: Measurement) -> Markup:
     """The bar is of the measured ceiling, or of the nominal one where that is all we know."""
     kind = next((k for k in ("measured", "nominal") if share_of(m, k)), None)
     found = share_of(m, kind) if kind else None
-    words = [
-        tag("p", people(f"{_of(m, 'measured')}")),
-        tag("p", people(f"{_of(m, 'nominal')}"), class_="note"),
-    ]
     if found is None:
-        return join(tag("div", class_="meter none"), tag("p", "ceiling unknown", class_="note"))
+        return tag("p", "no ceiling is known", class_="note")
+    words = (tag("p", _of(m, "measured")), tag("p", _of(m, "nominal"), class_="note"))
     width = 100 * min(max(found.value, 0.0), 1.0) if found.value == found.value else 0.0
     return join(tag("div", tag("i", style=f"width:{width:.1f}%"), class_="meter"), *words)
 
@@ -48,7 +45,7 @@ def _of(m: Measurement, kind: str) -> str:
     found = share_of(m, kind)
     if found is None:
         return f"{kind} ceiling {UNKNOWN}"
-    return f"{share_text(m, kind)} {kind}"
+    return people(share_text(m, kind)).replace(" of ", f" of the {kind} ceiling, ", 1)
 
 
 def _trust(m: Measurement) -> Markup:

@@ -1,12 +1,13 @@
 """A panel as lines over a numeric axis, with ceilings, spread, and marks such as cache steps."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from flowos.model import Measurement
 from flowos.report import _units
 from flowos.report._panels import Ceiling, Line, Panel, as_number
 from flowos.report._words import spread_of, trust_of, value_of
-from flowos.report.page._marks import WIDTH, drawing, line, marker, people, text, unit_text
+from flowos.report.page._marks import WIDTH, drawing, line, marker, people, symbol, text
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._ticks import Axis, apart, binary_ticks, decade_ticks, even_ticks
 
@@ -14,6 +15,7 @@ HEIGHT = 350.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 16.0, 34.0, 50.0
 _OFF_THE_SCALE = 4.0
 _LABEL_GAP = 19.0
+_STEP_ROOM = 110.0
 _WIDEST_CHARACTER = 9.6
 """On narrow pages, where text is drawn larger."""
 
@@ -37,8 +39,8 @@ def curve(panel: Panel, name: str) -> Markup:
         _grid(panel, frame),
         *_steps(panel, frame),
         *(_context(each, frame) for each in panel.context),
+        *(_series(each, frame) for each in panel.lines),
         _ceilings(panel, frame),
-        *(_series(each, i, frame) for i, each in enumerate(panel.lines)),
     )
 
 
@@ -77,7 +79,7 @@ def _grid(panel: Panel, frame: _Frame) -> Markup:
     for at, label in _named_columns(frame):
         parts.append(line("base", at, base, at, base + 5))
         parts.append(text(label, at, base + 21, "middle"))
-    parts.append(text(unit_text(frame.scale), 0, 15, class_="strong"))
+    parts.append(text(symbol(frame.scale.symbol), 0, 15, class_="strong"))
     label = panel.chart.x_label or panel.chart.x
     parts.append(text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"))
     return join(*parts)
@@ -127,7 +129,7 @@ def _context(each: Line, frame: _Frame) -> Markup:
     return tag("path", told, class_="context", d=_path(points))
 
 
-def _series(each: Line, number: int, frame: _Frame) -> Markup:
+def _series(each: Line, frame: _Frame) -> Markup:
     points = _points(each, frame)
     parts = [tag("path", class_="line", d=_path(points))] if len(points) > 1 else []
     for x, _, m in points:
@@ -135,10 +137,10 @@ def _series(each: Line, number: int, frame: _Frame) -> Markup:
         if len(ends) == 2 and abs(ends[0] - ends[1]) > 3:
             parts.append(line("spread", x, ends[0], x, ends[1]))
     parts += [
-        marker(number, x, y, m.trust.good, _point_told(each, frame, level, m))
+        marker(each.colour, x, y, m.trust.good, _point_told(each, frame, level, m))
         for (x, y, m), (level, _) in zip(points, each.points, strict=True)
     ]
-    return tag("g", *parts, class_=f"series s{number}")
+    return tag("g", *parts, class_=f"series s{each.colour}")
 
 
 def _point_told(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
@@ -149,12 +151,14 @@ def _point_told(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
 def _ceilings(panel: Panel, frame: _Frame) -> Markup:
     shown = [c for c in panel.ceilings if all(frame.y.holds(v) for _, v in c.points)]
     parts = [_ceiling(each, frame) for each in shown]
-    labelled = sorted(shown, key=lambda c: frame.y.at(c.points[0][1]))
-    wanted = [frame.y.at(c.points[0][1]) - 6 for c in labelled]
+    labelled = sorted(shown, key=lambda c: frame.y.at(c.points[-1][1]))
+    wanted = [frame.y.at(c.points[-1][1]) - 6 for c in labelled]
     places = apart(wanted, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
     for each, at in zip(labelled, places, strict=True):
-        words = f"{each.label} ceiling {_units.number(each.points[0][1], panel.unit)}"
-        parts.append(text(people(words), _LEFT + 6, at, class_="halo"))
+        kind = "nominal " if each.kind == "nominal" else ""
+        words = f"{kind}ceiling {_units.number(each.points[-1][1], panel.unit)}"
+        named = f"{each.label} {words}".strip()
+        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo"))
     return join(*parts)
 
 
@@ -169,11 +173,14 @@ def _ceiling(each: Ceiling, frame: _Frame) -> Markup:
 
 def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
     parts = []
-    for number, step in enumerate(s for s in panel.steps if frame.x.holds(s.at)):
+    shown = sorted((s for s in panel.steps if frame.x.holds(s.at)), key=lambda s: s.at)
+    places = [frame.x.at(s.at) for s in shown]
+    crowded = any(b - a < _STEP_ROOM for a, b in pairwise(places))
+    for number, step in enumerate(shown):
         at = frame.x.at(step.at)
         parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM))
         left = at > WIDTH * 0.7
-        y = _TOP + 12 + 18 * (number % 3)
+        y = _TOP + 12 + (18 * (number % 3) if crowded else 0)
         anchor = "end" if left else "start"
         parts.append(text(step.label, at - 5 if left else at + 5, y, anchor, "halo"))
     return parts

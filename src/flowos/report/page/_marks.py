@@ -1,7 +1,6 @@
 """What all plots share: markers, swatches of the legend, and the frame that names a drawing."""
 
 from flowos.report._panels import Panel
-from flowos.report._units import Scale
 from flowos.report.page._markup import Markup, join, tag
 
 WIDTH = 560.0
@@ -18,15 +17,15 @@ _SHAPES = (
 )
 
 
-def unit_text(scale: Scale) -> str:
-    """The unit with the Greek letter that a terminal may lack."""
-    return scale.symbol.replace("us", "\N{MICRO SIGN}s") if scale.symbol == "us" else scale.symbol
+def symbol(unit: str) -> str:
+    """A unit with the Greek letter that a terminal may lack."""
+    return "\N{MICRO SIGN}s" if unit == "us" else unit
 
 
 def people(words: str) -> str:
-    """A number with its unit, as it is shown on the page."""
+    """A number with its unit, as it is shown on the page: never on two lines."""
     head, space, unit = words.rpartition(" ")
-    return f"{head}{space}\N{MICRO SIGN}s" if unit == "us" else words
+    return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
 
 
 def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:

@@ -37,8 +37,19 @@ def join(*children: str | None) -> Markup:
 
 def clean(text: str) -> str:
     """Escaped, and without what HTML does not allow at all."""
-    allowed = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-    return escape(allowed.encode("utf-8", "replace").decode("utf-8"))
+    return escape("".join("\ufffd" if _unfit(ord(c)) else c for c in text))
+
+
+def _unfit(code: int) -> bool:
+    """Controls, surrogates, what is no character, and what turns the direction of text around."""
+    return (
+        (code < 0x20 and code not in (0x09, 0x0A))
+        or 0x7F <= code <= 0x9F
+        or 0x202A <= code <= 0x202E
+        or 0x2066 <= code <= 0x2069
+        or 0xD800 <= code <= 0xDFFF
+        or code & 0xFFFE == 0xFFFE
+    )
 
 
 def _short(value: str | float) -> str | float:

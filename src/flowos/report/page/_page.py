@@ -130,17 +130,20 @@ def _trust(book: Book) -> Part | None:
 
 def _section(book: Book, section: Section, name: str) -> Part | None:
     content = []
+    wide_ones = 0
     for i, chart in enumerate(section.charts):
         found = panels_of(book, section, chart)
         if not found:
             continue
         figures = [_figure(panel, f"{name}-{i}-{j}") for j, panel in enumerate(found)]
-        single = " single" if len(figures) == 1 else ""
-        heading = tag("h3", chart.title) if len(section.charts) > 1 else None
         about = tag("p", chart.about, class_="note") if chart.about else None
-        plots = tag("div", *figures, class_=f"plots{single}")
-        content.append(tag("div", heading, about, plots, class_="chart"))
-    return _part(name, section.title, section.title, *content) if content else None
+        plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
+        wide_ones += len(figures) > 1
+        kind = "chart wide" if len(figures) > 1 else "chart"
+        content.append(tag("div", tag("h3", chart.title), about, plots, class_=kind))
+    alone = "charts alone" if len(content) == 1 and not wide_ones else "charts"
+    charts = tag("div", *content, class_=alone) if content else None
+    return _part(name, section.title, section.title, charts)
 
 
 def _figure(panel: Panel, name: str) -> Markup:
@@ -159,19 +162,19 @@ def _legend(panel: Panel) -> Markup | None:
     curved = panel.chart.kind == "curve"
     if len(panel.lines) < 2 and not panel.context:
         return None
-    items = [_legend_item(panel, number, each) for number, each in enumerate(panel.lines)]
+    items = [_legend_item(panel, each) for each in panel.lines]
     if panel.context:
         shown = "in grey" if curved else "in the table only"
         items.append(tag("li", f"{len(panel.context)} more {shown}", class_="note"))
     return tag("ul", *items, class_="legend")
 
 
-def _legend_item(panel: Panel, number: int, each: Line) -> Markup:
+def _legend_item(panel: Panel, each: Line) -> Markup:
     curved = panel.chart.kind == "curve"
-    marked = swatch(number, bar=not curved and not panel.chart.log_y)
+    marked = swatch(each.colour, bar=not curved and not panel.chart.log_y)
     last = people(value_of(each.points[-1][1])) if curved else None
     words = tag("span", each.label, " " if last else None, tag("b", last) if last else None)
-    return tag("li", marked, words, class_=f"k{number}")
+    return tag("li", marked, words, class_=f"k{each.colour}")
 
 
 def _worth(book: Book) -> Part | None:
@@ -179,7 +182,7 @@ def _worth(book: Book) -> Part | None:
     return _part(
         "worth",
         "What settings are worth",
-        "What each setting is worth",
+        "What to change, and what it is worth",
         findings if book.findings else None,
         verdict_table(book.verdicts) if book.verdicts else None,
     )

@@ -57,10 +57,12 @@ CSS = (
     f"@media (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}"
     """
 *{box-sizing:border-box}
+:root{--sans:-apple-system,BlinkMacSystemFont,"Segoe UI",Roboto,"Noto Sans","Helvetica Neue",
+"Liberation Sans",Arial,sans-serif}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%;scroll-behavior:smooth}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 body{margin:0;background:var(--paper);color:var(--ink);
-font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif}
+font:16px/1.5 var(--sans)}
 main,header,footer{max-width:1200px;margin:0 auto;padding:0 clamp(16px,3vw,40px)}
 h1,h2,h3{font-family:Charter,"Bitstream Charter","Sitka Text",Cambria,Georgia,"Liberation Serif",
 serif;
@@ -85,22 +87,21 @@ border-top:1px solid var(--rule);border-bottom:1px solid var(--rule);font-size:.
 nav a{display:inline-block;padding:3px 0;text-decoration:none}
 nav a:hover{text-decoration:underline}
 section{margin-top:52px}
-section>h2{border-top:3px solid var(--ink);padding-top:12px}
+section>h2{border-top:3px solid var(--ink);padding-top:14px;margin-bottom:20px}
+.two h3{margin-bottom:6px}
 .note{color:var(--muted);font-size:.95rem}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(250px,1fr));gap:16px;
 margin:22px 0 0;
 padding:0;list-style:none}
 .card{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:16px 18px 14px;
 display:flex;flex-direction:column;min-width:0}
-.card h3{font:600 .92rem/1.35 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,
-sans-serif;
+.card h3{font:600 .92rem/1.35 var(--sans);
 color:var(--muted)}
-.big{font-size:2.35rem;line-height:1.1;font-weight:650;letter-spacing:-.02em;margin:6px 0 8px;
+.card .big{font-size:2.35rem;line-height:1.1;font-weight:650;letter-spacing:-.02em;margin:6px 0 8px;
 font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
-.big small{font-size:1.05rem;font-weight:500;letter-spacing:0;color:var(--muted)}
+.card .big small{font-size:1.05rem;font-weight:500;letter-spacing:0;color:var(--muted)}
 .meter{height:8px;border-radius:4px;background:var(--track);overflow:hidden;margin:0 0 7px}
 .meter i{display:block;height:100%;background:var(--c0);border-radius:4px 0 0 4px}
-.meter.none{background:repeating-linear-gradient(135deg,var(--track) 0 4px,transparent 4px 8px)}
 .doubt .meter i{background:var(--warn)}
 .card p{margin:0;font-size:.88rem;line-height:1.45}
 .card p+p{margin-top:2px}
@@ -110,10 +111,15 @@ font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 ul.plain{list-style:none;margin:14px 0 0;padding:0}
 ul.plain li{padding:9px 0;border-top:1px solid var(--rule);overflow-wrap:anywhere;font-size:.95rem}
 ul.plain li:first-child{border-top:0}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));
-gap:34px 44px;
-margin-top:20px;align-items:start}
-.plots.single{grid-template-columns:minmax(0,760px)}
+.plots,.charts{display:grid;gap:40px 44px;align-items:start;
+grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
+.charts{grid-template-columns:repeat(2,minmax(0,1fr));margin-top:20px}
+.chart.wide,.alone .chart{grid-column:1/-1}
+@media (min-width:901px){
+.alone figure{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,2fr);
+gap:0 44px}.alone details{grid-column:1/-1}.alone .legend{flex-direction:column}
+.alone .plot text{font-size:10.5px}}
+.chart h3+figure,.chart h3+.plots,.note+.plots{margin-top:10px}
 figure{margin:0;min-width:0}
 figcaption h4{font-size:.98rem;font-weight:650;margin:0 0 2px;overflow-wrap:anywhere}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:3px 18px;margin:8px 0 4px;padding:0;
@@ -122,8 +128,7 @@ font-size:.86rem}
 .legend svg{flex:none}
 .legend b{font-weight:600;font-variant-numeric:tabular-nums;white-space:nowrap}
 .plot{display:block;width:100%;height:auto;overflow:visible}
-.plot text{font:12.5px system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,
-sans-serif;
+.plot text{font:12.5px var(--sans);
 fill:var(--muted);font-variant-numeric:tabular-nums}
 .plot .strong{fill:var(--ink);font-weight:600}
 .plot .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
@@ -148,13 +153,14 @@ summary:hover{text-decoration:underline}
 border:1px solid var(--rule);
 border-radius:6px;background:var(--card);margin-top:8px}
 table{border-collapse:collapse;width:100%;font-size:.86rem;font-variant-numeric:tabular-nums}
+caption span{position:sticky;left:12px;display:inline-block;max-width:min(86ch,calc(100vw - 60px))}
 caption{text-align:left;padding:9px 12px;color:var(--muted);font-size:.86rem}
 th,td{padding:5px 12px;text-align:left;white-space:nowrap;border-top:1px solid var(--rule);
 vertical-align:top}
 thead th{position:sticky;top:0;background:var(--card);font-weight:600;color:var(--muted);z-index:1}
 tbody th{font-weight:500}
 .n{text-align:right}
-td.wrap{white-space:normal;min-width:22ch}
+td.wrap{white-space:normal;min-width:44ch}
 .forest{width:170px;height:20px;display:block}
 .band{fill:var(--track)}.one{stroke:var(--muted);stroke-width:1}
 .ci{stroke:var(--c0);stroke-width:2.4}.cidot{fill:var(--c0)}
@@ -165,6 +171,7 @@ overflow-wrap:anywhere}
 dl.facts dt{color:var(--muted);padding-right:16px}
 footer{margin-top:60px;padding-top:16px;padding-bottom:48px;color:var(--muted);font-size:.88rem}
 footer p{max-width:80ch}
+@media (max-width:900px){.charts{grid-template-columns:minmax(0,1fr)}}
 @media (max-width:640px){
 section{margin-top:40px}
 .plot text{font-size:18px}

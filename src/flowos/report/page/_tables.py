@@ -19,7 +19,7 @@ def scrolled(caption: str, names: Sequence[str], rows: Sequence[Markup], name: s
         "div",
         tag(
             "table",
-            tag("caption", caption, id=name),
+            tag("caption", tag("span", caption), id=name),
             tag("thead", head),
             tag("tbody", *rows),
         ),
@@ -65,7 +65,7 @@ def _row(m: Measurement, axes: Sequence[str], metrics: bool) -> Markup:
         tag("th", first or "all", scope="row"),
         *(tag("td", level) for level in rest),
         tag("td", m.metric) if metrics else None,
-        *number_cells(m),
+        number_cells(m),
         trust,
     )
 

@@ -10,7 +10,7 @@ from flowos.report.page._markup import Markup, tag
 from flowos.report.page._tables import scrolled
 from flowos.report.page._ticks import Axis
 
-_NAMES = ("change", "answer", "ratio (95 %)", "interval", "rounds", "number", "at", "why")
+_NAMES = ("change", "answer", "ratio (95 %)", "interval", "rounds", "number", "at")
 _WIDTH = 170.0
 _MIDDLE = 10.0
 
@@ -40,8 +40,7 @@ def _row(v: Verdict, axis: Axis) -> Markup:
         tag("td", _interval(v, axis)),
         tag("td", str(v.rounds), class_="n"),
         tag("td", f"{v.probe} {v.metric}"),
-        tag("td", rest),
-        tag("td", v.why, class_="wrap"),
+        tag("td", "; ".join(word for word in (rest, v.why) if word), class_="wrap"),
     )
 
 

@@ -1,0 +1,256 @@
+"""The page in a real browser: Debian's Chromium, headless, driven over its debugging pipe.
+
+Keep the screenshots: FLOWOS_SCREENSHOTS=FOLDER pytest tests/integration/test_report_browser.py
+"""
+
+import base64
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowos.report import html, read_json
+
+RUN = Path(__file__).parents[1] / "data/run.json"
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",  # which it has not as root
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
+
+
+class Browser:
+    """Commands and events as JSON with a zero byte at the end, on file descriptors 3 and 4.
+
+    See the Chrome DevTools Protocol; `complaints` collects console errors and failed loads.
+    """
+
+    def __init__(self, profile: Path) -> None:
+        program = shutil.which("chromium")
+        assert program, "Chromium is needed for this test: apt install chromium"
+        command_in, self._commands = os.pipe()
+        self._answers, answer_out = os.pipe()
+        self._process = subprocess.Popen(
+            [program, *OPTIONS, f"--user-data-dir={profile}"],
+            preexec_fn=lambda: _as_3_and_4(command_in, answer_out),
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(command_in)
+        os.close(answer_out)
+        self._numbers = itertools.count(1)
+        self._unread = b""
+        self._session = ""
+        self.complaints: list[str] = []
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def close(self) -> None:
+        self.ask("Browser.close")
+        os.close(self._commands)
+        os.close(self._answers)
+        self._process.wait(timeout=20)
+
+    def open(self, url: str) -> None:
+        """Load a page and wait until it has."""
+        self.ask("Page.navigate", url=url)
+        while self._receive().get("method") != "Page.loadEventFired":
+            pass
+
+    def show(self, width: int, scheme: str) -> None:
+        """A window of this width, in a light or dark desktop."""
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.ask("Emulation.setEmulatedMedia", features=[feature])
+
+    def evaluate(self, expression: str) -> Any:
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def press(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=9)
+
+    def picture(self, file: Path) -> None:
+        """The whole page as PNG."""
+        got = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
+        file.write_bytes(base64.b64decode(got["data"]))
+
+    def ask(self, method: str, **params: object) -> dict[str, Any]:
+        number = next(self._numbers)
+        message: dict[str, object] = {"id": number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while (answer := self._receive()).get("id") != number:
+            pass
+        assert "error" not in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._unread:
+            read = os.read(self._answers, 1 << 16)
+            assert read, "the browser ended"
+            self._unread += read
+        one, _, self._unread = self._unread.partition(b"\0")
+        message: dict[str, Any] = json.loads(one)
+        method, params = message.get("method", ""), message.get("params", {})
+        if method in ("Runtime.exceptionThrown", "Network.loadingFailed", "Log.entryAdded"):
+            self.complaints.append(f"{method}: {params}")
+        if method == "Runtime.consoleAPICalled":
+            self.complaints.append(f"console: {params}")
+        return message
+
+
+def _as_3_and_4(first: int, second: int) -> None:
+    """In the child: these descriptors become 3 and 4, whatever numbers they have."""
+    spare = [os.dup2(each, 100 + i) for i, each in enumerate((first, second))]
+    for wanted, each in zip((3, 4), spare, strict=True):
+        os.dup2(each, wanted)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(html(read_json(RUN.read_text())))
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    kept = Path(os.environ.get("FLOWOS_SCREENSHOTS", tmp_path))
+    kept.mkdir(parents=True, exist_ok=True)
+    return kept
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_page_loads_without_a_complaint_and_fits_its_window(
+    width: int, scheme: str, browser: Browser, page: Path, folder: Path
+) -> None:
+    browser.complaints.clear()
+    browser.show(width, scheme)
+    browser.open(page.as_uri())
+    assert browser.complaints == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
+    assert browser.evaluate("innerWidth") == width
+    browser.picture(folder / f"{width}-{scheme}.png")
+    assert (folder / f"{width}-{scheme}.png").stat().st_size > 50_000
+
+
+def test_also_with_all_tables_open_nothing_but_the_tables_scrolls(
+    browser: Browser, page: Path, folder: Path
+) -> None:
+    browser.show(400, "light")
+    browser.open(page.as_uri())
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    browser.picture(folder / "400-open.png")
+
+
+def test_light_and_dark_differ(browser: Browser, page: Path) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    browser.open(page.as_uri())
+    seen = []
+    for scheme in ("light", "dark"):
+        browser.show(1400, scheme)
+        seen.append(browser.evaluate(paper))
+    assert seen == ["rgb(251, 250, 246)", "rgb(19, 21, 24)"]
+
+
+def test_every_plot_has_a_name_a_description_and_a_table(browser: Browser, page: Path) -> None:
+    browser.open(page.as_uri())
+    told = browser.evaluate(
+        """[...document.querySelectorAll('figure')].map(f => {
+          const plot = f.querySelector('svg[role=img]');
+          const named = plot.getAttribute('aria-labelledby').split(' ')
+            .every(id => document.getElementById(id).textContent.length > 5);
+          const table = f.querySelector('.scroll[tabindex="0"] table');
+          return named && table.caption.textContent.length > 5
+            && table.querySelectorAll('thead th[scope=col]').length > 5
+            && table.querySelectorAll('tbody tr').length > 0
+            && [...table.tBodies[0].rows].every(r => r.querySelector('th[scope=row]')
+              && r.cells.length == table.rows[0].cells.length)
+        })"""
+    )
+    assert len(told) >= 12
+    assert all(told)
+
+
+def test_the_keyboard_reaches_and_opens_every_table(browser: Browser, page: Path) -> None:
+    browser.show(1400, "light")
+    browser.open(page.as_uri())
+    total = browser.evaluate("document.querySelectorAll('.scroll').length")
+    browser.evaluate("document.querySelectorAll('figure details').forEach(d => d.open = true)")
+    reached = set()
+    for _ in range(40 + 3 * total):
+        browser.press("Tab")
+        where = browser.evaluate(
+            "document.activeElement.className == 'scroll'"
+            " ? document.activeElement.getAttribute('aria-labelledby') : ''"
+        )
+        reached.add(where)
+    assert len(reached - {""}) == total
+
+
+def test_ids_are_unique_and_headings_skip_no_level(browser: Browser, page: Path) -> None:
+    browser.open(page.as_uri())
+    ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    levels = browser.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map(e => +e.tagName[1])"
+    )
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_no_words_in_a_plot_lie_on_each_other_or_outside(browser: Browser, page: Path) -> None:
+    browser.open(page.as_uri())
+    for width in (1400, 400):
+        browser.show(width, "light")
+        clashes = browser.evaluate(
+            """[...document.querySelectorAll('figure .plot')].flatMap(plot => {
+              const frame = plot.getBoundingClientRect();
+              const texts = [...plot.querySelectorAll('text')].map(
+                t => [t.textContent, t.getBoundingClientRect()]);
+              const inside = r => r.left > frame.left - 4 && r.right < frame.right + 4;
+              const out = texts.filter(([, r]) => !inside(r)).map(([t]) => 'outside: ' + t);
+              texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
+                const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+                const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+                if (w > 1 && h > 4) out.push(a + ' | ' + b);
+              }));
+              return out.map(o => plot.querySelector('title').textContent + ': ' + o);
+            })"""
+        )
+        assert clashes == [], width
