@@ -27,7 +27,8 @@ def slice_(
     cores: how many to hold; all that we may use by default.
     folder: where files that commands write are kept; without it they are removed by `free`.
     emit: is told when units of tasks start and end.
-    Raises SliceRefused for what is not to be had here, WiringError for what is no flow.
+    Raises SliceRefused for what is not to be had here, WiringError for what is no flow,
+    ValueRefused for a file written into the flow that is not there.
     """
     if workers not in _WORKERS:
         raise SliceRefused(f"slice: workers={shown(workers)}; one of {', '.join(_WORKERS)}")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from flowos.engine.local._commands import CommandLane, Folders
 from flowos.engine.local._crew import Crew
+from flowos.engine.local._files import with_present_files
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
@@ -38,7 +39,8 @@ def open_slice(
     held = have if cores is None else cores
     if not 1 <= held <= have:
         raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
-    schedule = compile_flow(flow, fuse=fuse or ("all" if workers == "inline" else "chains"))
+    fuse = fuse or ("all" if workers == "inline" else "chains")
+    schedule = with_present_files(compile_flow(flow, fuse=fuse))
     room = (held, memory_bytes(), gpu_count())
     for unit in schedule.units:
         _refuse_unmet(unit, *room)
