@@ -236,8 +236,10 @@ def _but_isa(case: Case) -> Pairs:
 
 def _slow(default: Measurement, forced: Measurement) -> str:
     case = default.case
+    environment = case.detail("environment")
+    because = f", as your environment sets {environment}" if environment else ""
     return (
-        f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels:"
+        f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
         f" {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
         f" {case.level('cores')} cores), where its {forced.case.detail('kernel')} kernels do"
         f" {forced.best / 1e9:.0f}. Mend: export {forced.case.detail('forced_by')}"

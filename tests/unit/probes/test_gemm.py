@@ -235,6 +235,12 @@ def test_a_slow_default_is_named_with_the_remedy() -> None:
     )
 
 
+def test_an_environment_that_forces_slow_kernels_is_named() -> None:
+    default = measured(DEFAULT, 114e9, kernel="Haswell", environment="OPENBLAS_CORETYPE=Haswell")
+    (finding,) = slow_defaults((default, SKYLAKEX))
+    assert "kernels, as your environment sets OPENBLAS_CORETYPE=Haswell: 114" in finding
+
+
 def test_the_worst_size_of_a_slow_default_is_told_once() -> None:
     slower = replace(SKYLAKEX, case=SKYLAKEX.case.at(n="4096"))
     (finding,) = slow_defaults(

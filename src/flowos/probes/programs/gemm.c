@@ -130,9 +130,7 @@ static void *find(void *library, const char *name) {
 
 /* dlsym gives data pointers; POSIX lets them be functions. */
 #define FUNCTION(result, name, library, ...) \
-  result (*name)(__VA_ARGS__) = NULL;        \
-  void *name##_at = find(library, #name);    \
-  memcpy(&(name), &name##_at, sizeof(name))
+  result (*name)(__VA_ARGS__) = (result(*)(__VA_ARGS__))find(library, #name)
 
 static void set_threads(void *library, int threads) {
   FUNCTION(void, openblas_set_num_threads, library, int);
@@ -154,24 +152,26 @@ static int blis_number(void *library, const char *core) {
   return -1;
 }
 
-/* Opens the library with the kernels asked for; `force` becomes what a person would export. */
-static void *open_library(const struct asked *asked, char *force, size_t room) {
-  const char *variable =
-      !strcmp(asked->family, "openblas") ? "OPENBLAS_CORETYPE" : "MKL_ENABLE_INSTRUCTIONS";
-  const int blis = !strcmp(asked->family, "blis");
-  force[0] = '\0';
-  if (asked->core && !blis) {
-    setenv(variable, asked->core, 1);
-    snprintf(force, room, "%s=%s", variable, asked->core);
-  }
+/* The variable by which a person, or we, force the kernels of a library of this family. */
+static const char *variable_of(const char *family) {
+  if (!strcmp(family, "openblas")) return "OPENBLAS_CORETYPE";
+  if (!strcmp(family, "blis")) return "BLIS_ARCH_TYPE";
+  if (!strcmp(family, "mkl")) return "MKL_ENABLE_INSTRUCTIONS";
+  return NULL;
+}
+
+/* Opens the library with the kernels asked for; OpenBLAS and MKL read the variable right then. */
+static void *open_library(const struct asked *asked) {
+  const char *variable = variable_of(asked->family);
+  if (asked->core && !variable) fm_cannot("libraries of this family cannot be forced", "");
+  if (asked->core) setenv(variable, asked->core, 1);
   void *library = dlopen(asked->library, RTLD_NOW | RTLD_GLOBAL);
   if (!library) fm_cannot(dlerror(), "reinstall the library, or leave it out");
-  if (asked->core && blis) {
+  if (asked->core && !strcmp(asked->family, "blis")) {
     char number[16];
     snprintf(number, sizeof number, "%d", blis_number(library, asked->core));
     if (number[0] == '-') fm_cannot("this BLIS does not know the kernels asked for", "");
-    setenv("BLIS_ARCH_TYPE", number, 1);
-    snprintf(force, room, "BLIS_ARCH_TYPE=%s", number);
+    setenv(variable, number, 1);
   }
   return library;
 }
@@ -192,6 +192,16 @@ static const char *kernel_of(void *library) {
   if (bli_arch_query_id && bli_arch_string) return bli_arch_string(bli_arch_query_id());
   if (mkl_get_version) mkl_get_version(&mkl);
   return mkl.processor ? mkl.processor : "unknown";
+}
+
+/* Notes: the kernels, and VARIABLE=VALUE by which we, or the person's environment, forced them. */
+static void describe(const struct asked *asked, void *library, char *notes, size_t room) {
+  const char *variable = variable_of(asked->family);
+  const char *value = variable ? getenv(variable) : NULL;
+  const int plain = value && !value[strcspn(value, "\"\\\n")];
+  snprintf(notes, room, "\"kernel\": \"%s\", \"%s\": \"%s%s%s\"", kernel_of(library),
+           asked->core ? "forced_by" : "environment", plain ? variable : "", plain ? "=" : "",
+           plain ? value : "");
 }
 
 static void print(const struct type *type, int64_t n, const double *rates, int count,
@@ -253,18 +263,19 @@ static void read_sizes(struct asked *asked, const char *list) {
   fm_fail("--sizes: more than %d", MOST_SIZES);
 }
 
+static void read_option(struct asked *asked, const char *name, const char *value) {
+  if (!strcmp(name, "--library")) asked->library = value;
+  if (!strcmp(name, "--symbol")) asked->symbol = value;
+  if (!strcmp(name, "--family")) asked->family = value;
+  if (!strcmp(name, "--core")) asked->core = value;
+  if (!strcmp(name, "--cpus")) asked->threads = fm_parse_cpus(value, asked->cpus);
+  if (!strcmp(name, "--sizes")) read_sizes(asked, value);
+  if (!strcmp(name, "--seconds")) asked->seconds = atof(value);
+  if (!strcmp(name, "--least")) asked->least = atof(value);
+}
+
 static void read_words(struct asked *asked, int count, char **words) {
-  for (int i = 1; i + 1 < count; i += 2) {
-    const char *value = words[i + 1];
-    if (!strcmp(words[i], "--library")) asked->library = value;
-    if (!strcmp(words[i], "--symbol")) asked->symbol = value;
-    if (!strcmp(words[i], "--family")) asked->family = value;
-    if (!strcmp(words[i], "--core")) asked->core = value;
-    if (!strcmp(words[i], "--cpus")) asked->threads = fm_parse_cpus(value, asked->cpus);
-    if (!strcmp(words[i], "--sizes")) read_sizes(asked, value);
-    if (!strcmp(words[i], "--seconds")) asked->seconds = atof(value);
-    if (!strcmp(words[i], "--least")) asked->least = atof(value);
-  }
+  for (int i = 1; i + 1 < count; i += 2) read_option(asked, words[i], words[i + 1]);
   if (!asked->library || !asked->threads || !strstr(asked->symbol, "{}"))
     fm_fail(
         "usage: gemm --library FILE --symbol {}_ --family NAME --cpus LIST"
@@ -275,24 +286,22 @@ static void find_gemm(struct type *type, void *library, const char *symbol) {
   const char *braces = strstr(symbol, "{}");
   char name[200];
   snprintf(name, sizeof name, "%.*s%s%s", (int)(braces - symbol), symbol, type->blas, braces + 2);
-  void *found = dlsym(library, name);
-  if (!found) fm_cannot("the library lacks the function asked for", "");
-  memcpy(&type->multiply, &found, sizeof type->multiply);
+  type->multiply = (gemm_function *)dlsym(library, name);
+  if (!type->multiply) fm_cannot("the library lacks the function asked for", "");
 }
 
 int main(int count, char **words) {
   static struct asked asked = {.symbol = "{}_", .family = "other", .seconds = 3, .least = 0.02};
   struct type types[] = {{"f64", "dgemm", 8, 0x1p-53, NULL, 0},
                          {"f32", "sgemm", 4, 0x1p-24, NULL, 0}};
-  char force[100], notes[400];
+  char notes[400];
   read_sizes(&asked, "128,256,384,512,768,1000,1024,1536,2000,2048,3072,4096");
   read_words(&asked, count, words);
   fm_stay_on(asked.cpus, asked.threads);
-  void *library = open_library(&asked, force, sizeof force);
+  void *library = open_library(&asked);
   set_threads(library, asked.threads);
   for (int t = 0; t < 2; t++) find_gemm(&types[t], library, asked.symbol);
-  snprintf(notes, sizeof notes, "\"kernel\": \"%s\", \"forced_by\": \"%s\"", kernel_of(library),
-           force);
+  describe(&asked, library, notes, sizeof notes);
   measure(&asked, types, notes);
   fm_end();
   fflush(stdout);

@@ -14,10 +14,6 @@
 
 #include "flowos_clock.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 enum { READ, TRIAD, TRIAD_NT, KERNELS };
 enum { MOST_REPETITIONS = 100, GRAIN = 512, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 static const char *const names[] = {"read", "triad", "triad_nt"};
@@ -41,7 +37,7 @@ typedef void triad_function(void *to, const void *b, const void *c, long bytes);
   }
 #define TRIAD_KERNEL(name, vector, attribute, STORE)                                         \
   attribute static void name(void *to, const void *from_b, const void *from_c, long bytes) { \
-    vector *a = to;                                                                          \
+    __typeof__(vector) *a = to;                                                              \
     const vector *b = from_b, *c = from_c;                                                   \
     for (long i = 0; i < bytes / (long)sizeof *a; i += 4) {                                  \
       STORE(a + i, b[i] + 3.0 * c[i]);                                                       \
@@ -59,9 +55,9 @@ TRIAD_KERNEL(triad16, vector16, , PLAIN)
 #if defined(__x86_64__)
 #define AVX __attribute__((target("avx")))
 #define AVX512 __attribute__((target("avx512f")))
-#define STREAM16(to, value) _mm_stream_pd((double *)(to), (__m128d)(value))
-#define STREAM32(to, value) _mm256_stream_pd((double *)(to), (__m256d)(value))
-#define STREAM64(to, value) _mm512_stream_pd((double *)(to), (__m512d)(value))
+#define STREAM16(to, value) __asm__ volatile("movntpd %1, %0" : "=m"(*(to)) : "x"(value))
+#define STREAM32(to, value) __asm__ volatile("vmovntpd %1, %0" : "=m"(*(to)) : "x"(value))
+#define STREAM64(to, value) __asm__ volatile("vmovntpd %1, %0" : "=m"(*(to)) : "v"(value))
 typedef double vector32 __attribute__((vector_size(32)));
 typedef double vector64 __attribute__((vector_size(64)));
 TRIAD_KERNEL(triad_nt16, vector16, , STREAM16)
@@ -129,7 +125,7 @@ static long pass(const struct kernels *kernels, int kernel, const struct share *
   if (kernel == READ) {
     double sum = 0;
     for (int i = 0; i < 3; i++) sum += kernels->read(array_of(share, i), share->bytes);
-    const double right = 3.0 * (double)(share->bytes / 8);
+    const double right = 3.0 * (double)share->bytes / 8;
     if (sum != right) fm_fail("read gave %.17g, not %.17g", sum, right);
   } else {
     (kernel == TRIAD ? kernels->triad : kernels->triad_nt)(a, b, c, share->bytes);
@@ -139,7 +135,7 @@ static long pass(const struct kernels *kernels, int kernel, const struct share *
 
 static void check_triad(const struct kernels *kernels, const struct share *share) {
   const double sum = kernels->read(array_of(share, 0), share->bytes);
-  const double right = 4.0 * (double)(share->bytes / 8);
+  const double right = 4.0 * (double)share->bytes / 8;
   if (sum != right) fm_fail("triad gave %.17g in all, not %.17g", sum, right);
 }
 
@@ -196,7 +192,7 @@ static void measure_size(struct run *run, int member, const struct share *share)
 static void measure(int member, void *shared) {
   struct run *run = shared;
   const double growth = exp2(1.0 / run->per_octave);
-  struct share share = {.room = touched(run->most / run->members + 4 * PAGE)};
+  struct share share = {.room = touched(run->most / run->members + 4L * PAGE)};
   fm_dependent_adds_per_second(100000000);
   for (double bytes = (double)run->least; bytes <= (double)run->most; bytes *= growth) {
     share.bytes = (long)(bytes / run->members / 3 / GRAIN + 0.5) * GRAIN;
