@@ -30,7 +30,9 @@ from flowos.plan import Schedule, Unit
 
 _MOST_UNITS = 256
 _KEPT_SHARE = 8
-"""Idle memory files are kept up to an eighth of the node's memory, here and in all workers."""
+_KEPT_BYTES = 1 << 30
+"""Idle memory files are kept up to an eighth of the node's memory for all workers together, and up
+to this for each; as much again in this process."""
 _TELL_SECONDS = 0.8
 _END_SECONDS = 1.0
 _KILLED_SECONDS = 5.0
@@ -56,23 +58,23 @@ class ProcessLane:
 
     def __init__(self, shop: "_Shop") -> None:
         self._shop = shop
+        self._busy = threading.Lock()
+        """Held by a run; the rest changes under `_lock`."""
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self._running = False
         self._stopped = False
 
     def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
-        self._begin()
-        try:
-            return self._run(units, values, again=True)
-        finally:
-            self._shop.output.drain()
-            with self._lock:
-                self._running = False
+        with self._busy:
+            self._begin()
+            try:
+                return self._run(units, values, again=True)
+            finally:
+                self._shop.output.drain()
 
     def stop(self) -> None:
         with self._lock:
-            if self._running:
+            if self._busy.locked():
                 self._stopped = True
                 if self._worker is not None:
                     self._worker.kill()
@@ -82,7 +84,7 @@ class ProcessLane:
         with self._lock:
             worker = self._worker
             if worker is not None:
-                if self._running:
+                if self._busy.locked():
                     self._stopped = True
                     worker.kill()
                 else:
@@ -91,6 +93,13 @@ class ProcessLane:
                     self._worker = None
             return worker.running if worker else None
 
+    def idle(self, seconds: float) -> bool:
+        """Wait for the end of a run on another thread, whose descriptors must stay its own."""
+        free = self._busy.acquire(timeout=seconds)
+        if free:
+            self._busy.release()
+        return free
+
     def _begin(self) -> None:
         if os.getpid() != self._shop.process:
             raise SliceFreed(f"this slice belongs to process {self._shop.process}: make another")
@@ -98,7 +107,8 @@ class ProcessLane:
             if self._stopped:  # a stop that came too late for its run
                 self._drop()
             self._stopped = False
-            self._running = True
+        if self._shop.closed:
+            raise SliceFreed("the slice was freed: make another with fo.slice(...)")
 
     def _run(self, units: Sequence[Unit], values: Sequence[Values], *, again: bool) -> list[Values]:
         worker = self._worker or self._hire(units)
@@ -128,7 +138,7 @@ class ProcessLane:
         worker = WorkerProcess(running, channel, shop.output.writers, shop.keep_bytes)
         with self._lock:
             self._worker = worker
-            if self._stopped:
+            if self._stopped or shop.closed:
                 worker.kill()
         try:
             worker.teach(shop.program)
@@ -191,7 +201,7 @@ class _Shop:
     def __init__(self, schedule: Schedule, count: int, python: str) -> None:
         self.program = Program(schedule)
         self.start = Start(count=count, python=python)
-        self.keep_bytes = memory_bytes() // _KEPT_SHARE // count
+        self.keep_bytes = min(memory_bytes() // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()
         self.closed = False
         self.output = Output()
@@ -231,4 +241,5 @@ def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
         except TimeoutError:
             running.stop(KILL_SECONDS)
             running.wait(_KILLED_SECONDS)
-    shop.close()
+    if all([lane.idle(_END_SECONDS) for lane in lanes]):
+        shop.close()

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.local._process_values import Parcel, Pool, Slab, Span, forks, unpack
+from flowos.engine.local._process_values import PLAIN, Parcel, Pool, Slab, Span, forks, unpack
 
 
 class Blob:
@@ -52,6 +52,11 @@ def pack(
     values: Sequence[object], take: Callable[[int], tuple[int, Slab]], pool: Pool
 ) -> list[Any]:
     """Plain and packed values as they are, others packed; their buffers share one new blob."""
+    for value in values:
+        if type(value) not in PLAIN:
+            break
+    else:
+        return list(values)
     parcel = Parcel()
     wired: list[Any] = []
     for value in values:

@@ -68,7 +68,8 @@ def by_value_with_module(fun: Callable[..., Any]) -> Source:
                 cloudpickle.unregister_pickle_by_value(module)
 
 
-WAYS: tuple[Callable[[Callable[..., Any]], Source | None], ...] = (
+Way = Callable[[Callable[..., Any]], Source | None]
+WAYS: tuple[Way, ...] = (
     named,
     by_value,
     by_value_with_module,

@@ -1,10 +1,10 @@
 """What a worker is taught of a schedule: functions, port types, and units as numbers."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowos.engine.local._process_functions import WAYS, Source
+from flowos.engine.local._process_functions import WAYS, Source, Way
 from flowos.model import Python, TaskFailed
 from flowos.plan import Schedule, Step, Unit
 
@@ -27,9 +27,10 @@ class Program:
         self.units: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self._numbers: dict[int, int] = {}
-        self._ways: dict[int, int] = {}
+        self._ways: dict[int, Iterator[Way]] = {}
+        self._sources: dict[int, Source] = {}
         self._complaints: dict[int, list[str]] = {}
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         opened = set(schedule.outputs)
         for unit in schedule.units:
             if isinstance(unit.steps[0].task.body, Python):
@@ -38,33 +39,35 @@ class Program:
                 opened.update(unit.takes)
         self.kept = frozenset(s for u in schedule.units for s in u.gives) - opened
 
-    def sources(self, problems: dict[int, str]) -> dict[int, Source]:
+    def sources(self, problems: dict[int, str], tried: dict[int, Source]) -> dict[int, Source]:
         """How the functions are sent: all of them, or the next way for those with a problem.
 
-        What worked for one worker is what the next one gets. To be called under `lock`.
-        TaskFailed where no way is left.
+        What worked for one worker is what the next one gets. TaskFailed where no way is left.
         """
-        for number, problem in problems.items():
-            self._complaints.setdefault(number, []).append(problem)
-            self._ways[number] += 1
-        return {n: self._source(n) for n in problems or range(len(self.functions))}
+        with self._lock:
+            for number, problem in problems.items():
+                if self._sources[number] is tried[number]:  # else another worker was as unlucky
+                    self._complaints[number].append(problem)
+                    del self._sources[number]
+            wanted = problems or range(len(self.functions))
+            return {number: self._source(number) for number in wanted}
 
     def _source(self, number: int) -> Source:
+        fun = self.functions[number]
+        ways = self._ways.setdefault(number, iter(WAYS))
         complaints = self._complaints.setdefault(number, [])
-        while True:
-            way = self._ways.setdefault(number, 0)
-            if way == len(WAYS):
-                raise TaskFailed(
-                    _unsendable(self.labels[number], self.functions[number], complaints)
-                )
+        while number not in self._sources:
+            way = next(ways, None)
+            if way is None:
+                raise TaskFailed(_unsendable(self.labels[number], fun, complaints))
             try:
-                source = WAYS[way](self.functions[number])
+                source = way(fun)
             except Exception as error:
                 complaints.append(f"{type(error).__name__}: {error}")
-                source = None
-            if source is not None:
-                return source
-            self._ways[number] += 1
+            else:
+                if source is not None:
+                    self._sources[number] = source
+        return self._sources[number]
 
     def _add(self, unit: Unit) -> None:
         count = len(unit.rest)

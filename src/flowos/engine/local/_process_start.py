@@ -1,5 +1,6 @@
 """Starting a worker process, up to its first word."""
 
+import contextlib
 import os
 import select
 import socket
@@ -17,6 +18,7 @@ from flowos.model import Cancelled, Exited, Killed, Launch, LaunchFailed, Lost, 
 
 START_SECONDS = 60.0
 _TICK_MILLISECONDS = 20
+_LEAVE_SECONDS = 1.0
 KILL_SECONDS = 0.2
 
 
@@ -41,6 +43,8 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
             channel = _answer(listener, running, cancelled)
         except BaseException:
             running.stop(KILL_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                running.wait(_LEAVE_SECONDS)
             raise
         path.unlink()
     return running, channel
@@ -60,6 +64,7 @@ def _argv(python: str) -> tuple[str, ...]:
         ("-I", flags.isolated),
         ("-E", flags.ignore_environment),
         ("-s", flags.no_user_site),
+        ("-S", flags.no_site),
         ("-B", flags.dont_write_bytecode),
     )
     words += [word for word, given in chosen if given]

@@ -91,11 +91,11 @@ class Pool:
     def _collect(self) -> None:
         while self.returned:
             number = self.returned.popleft()
-            slab = self.lent.pop(abs(number))
-            if number < 0:
-                slab.close()
-            else:
+            slab = self.lent.pop(abs(number), None)
+            if slab is not None and number > 0:
                 self._idle.append(slab)
+            elif slab is not None:
+                slab.close()
         while sum(s.size for s in self._idle) > self._keep_bytes:
             self._idle.pop(0).close()
 

@@ -1,6 +1,8 @@
 """The conversation with one worker process: what it is taught, what it runs, what it holds."""
 
+import contextlib
 import itertools
+import marshal
 import mmap
 import os
 import pickle
@@ -8,6 +10,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -20,12 +23,24 @@ from flowos.engine.local._process_start import KILL_SECONDS
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
 
-_MODULES = {
-    "flowos.model._ports": ("flowos.model", "_ports.py"),
-    "flowos.engine.local._files": ("flowos.engine.local", "_files.py"),
-    "flowos.engine.local._process_values": ("flowos.engine.local", "_process_values.py"),
-    "flowos.engine.local._process_functions": ("flowos.engine.local", "_process_functions.py"),
-}
+_MODULES = (
+    ("flowos.model", "_ports"),
+    ("flowos.engine.local", "_files"),
+    ("flowos.engine.local", "_process_values"),
+    ("flowos.engine.local", "_process_functions"),
+)
+"""What a worker needs of FlowOS, which need not be installed where it runs."""
+
+
+@cache
+def _modules() -> dict[str, bytes]:
+    """Module -> marshalled code: the same Python version runs at the other end."""
+    codes = {}
+    for package, name in _MODULES:
+        source = files(package).joinpath(f"{name}.py").read_text()
+        full = f"{package}.{name}"
+        codes[full] = marshal.dumps(compile(source, full, "exec", dont_inherit=True))
+    return codes
 
 
 class UnitFailed(Exception):  # noqa: N818 - reads as what happened
@@ -51,8 +66,7 @@ class WorkerProcess:
         try:
             os.ftruncate(page, mmap.PAGESIZE)
             self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
-            modules = {n: files(p).joinpath(f).read_text() for n, (p, f) in _MODULES.items()}
-            hello = {"owner": self._number, "keep_bytes": keep_bytes, "modules": modules}
+            hello = {"owner": self._number, "keep_bytes": keep_bytes, "modules": _modules()}
             channel.send(hello, (page, *pipes))
         finally:
             os.close(page)
@@ -66,12 +80,11 @@ class WorkerProcess:
     def teach(self, program: Program) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
         types = pickle.dumps(program.types, 5)
-        with program.lock:  # the first worker finds out how each function can be sent
-            problems: dict[int, str] | None = {}
-            while problems is not None:
-                sources = program.sources(problems)
-                self._channel.send(("teach", sys.path, sources, types, program.units))
-                problems = self._channel.receive()[0] or None
+        sources = program.sources({}, {})
+        while sources:
+            self._channel.send(("teach", sys.path, sources, types, program.units))
+            problems, _ = self._channel.receive()
+            sources = program.sources(problems, sources) if problems else {}
 
     def run(self, batch: Sequence[tuple[int, Sequence[Any]]]) -> list[list[Any]]:
         """Results, plain or packed. UnitFailed; EOFError, OSError where it is gone."""
@@ -132,7 +145,8 @@ class WorkerProcess:
 
     def leave(self) -> None:
         """Let it end by itself, as Python processes do."""
-        self._channel.sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # it is gone already
+            self._channel.sock.shutdown(socket.SHUT_RDWR)
 
     def forget(self) -> None:
         """It is gone or going: nothing that it may still read is written again."""

@@ -1,10 +1,11 @@
 """The node-local worker: one file, standard library only, run by any Python from 3.11 on.
 
 It runs units that it was taught, and answers each message with one; it ends when its socket does.
-What else it needs of FlowOS comes as source texts with the first message: FlowOS itself need not
-be installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
+What else it needs of FlowOS comes as code with the first message: FlowOS itself need not be
+installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
 """
 
+import marshal
 import mmap
 import os
 import pickle
@@ -61,9 +62,13 @@ class Channel:
         message = pickle.loads(self._buffer[1:size])
         fds: list[int] = []
         for _ in range(self._buffer[0]):
-            _, more, flags, _ = socket.recv_fds(self.sock, 1, FDS_PER_PACKET)
+            _, more, flags, _ = socket.recv_fds(
+                self.sock, 1, FDS_PER_PACKET, socket.MSG_CMSG_CLOEXEC
+            )
             fds += more
             if flags & socket.MSG_CTRUNC or not more:
+                for fd in fds:
+                    os.close(fd)
                 raise OSError("too many open files: raise the limit (ulimit -n)")
         if type(message) is int:
             with mmap.mmap(fds[0], message) as body:
@@ -106,9 +111,11 @@ class Worker:
         os.dup2(err, 2)
         for fd in fds:
             os.close(fd)
-        for name, text in hello["modules"].items():
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        for name, code in hello["modules"].items():
             module = sys.modules[name] = types.ModuleType(name)
-            exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
+            exec(marshal.loads(code), module.__dict__)
         self.ports: Any = sys.modules["flowos.model._ports"]
         self.files: Any = sys.modules["flowos.engine.local._files"]
         self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
@@ -274,7 +281,10 @@ def _never(_: object) -> bool:
 
 
 def line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    try:
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    except Exception:  # its own text fails
+        return type(error).__name__
 
 
 def main() -> None:
