@@ -70,7 +70,7 @@ class Unmeasured:
 class MachineState:
     """The machine around one sample: (before, after) pairs, and shares while it ran.
 
-    scaling: rate of all cores over (cores x rate of one), 1 when every core is ours.
+    scaling: work per clock cycle of the slowest core while all compute, over that of one alone.
     steal_share: time the hypervisor took, of all cpu time. others_cpus: cpus busy with what is not
     ours. starved_share: wall time that our spinning threads were kept from a cpu.
     throttled_seconds: what the cgroup's quota held back.

@@ -5,7 +5,7 @@ Not a probe of its own: its answers become the `MachineState` of samples.
 
 from dataclasses import dataclass, replace
 
-from flowos.model import Facts, MachineState, Outcome, Unmeasured
+from flowos.model import Facts, MachineState, MeasureError, Outcome, Unmeasured
 from flowos.probes._base import Program, best_compiler, built_by, read_answer
 from flowos.probes._cores import NO_COMPILER, core_sets, list_of
 
@@ -45,6 +45,9 @@ def read(outcome: Outcome) -> Spin | Unmeasured:
     if isinstance(answer, Unmeasured):
         return answer
     value = {reading.metric: reading.values[0] for reading in answer}
+    missing = {"clock", "add_imul_ratio", "scaling", "starved_share"} - set(value)
+    if missing:
+        raise MeasureError(f"the state program did not tell {', '.join(sorted(missing))}")
     return Spin(
         clock_hz=value["clock"],
         add_imul_ratio=value["add_imul_ratio"],
