@@ -85,7 +85,7 @@ def taken(binary: Path, program: str, stores: str, threads: int, number: int) ->
 
 
 def ours(binary: Path, stores: str, threads: int) -> float:
-    bound = {"OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+    bound = {"OMP_PLACES": "cores", "OMP_PROC_BIND": "close", "OMP_NUM_THREADS": str(threads)}
     words = (str(ELEMENTS), str(threads), str(PASSES), "10", stores, "system")
     done = subprocess.run(
         [str(binary), *words], env={**os.environ, **bound}, capture_output=True, check=True

@@ -2,7 +2,8 @@
  *
  *   stream ELEMENTS THREADS REPEATS SECONDS plain|nt system|huge|small
  *
- * Three arrays of ELEMENTS doubles (a multiple of 64), touched first by the threads that use them.
+ * Three arrays of ELEMENTS doubles (a multiple of 64), touched first by the threads that use them;
+ * OMP_NUM_THREADS must be THREADS.
  * At most REPEATS passes, at least 3, ended after SECONDS; the first is warm-up. Bytes are those
  * the kernels state, 16 16 24 24 per element: no write-allocate. `nt` stores past the caches.
  * `system` leaves huge pages to the system's policy, `huge` and `small` advise it.
@@ -10,17 +11,11 @@
  * Compile so that no loop is replaced by a call of memcpy, which may store past the caches as it
  * likes: -fno-builtin, for gcc -fno-tree-loop-distribute-patterns too. */
 #define _GNU_SOURCE
-#include <omp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "flowos_measure.h"
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 enum { COPY, SCALE, ADD, TRIAD, KERNELS };
 enum { LEAST_REPEATS = 3, MOST_REPEATS = 200, HUGE_PAGE = 2 << 20 };
@@ -68,92 +63,100 @@ static void triad_plain(const Arrays *x) {
   for (size_t j = 0; j < n; j++) a[j] = b[j] + s * c[j];
 }
 
-/* Non-temporal stores have no portable spelling: a pack is the widest vector that the flags allow
- * (on Arm the pair of registers that stnp stores), `pack_store` stores it past the caches. */
-#if defined(__AVX512F__)
-typedef __m512d Pack;
-#define pack_load(p) _mm512_load_pd(p)
-#define pack_same(s) _mm512_set1_pd(s)
-#define pack_add(u, v) _mm512_add_pd(u, v)
-#define pack_scale(u, v) _mm512_mul_pd(u, v)
-#define pack_store(p, v) _mm512_stream_pd(p, v)
-#define pack_drain() _mm_sfence()
+/* Non-temporal stores have no portable spelling. A pack is the widest vector that the flags allow
+ * (on Arm the pair of registers that stnp stores). nvc knows no such vectors. */
+#if defined(__NVCOMPILER)
+enum { PACK_BYTES = 0 };
+#elif defined(__AVX512F__)
+enum { PACK_BYTES = 64 };
+#define STORE_PAST "vmovntpd"
 #elif defined(__AVX__)
-typedef __m256d Pack;
-#define pack_load(p) _mm256_load_pd(p)
-#define pack_same(s) _mm256_set1_pd(s)
-#define pack_add(u, v) _mm256_add_pd(u, v)
-#define pack_scale(u, v) _mm256_mul_pd(u, v)
-#define pack_store(p, v) _mm256_stream_pd(p, v)
-#define pack_drain() _mm_sfence()
+enum { PACK_BYTES = 32 };
+#define STORE_PAST "vmovntpd"
 #elif defined(__x86_64__)
-typedef __m128d Pack;
-#define pack_load(p) _mm_load_pd(p)
-#define pack_same(s) _mm_set1_pd(s)
-#define pack_add(u, v) _mm_add_pd(u, v)
-#define pack_scale(u, v) _mm_mul_pd(u, v)
-#define pack_store(p, v) _mm_stream_pd(p, v)
-#define pack_drain() _mm_sfence()
+enum { PACK_BYTES = 16 };
+#define STORE_PAST "movntpd"
 #elif defined(__aarch64__)
-typedef float64x2x2_t Pack;
-static inline Pack pack_load(const double *p) { return vld1q_f64_x2(p); }
-static inline Pack pack_same(double s) { return (Pack){{vdupq_n_f64(s), vdupq_n_f64(s)}}; }
-static inline Pack pack_add(Pack u, Pack v) {
-  return (Pack){{vaddq_f64(u.val[0], v.val[0]), vaddq_f64(u.val[1], v.val[1])}};
-}
-static inline Pack pack_scale(Pack u, Pack v) {
-  return (Pack){{vmulq_f64(u.val[0], v.val[0]), vmulq_f64(u.val[1], v.val[1])}};
-}
-static inline void pack_store(double *p, Pack v) {
-  __asm__ volatile("stnp %q0, %q1, [%2]" : : "w"(v.val[0]), "w"(v.val[1]), "r"(p) : "memory");
-}
-#define pack_drain() __asm__ volatile("dmb ish" : : : "memory")
+enum { PACK_BYTES = 32 };
+#else
+enum { PACK_BYTES = 0 };
 #endif
 
-#ifdef pack_drain
-enum { HAS_NT = 1, PACK = sizeof(Pack) / sizeof(double) };
+#if defined(STORE_PAST) || (defined(__aarch64__) && !defined(__NVCOMPILER))
+enum { PACK = PACK_BYTES / sizeof(double) };
+typedef double Pack __attribute__((vector_size(PACK_BYTES), may_alias));
 
-/* Runs `store` for each pack of the arrays, j its first element, shared out as the first touch. */
-#define FOR_EACH_PACK(n, store)                                                   \
-  _Pragma("omp parallel") {                                                       \
-    _Pragma("omp for schedule(static)") for (size_t k = 0; k < (n) / PACK; k++) { \
-      const size_t j = k * PACK;                                                  \
-      store;                                                                      \
-    }                                                                             \
-    pack_drain();                                                                 \
-  }
+static inline Pack load(const double *at) { return *(const Pack *)at; }
+
+static inline void store_past(double *at, Pack pack) {
+#ifdef STORE_PAST
+  __asm__(STORE_PAST " %1, %0" : "=m"(*(Pack *)at) : "x"(pack));
+#else
+  typedef double Half __attribute__((vector_size(16)));
+  const Half low = {pack[0], pack[1]}, high = {pack[2], pack[3]};
+  __asm__("stnp %q1, %q2, %0" : "=Q"(*(Pack *)at) : "w"(low), "w"(high));
+#endif
+}
+
+/* Such stores are not ordered by the barrier that ends a parallel loop. */
+static inline void drain(void) {
+#ifdef STORE_PAST
+  __asm__ volatile("sfence" : : : "memory");
+#else
+  __asm__ volatile("dmb ish" : : : "memory");
+#endif
+}
 
 static void copy_nt(const Arrays *x) {
   const double *a = x->a;
   double *c = x->c;
   const size_t n = x->count;
-  FOR_EACH_PACK(n, pack_store(c + j, pack_load(a + j)))
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < n; j += PACK) store_past(c + j, load(a + j));
+    drain();
+  }
 }
 
 static void scale_nt(const Arrays *x) {
   const double *c = x->c;
   double *b = x->b;
   const size_t n = x->count;
-  const Pack s = pack_same(kScalar);
-  FOR_EACH_PACK(n, pack_store(b + j, pack_scale(s, pack_load(c + j))))
+  const double s = kScalar;
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < n; j += PACK) store_past(b + j, s * load(c + j));
+    drain();
+  }
 }
 
 static void add_nt(const Arrays *x) {
   const double *a = x->a, *b = x->b;
   double *c = x->c;
   const size_t n = x->count;
-  FOR_EACH_PACK(n, pack_store(c + j, pack_add(pack_load(a + j), pack_load(b + j))))
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < n; j += PACK) store_past(c + j, load(a + j) + load(b + j));
+    drain();
+  }
 }
 
 static void triad_nt(const Arrays *x) {
   const double *b = x->b, *c = x->c;
   double *a = x->a;
   const size_t n = x->count;
-  const Pack s = pack_same(kScalar);
-  FOR_EACH_PACK(n, pack_store(a + j, pack_add(pack_load(b + j), pack_scale(s, pack_load(c + j)))))
+  const double s = kScalar;
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < n; j += PACK) store_past(a + j, load(b + j) + s * load(c + j));
+    drain();
+  }
 }
 #else
-enum { HAS_NT = 0, PACK = 1 };
 #define copy_nt copy_plain
 #define scale_nt scale_plain
 #define add_nt add_plain
@@ -163,14 +166,17 @@ enum { HAS_NT = 0, PACK = 1 };
 static Kernel *const kPlain[KERNELS] = {copy_plain, scale_plain, add_plain, triad_plain};
 static Kernel *const kNt[KERNELS] = {copy_nt, scale_nt, add_nt, triad_nt};
 
+/* Aligned to a huge page, which no heap promises. */
 static double *new_array(size_t count, const char *pages) {
-  const size_t bytes = count * sizeof(double) + HUGE_PAGE;
-  char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) fm_cannot("not enough memory for the arrays", "free memory");
-  at += (HUGE_PAGE - (size_t)at % HUGE_PAGE) % HUGE_PAGE;
-  if (strcmp(pages, "huge") == 0) madvise(at, bytes - HUGE_PAGE, MADV_HUGEPAGE);
-  if (strcmp(pages, "small") == 0) madvise(at, bytes - HUGE_PAGE, MADV_NOHUGEPAGE);
-  return (double *)(void *)at;
+  const size_t bytes = count * sizeof(double);
+  void *const base =
+      mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) fm_cannot("not enough memory for the arrays", "free memory");
+  const size_t gap = (HUGE_PAGE - (size_t)base % HUGE_PAGE) % HUGE_PAGE;
+  double *const at = (double *)base + gap / sizeof(double);
+  if (strcmp(pages, "huge") == 0) madvise(at, bytes, MADV_HUGEPAGE);
+  if (strcmp(pages, "small") == 0) madvise(at, bytes, MADV_NOHUGEPAGE);
+  return at;
 }
 
 /* The page faults of all passes happen here, outside what is timed. */
@@ -264,8 +270,8 @@ static void report(const Arrays *x, int passes, int cpus, double times[KERNELS][
   char notes[160];
   snprintf(notes, sizeof notes,
            "\"elements\": \"%zu\", \"cpus\": \"%d\", \"huge_bytes\": \"%lld\", "
-           "\"vector_bytes\": \"%zu\"",
-           x->count, cpus, huge_bytes(), PACK * sizeof(double));
+           "\"pack_bytes\": \"%d\"",
+           x->count, cpus, huge_bytes(), PACK_BYTES);
   for (int k = 0; k < KERNELS; k++) {
     double rates[MOST_REPEATS];
     for (int i = 1; i < passes; i++) rates[i - 1] = bytes[k] * (double)x->count / times[k][i];
@@ -302,11 +308,11 @@ int main(int count, char **words) {
   if (*end || !(seconds >= 0)) fm_fail("SECONDS=%s: give a number from 0", words[4]);
   const int nt = choice(words[5], "plain", "nt", "nt", "plain or nt");
   choice(words[6], "system", "huge", "small", "system, huge or small");
-  if (nt && !HAS_NT) fm_cannot("no non-temporal store is known for this CPU", "");
-  omp_set_num_threads((int)asked);
+  if (nt && !PACK_BYTES) fm_cannot("no non-temporal store is known for this CPU and compiler", "");
   int threads = 0, cpus = 0;
   count_threads(&threads, &cpus);
-  if (threads != asked) fm_fail("asked for %ld threads, OpenMP gave %d", asked, threads);
+  if (threads != asked)
+    fm_fail("OpenMP gives %d threads, not %ld: set OMP_NUM_THREADS", threads, asked);
   const Arrays x = {new_array(elements, words[6]), new_array(elements, words[6]),
                     new_array(elements, words[6]), elements};
   first_touch(&x);
