@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import types
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,11 +63,8 @@ class Channel:
         message = pickle.loads(self._buffer[1:size])
         fds: list[int] = []
         for _ in range(self._buffer[0]):
-            _, more, flags, _ = socket.recv_fds(
-                self.sock, 1, FDS_PER_PACKET, socket.MSG_CMSG_CLOEXEC
-            )
-            fds += more
-            if flags & socket.MSG_CTRUNC or not more:
+            whole = self._receive_fds(fds)
+            if not whole:
                 for fd in fds:
                     os.close(fd)
                 raise OSError("too many open files: raise the limit (ulimit -n)")
@@ -75,6 +73,14 @@ class Channel:
                 message = pickle.loads(body)
             os.close(fds.pop(0))
         return message, fds
+
+    def _receive_fds(self, fds: list[int]) -> bool:
+        """As socket.recv_fds, which leaves out the flag that keeps them from our children."""
+        room = socket.CMSG_SPACE(FDS_PER_PACKET * 4)
+        _, ancillary, flags, _ = self.sock.recvmsg(1, room, socket.MSG_CMSG_CLOEXEC)
+        for _, _, data in ancillary:
+            fds += array("i", data[: len(data) // 4 * 4])
+        return bool(ancillary) and not flags & socket.MSG_CTRUNC
 
     def close(self) -> None:
         self.sock.close()
