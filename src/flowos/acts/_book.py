@@ -6,6 +6,7 @@ from dataclasses import replace
 from flowos.model import Case, Measurement, Run, Sample, Trust
 from flowos.plan import limits_for, summarize
 from flowos.probes import (
+    CACHES_END_AT,
     HEADLINES,
     PROBES,
     SUSPECT,
@@ -17,7 +18,7 @@ from flowos.probes import (
     slow_defaults,
     worth,
 )
-from flowos.report import Book, Headline, Section
+from flowos.report import Book, Headline, Section, Step
 
 
 def book_of(run: Run, samples: Sequence[Sample]) -> Book:
@@ -41,7 +42,7 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
             *(in_words(best) if best else ()),
             *merged(dict.fromkeys(s.case for s in samples if s.case.probe == "stream")),
         ),
-        steps=(),
+        steps=tuple(_steps(measured)),
     )
 
 
@@ -71,3 +72,14 @@ def _sections(measured: Iterable[Measurement]) -> Iterator[Section]:
     for probe in PROBES:
         if probe.name in found:
             yield Section(probe=probe.name, title=probe.title, charts=probe.charts)
+
+
+def _steps(measured: Iterable[Measurement]) -> Iterator[Step]:
+    """Where the caches end, as the curve of most cores shows it."""
+    curves = [m for m in measured if m.case.detail(CACHES_END_AT)]
+    for curve in sorted(curves, key=lambda m: int(m.case.level("cores")))[-1:]:
+        ends = curve.case.detail(CACHES_END_AT).split(",")
+        for level, end in enumerate(ends, start=1):
+            yield Step(
+                probe=curve.case.probe, axis="bytes", at=float(end), label=f"cache {level} ends"
+            )

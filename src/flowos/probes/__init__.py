@@ -11,8 +11,10 @@ from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
 from flowos.probes.gemm import slow_defaults
 from flowos.probes.stream import merged
+from flowos.probes.working_set import CACHES_END_AT
 
 __all__ = [
+    "CACHES_END_AT",
     "HEADLINES",
     "NOMINAL",
     "PROBES",

@@ -14,6 +14,9 @@ KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"
 """The metric of what lies beyond the last cache: what bounds STREAM."""
 
+CACHES_END_AT = "caches_end_at"
+"""The note of MEMORY that holds the steps found: bytes, rising, between commas."""
+
 LEAST_BYTES_PER_CORE = 16 << 10
 MEMORY_SHARE = 0.25
 BEYOND_CACHES = 3
@@ -147,7 +150,7 @@ def _memory(readings: Sequence[Reading], beyond_bytes: float) -> Iterable[Readin
     if found:
         kernel, begin, values = max(found, key=lambda one: max(one[2]))
         ends = ",".join(f"{s.size_bytes:.0f}" for s in find_steps(*_curve(readings, "triad")))
-        notes = (("kernel", kernel), ("from_bytes", f"{begin:.0f}"), ("caches_end_at", ends))
+        notes = (("kernel", kernel), ("from_bytes", f"{begin:.0f}"), (CACHES_END_AT, ends))
         yield Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
 
 
