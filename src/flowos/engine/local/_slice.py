@@ -83,8 +83,8 @@ class Slice:
         self.free()
 
     def __repr__(self) -> str:
-        places = f"{len(self._crew[0].places)} places"
-        return f"<slice of {self.flow!r}, {'freed' if self._freed else places}>"
+        state = "freed" if self._freed else f"places: {len(self._crew[0].places)}"
+        return f"<slice of {self.flow!r}, {state}>"
 
     def _checked(self, values: tuple[object, ...]) -> Sequence[object]:
         for good, port, value in zip(self._good, self.flow.inputs, values, strict=True):
