@@ -79,7 +79,7 @@ def panels_of(book: Book, section: Section, chart: Chart) -> tuple[Panel, ...]:
 
 
 def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Chart:
-    """Where bars of several metrics would need too many colours, a metric's best series is drawn."""
+    """Where bars of several metrics need too many colours, each metric's best series is drawn."""
     most = max((len({(m.metric, _levels(m, chart.series)) for m in p}) for p in panels), default=0)
     crowded = chart.kind == "bars" and len(chart.metrics) > 1 and most > MOST_COLOURS
     return replace(chart, series=()) if crowded else chart

@@ -1,6 +1,6 @@
 """A panel as horizontal bars in groups, each beside its number, with its own ceiling as a tick."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flowos.model import Measurement
 from flowos.report._panels import Line, Panel, in_order, with_axis
@@ -13,21 +13,22 @@ _NUMBERS = 122.0
 _HEAD, _BAR, _GAP = 25.0, 19.0, 4.0
 _OFF_THE_SCALE = 4.0
 
-Group = tuple[str, tuple[tuple[int, Line, Measurement], ...]]
+Group = tuple[str, tuple[tuple[Line, Measurement], ...]]
 
 
 def bars(panel: Panel, name: str) -> Markup:
     """The drawing of a panel that has at least one bar."""
     groups = _groups(panel)
-    axis = _axis(panel)
+    most = max(m.median for each in panel.lines for _, m in each.points)
+    axis = _axis(panel, most)
     parts: list[Markup] = []
     y = 4.0
     for label, members in groups:
         parts.append(text(label or panel.chart.title, 0, y + 14, class_="strong"))
         y += _HEAD
         parts.append(line("base", 0.5, y - 2, 0.5, y + len(members) * (_BAR + _GAP) - 2))
-        for number, each, m in members:
-            parts.append(_bar(number, each, m, axis, y))
+        for each, m in members:
+            parts.append(_bar(each, m, _ceiling(m, panel, most), axis, y))
             y += _BAR + _GAP
         y += 8
     return drawing(panel, name, y, _told(groups), *parts)
@@ -38,16 +39,15 @@ def _groups(panel: Panel) -> tuple[Group, ...]:
     return tuple((with_axis(panel.chart.x, x), tuple(_members(panel, x))) for x in levels)
 
 
-def _members(panel: Panel, x: str) -> Iterator[tuple[int, Line, Measurement]]:
+def _members(panel: Panel, x: str) -> Iterator[tuple[Line, Measurement]]:
     for each in panel.lines:
         for level, m in each.points:
             if level == x:
-                yield each.colour, each, m
+                yield each, m
 
 
-def _axis(panel: Panel) -> Axis:
+def _axis(panel: Panel, most: float) -> Axis:
     shown = [m for each in panel.lines for _, m in each.points]
-    most = max(m.median for m in shown)
     ends = [v for m in shown for v in (m.median, m.high, *_ceiling(m, panel, most))]
     high = max(v for v in ends if v <= abs(most) * _OFF_THE_SCALE)
     if panel.chart.log_y:
@@ -61,41 +61,40 @@ def _ceiling(m: Measurement, panel: Panel, most: float) -> list[float]:
     return [found.ceiling] if found and 0 < found.ceiling <= most * _OFF_THE_SCALE else []
 
 
-def _bar(number: int, each: Line, m: Measurement, axis: Axis, y: float) -> Markup:
+def _bar(each: Line, m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> Markup:
     end = axis.at(m.median) if axis.log else axis.at(max(m.median, 0.0))
     told = people(f"{each.label}: {value_of(m)}") + f" ({spread_of(m)}; {trust_of(m)})"
     parts: list[Markup] = []
     if axis.log:
         middle = y + _BAR / 2
         parts.append(line("grid", 1, middle, WIDTH - _NUMBERS, middle))
-        parts.append(marker(number, end, middle, m.trust.good, told))
+        parts.append(marker(each.colour, end, middle, m.trust.good, told))
     else:
         style = "bar" if m.trust.good else "bar no"
         width = max(end - 1, 1.5)
         title = tag("title", told)
         parts.append(tag("rect", title, class_=style, x=1, y=y, width=width, height=_BAR, rx=1.5))
-    parts += _extent(m, axis, y)
+    parts += _extent(m, ceilings, axis, y)
     doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
     parts.append(text(doubt + people(value_of(m)), WIDTH, y + 14.5, "end", "strong"))
-    return tag("g", *parts, class_=f"series s{number}")
+    return tag("g", *parts, class_=f"series s{each.colour}")
 
 
-def _extent(m: Measurement, axis: Axis, y: float) -> Iterator[Markup]:
+def _extent(m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> Iterator[Markup]:
     """The middle half as a thin line, the ceiling as a tick."""
     middle = y + _BAR / 2
     if axis.holds(m.low) and axis.holds(m.high):
         start, end = axis.at(m.low), axis.at(m.high)
         if end - start > 2:
             yield line("over", start, middle, end, middle)
-    found = share_of(m, "measured")
-    if found is not None and axis.holds(found.ceiling):
-        at = axis.at(found.ceiling)
+    for ceiling in ceilings:
+        at = axis.at(ceiling)
         yield line("ceiling", at, y - 1, at, y + _BAR + 1)
 
 
 def _told(groups: tuple[Group, ...]) -> str:
     words = [
-        f"{label}: " + ", ".join(f"{each.label} {people(value_of(m))}" for _, each, m in members)
+        f"{label}: " + ", ".join(f"{each.label} {people(value_of(m))}" for each, m in members)
         for label, members in groups
     ]
     return "Bars. " + "; ".join(words) + "."

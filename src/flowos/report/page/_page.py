@@ -154,7 +154,8 @@ def _figure(panel: Panel, name: str) -> Markup:
         drawn = curve(panel, name)
     else:
         drawn = bars(panel, name)
-    caption = tag("figcaption", heading, _legend(panel), class_="cap")
+    named = [part for part in (heading, _legend(panel)) if part is not None]
+    caption = tag("figcaption", *named) if named else None
     return tag("figure", caption, drawn, panel_table(panel, f"{name}-n"))
 
 

@@ -116,7 +116,8 @@ grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr))}
 .charts{grid-template-columns:repeat(2,minmax(0,1fr));margin-top:20px}
 .chart.wide,.alone .chart{grid-column:1/-1}
 @media (min-width:901px){
-.alone figure{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,2fr);
+.alone figure:not(:has(.legend)){max-width:640px}
+.alone figure:has(.legend){display:grid;grid-template-columns:minmax(0,1fr) minmax(0,2fr);
 gap:0 44px}.alone details{grid-column:1/-1}.alone .legend{flex-direction:column}
 .alone .plot text{font-size:10.5px}}
 .chart h3+figure,.chart h3+.plots,.note+.plots{margin-top:10px}

@@ -1,0 +1,131 @@
+"""Text, Markdown and CSV are compared whole with tests/golden/report.
+
+After a wanted change: FLOWOS_UPDATE_GOLDEN=1 pytest tests/unit/report/test_formats.py, then read
+the difference before it is committed. A missing golden file is a failure.
+"""
+
+import csv as table
+import io
+import json as text_of
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flowos.model import Case, Measurement, Trust, UsageError
+from flowos.report import Book, csv, json, markdown, read_json, text, verdicts_text
+
+from .books import HOSTILE, hostile
+
+GOLDEN = Path(__file__).parents[2] / "golden/report"
+
+
+@pytest.mark.parametrize(
+    ("name", "render"), [("small.txt", text), ("small.md", markdown), ("small.csv", csv)]
+)
+def test_the_format_is_as_it_was(name: str, render: Callable[[Book], str], small: Book) -> None:
+    file = GOLDEN / name
+    if os.environ.get("FLOWOS_UPDATE_GOLDEN") == "1":
+        file.write_text(render(small))
+    assert file.exists(), f"{file} is missing: see this test's first lines"
+    assert render(small) == file.read_text()
+
+
+def test_an_empty_book_renders(small: Book) -> None:
+    empty = Book(run=replace(small.run, unmeasured=(), ended=""))
+    assert "0 numbers\n" in text(empty)
+    assert "## The machine" in markdown(empty)
+    assert csv(empty).startswith("probe,metric,unit")
+    assert read_json(json(empty)) == empty
+
+
+def test_all_trusted_is_said(small: Book) -> None:
+    trusted = tuple(replace(m, trust=Trust()) for m in small.measurements)
+    assert "6 numbers; all can be trusted" in text(replace(small, measurements=trusted))
+
+
+def test_more_doubts_than_a_terminal_holds_are_counted(small: Book) -> None:
+    doubtful = small.measurements[-1]
+    assert "and 3 more" in text(replace(small, measurements=(doubtful,) * 13))
+
+
+def test_json_comes_back_whole_with_its_raw_samples(recorded: Book) -> None:
+    assert recorded.samples
+    assert read_json(json(recorded)) == recorded
+
+
+def test_hostile_text_stays_text(small: Book) -> None:
+    book = hostile(small)
+    shown = text(book)
+    assert "\x1b" not in shown
+    assert "\0" not in shown
+    written = markdown(book)
+    assert "<script>" not in written.replace("\\<script\\>", "")
+    assert len({line.count(" | ") for line in written.splitlines() if "| stream: " in line}) == 1
+    rows = list(table.reader(io.StringIO(csv(book))))
+    assert len({len(row) for row in rows}) == 1
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "@"))]
+    for rendered in (shown, written, csv(book), json(book)):
+        rendered.encode("utf-8")
+    back = read_json(json(book))
+    assert back.run.host == HOSTILE
+    assert back.measurements[0].case == book.measurements[0].case
+
+
+def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(small: Book) -> None:
+    levels = (("flags", "-O3"), ("offset", "-5"), ("unit", "=A1"))
+    odd = replace(small.measurements[0], case=Case("stream", levels))
+    names, row = list(table.reader(io.StringIO(csv(replace(small, measurements=(odd,))))))
+    assert dict(zip(names, row, strict=True))["unit_level"] == "'=A1"
+    assert row[-3:-1] == ["'-O3", "-5"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "no FlowOS report"),
+        ("[]", "no FlowOS report: it does not say"),
+        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 1"),
+        ('{"format": "flowos-report", "schema": 1}', "cannot be read: book: Book expected"),
+    ],
+)
+def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        read_json(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_says_what_it_is(small: Book) -> None:
+    whole = text_of.loads(json(small))
+    assert (whole["format"], whole["schema"]) == ("flowos-report", 1)
+    assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
+
+
+def test_comparisons_are_one_line_each(small: Book) -> None:
+    first, second, third = verdicts_text(small.verdicts).splitlines()
+    assert first == (
+        "stream triad at threads 2: stores: plain instead of nt: slower, 0.747 (0.741 to 0.752)"
+    )
+    assert second.endswith("cannot tell, 0.747, no interval - 3 rounds; 4 are needed")
+    assert third.endswith("cannot tell, no ratio")
+    assert verdicts_text(()) == "nothing to compare: no case is in both\n"
+
+
+def test_without_headlines_the_best_of_each_panel_is_shown(small: Book) -> None:
+    shown = text(replace(small, headlines=()))
+    assert "Triad over threads" in shown
+    assert "61.2 GB/s" in shown.split("Not to be trusted")[0]
+    assert "45.7 GB/s" not in shown.split("Not to be trusted")[0]
+
+
+def test_headlines_of_one_probe_stand_under_its_title_once(small: Book) -> None:
+    twice = (*small.headlines[:1], *small.headlines)
+    assert text(replace(small, headlines=twice)).count("\nMemory bandwidth\n") == 1
+
+
+def test_a_probe_without_a_section_is_shown_by_its_name(small: Book) -> None:
+    lone: Measurement = replace(small.measurements[0], case=Case("odd"))
+    book = replace(small, measurements=(lone,), sections=())
+    assert "\n## odd\n" in markdown(book)

@@ -1,0 +1,97 @@
+"""Numbers are scaled in one place, with three digits, and what is no number says so."""
+
+import math
+
+import pytest
+
+from flowos.model import Facts, LogicalCpu
+from flowos.report import number
+from flowos.report._units import digits, scale_for, share, size, span
+from flowos.report._words import facts_rows, machine_line
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "metric", "shown"),
+    [
+        (61.2e9, "byte/s", "", "61.2 GB/s"),
+        (133e9, "flop/s", "", "133 Gflop/s"),
+        (999.9e9, "flop/s", "", "1.00 Tflop/s"),
+        (0.11e-6, "second", "", "110 ns"),
+        (5.7e-6, "second", "", "5.70 us"),
+        (1e-10, "second", "", "0.100 ns"),
+        (3661.0, "second", "", "3661 s"),
+        (70.5e3, "1/s", "iops", "70.5 k IOPS"),
+        (70.5, "1/s", "iops", "70.5 IOPS"),
+        (70.5e3, "1/s", "rate", "70.5 k/s"),
+        (4.1e9, "Hz", "", "4.10 GHz"),
+        (3.004, "1", "", "3.00"),
+        (0.0, "byte/s", "", "0 B/s"),
+        (-2e9, "byte/s", "", "-2.00 GB/s"),
+        (math.nan, "byte/s", "", "n/a"),
+        (math.inf, "second", "", "n/a"),
+    ],
+)
+def test_a_number_reads_well(value: float, unit: str, metric: str, shown: str) -> None:
+    assert number(value, unit, metric) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (math.inf, "n/a"),
+        (0.9996, "1.00"),
+        (9.996, "10.0"),
+        (1e7, "1.00e+07"),
+        (1e-5, "1.00e-05"),
+        (123456, "123456"),
+    ],
+)
+def test_three_digits_also_at_the_edges(value: float, shown: str) -> None:
+    assert digits(value) == shown
+
+
+def test_the_ends_of_a_span_share_their_unit() -> None:
+    assert span(900e6, 1.1e9, "byte/s") == "0.900 to 1.10 GB/s"
+    assert span(1.0, math.nan, "byte/s") == "n/a"
+
+
+def test_shares_and_sizes() -> None:
+    assert [share(v) for v in (0.883, 0.0123, 1.04, math.nan)] == ["88%", "1.2%", "104%", "n/a"]
+    assert [size(v) for v in (8, 1 << 10, 3 << 19, 32 << 20, 1 << 41, math.inf)] == [
+        "8 B",
+        "1 KiB",
+        "1.5 MiB",
+        "32 MiB",
+        "2 TiB",
+        "n/a",
+    ]
+
+
+def test_a_scale_without_any_number_is_the_base_unit() -> None:
+    assert scale_for((math.nan,), "second").symbol == "s"
+
+
+BARE = Facts(
+    host="h",
+    system="S",
+    kernel="k",
+    architecture="riscv64",
+    cpu_model="c",
+    cpus=(LogicalCpu(number=3, core=0, socket=0, node=0),),
+    allowed=(3,),
+)
+
+
+def test_what_is_not_known_of_a_machine_is_left_out() -> None:
+    assert machine_line(BARE) == "1 core, S, kernel k"
+    rows = dict(facts_rows(BARE))
+    assert rows["Usable"] == "1 core, cpu 3"
+    assert rows["Memory"] == "nominal bandwidth unknown"
+    assert "Caches" not in rows
+
+
+def test_a_machine_on_which_we_may_use_nothing_is_described() -> None:
+    nothing = Facts(
+        host="h", system="S", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
+    )
+    assert dict(facts_rows(nothing))["Usable"] == "0 cores, no cpu"
