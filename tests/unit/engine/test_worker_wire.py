@@ -123,6 +123,7 @@ def test_what_is_written_to_a_mapping_is_seen_by_nobody_else() -> None:
     pool.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_mapping_that_a_forked_child_may_read_is_told_with_the_other_sign() -> None:
     gone: list[int] = []
     held = Held(5, gone)

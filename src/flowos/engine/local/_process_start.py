@@ -123,7 +123,8 @@ def how_ended(outcome: Outcome) -> str:
         case Exited(code):
             return f"it exited with code {code}"
         case Killed(signal):
-            return f"it was killed by signal {signal} ({_name(signal)})"
+            hint = ", as when memory runs out" if _name(signal) == "SIGKILL" else ""
+            return f"it was killed by signal {signal} ({_name(signal)}){hint}"
         case Lost(reason):
             return f"it is gone ({reason})"
         case other:
