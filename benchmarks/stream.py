@@ -24,7 +24,7 @@ from flowos.probes.stream import Stream
 
 MARGIN = 0.03
 ELEMENTS = 16 << 20
-PASSES = 12
+PASSES = 8
 SOURCE = Path(stream.__file__).parent / "programs" / "stream.c"
 WIDTHS = (
     ("avx512f", "stream_avx512_fma", "stream_mem_avx512"),
@@ -37,7 +37,7 @@ WIDTHS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=16)
     rounds = parser.parse_args().rounds
     if shutil.which("likwid-bench") is None or shutil.which("gcc") is None:
         sys.exit("stream: likwid-bench and gcc are needed: apt install likwid gcc")
@@ -101,7 +101,7 @@ def ours(binary: Path, stores: str, threads: int) -> float:
 def likwid(stores: str, threads: int) -> float:
     _, plain, past = next(w for w in WIDTHS if w[0] in flags_here())
     size = f"{3 * 8 * ELEMENTS // 1000}kB"
-    words = ("-t", past if stores == "nt" else plain, "-w", f"N:{size}:{threads}", "-i", "40")
+    words = ("-t", past if stores == "nt" else plain, "-w", f"N:{size}:{threads}", "-i", "16")
     done = subprocess.run(["likwid-bench", *words], capture_output=True, check=True, text=True)
     rate = re.search(r"^MByte/s:\s+([\d.]+)", done.stdout, re.MULTILINE)
     each = re.search(r"^Load bytes per element:\s+16\n.*elem\.:\s+8$", done.stdout, re.MULTILINE)
