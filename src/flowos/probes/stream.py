@@ -41,6 +41,11 @@ class Stack:
     level: str
     flags: Argv
 
+    @property
+    def wide(self) -> bool:
+        """Are vectors of 512 bits forced?"""
+        return self.level.endswith(("-512", "-zmm"))
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -254,19 +259,22 @@ def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
 
 
 def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
-    """On all cores each family's newest compiler with all its flags; then, with the first of
-    them, each placement, the pages that a program gets unasked, and the curve over threads."""
+    """On all cores each family's newest compiler with its flags, the first with all of them; then,
+    with that one, each placement, the pages that a program gets unasked, and all thread counts."""
     everything = _all(facts)
+    first = stacks[0]
     newest = {s.compiler.family: s.compiler for s in reversed(stacks)}
-    for stores in STORES:
-        for stack in stacks:
-            if newest[stack.compiler.family] == stack.compiler:
+    for stack in stacks:
+        usual = not stack.wide or stack.compiler == first.compiler
+        if usual and newest[stack.compiler.family] == stack.compiler:
+            for stores in STORES:
                 yield _usual(facts, stack, stores, everything)
-        for affinity, same in _at(facts, stacks[0], everything):
-            yield Point(stacks[0], stores, affinity, same, everything)
-        for threads in thread_counts(facts):
-            yield _usual(facts, stacks[0], stores, threads)
-    yield _usual(facts, stacks[0], STORES[0], everything, "system")
+    for affinity, same in _at(facts, first, everything):
+        yield Point(first, STORES[0], affinity, same, everything)
+    for threads in thread_counts(facts):
+        for stores in STORES:
+            yield _usual(facts, first, stores, threads)
+    yield _usual(facts, first, STORES[0], everything, "system")
 
 
 def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:

@@ -1,7 +1,7 @@
 import math
 from collections.abc import Mapping
 
-from flowos.model import Case, Sample
+from flowos.model import Case, MachineState, Sample
 from flowos.probes._worth import in_words, worth
 
 AXES = ("compiler", "flags", "stores")
@@ -100,6 +100,39 @@ def test_rates_are_said_in_the_nearest_prefix() -> None:
     slow = worth(sweep({("gcc", "O3", "nt"): 400.0}, rounds=1), "triad")
     assert slow is not None
     assert in_words(slow)[0].startswith("best triad: 400 B/s")
+
+
+def one(name: str, number: int, rate: float, state: MachineState = MachineState()) -> Sample:  # noqa: B008 - frozen
+    return Sample(
+        run="r",
+        case=case(name, "O3", "nt"),
+        round=number,
+        metric="triad",
+        unit="byte/s",
+        values=(rate,),
+        state=state,
+    )
+
+
+def test_a_fast_minute_does_not_make_the_cases_of_that_minute_the_best() -> None:
+    both = [one(name, n, rate) for n in (0, 1) for name, rate in (("gcc", 100), ("clang", 95))]
+    repeated_when_fast = [one("clang", n, 142) for n in (2, 3, 4)]
+    found = worth(both + repeated_when_fast, "triad")
+    assert found is not None
+    assert found.best == case("gcc", "O3", "nt")
+
+
+def test_disturbed_samples_do_not_choose_the_best_while_calm_ones_hold_every_case() -> None:
+    stolen = MachineState(steal_share=0.5)
+    calm = [one("gcc", 0, 100), one("clang", 0, 95)]
+    disturbed = [one("gcc", n, 50, stolen) for n in (1, 2)]
+    disturbed += [one("clang", n, 90, stolen) for n in (1, 2)]
+    found = worth(calm + disturbed, "triad")
+    assert found is not None
+    assert found.best == case("gcc", "O3", "nt")
+    all_disturbed = worth(disturbed, "triad")
+    assert all_disturbed is not None
+    assert all_disturbed.best == case("clang", "O3", "nt")
 
 
 def test_other_metrics_do_not_count() -> None:
