@@ -47,8 +47,9 @@ def test_a_gangs_launcher_says_how_many_ranks(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAUNCHERS)
 def test_a_launcher_hides_the_rank_of_a_gang_around_us(name: str) -> None:
-    hidden = launcher_named(name).hides
-    for variable in ("PMIX_RANK", "PMI_RANK"):
+    launcher = launcher_named(name)
+    hidden = (*launcher.replaces, *launcher.hides)
+    for variable in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
         assert variable.startswith(hidden)
 
 

@@ -46,18 +46,28 @@ class Runtime(Protocol):
         ...
 
 
+ONE_RANK = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "HYDI_", "MPI_LOCAL")
+"""Prefixes of the variables that describe one rank to an MPI library."""
+
+ALLOCATION = ("SLURM_", "PBS_", "LSB_")
+"""Prefixes of the variables by which an mpirun finds the nodes of an allocation."""
+
+
 class Launcher(Protocol):
     """Starts the ranks of a launch.
 
-    passes: prefixes of the variables by which it tells a rank who it is; they reach the command.
-    hides: prefixes of variables of the caller that it must not see: they describe a rank of a gang
-    around us, or an allocation whose other nodes are not meant.
+    All three are prefixes of variables.
+    passes: by these it tells a rank who it is; they reach the command beside those of the launch.
+    replaces: these describe a rank of a gang around us: neither it nor the command may see them.
+    hides: these it must not see, as they describe an allocation whose other nodes are not meant.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def passes(self) -> tuple[str, ...]: ...
+    @property
+    def replaces(self) -> tuple[str, ...]: ...
     @property
     def hides(self) -> tuple[str, ...]: ...
 

@@ -75,6 +75,8 @@ def _without_answer(launch: Launch, seen: Seen, missing: list[int]) -> End:
         return Killed(_KILL, seen.stopped_by)
     said = _last_lines(seen.stderr)
     vanished = [rank for rank in missing if rank in seen.started]
+    if vanished and launch.ranks > 1 and seen.code < 0:
+        return RuntimeFailed(f"what had started '{launch.argv[0]}' {_how(seen)} before it{said}")
     if vanished:
         which = "" if launch.ranks == 1 else f"rank {vanished[0]} of "
         return Lost(f"{which}'{launch.argv[0]}' vanished: flowos-init was killed{said}")

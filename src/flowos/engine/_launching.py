@@ -11,7 +11,6 @@ What is promised, whatever the runtime and the launcher:
 """
 
 import os
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from subprocess import DEVNULL, Popen
 from flowos.drivers import Gang, Launcher, launcher_named, runtime_named
 from flowos.engine._launch_init import init_program
 from flowos.engine._run_folder import make_run_folder, remove_run_folder
-from flowos.engine._running import Pipes, Running
+from flowos.engine._running import Pipes, Running, Spawn
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
@@ -46,10 +45,12 @@ class Prepared:
     def start(self, *, stdin: Stdin = None) -> Running:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
         try:
-            return _start(self, stdin)
+            spawn = _ready_to_spawn(self, stdin)
         except BaseException:
             self.discard()
             raise
+        most = self.most_output_bytes
+        return Running(self.launch, self.folder, spawn, most_output_bytes=most)
 
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
@@ -155,33 +156,34 @@ def _check_cpus(launch: Launch) -> None:
         )
 
 
-def _start(prepared: Prepared, stdin: Stdin) -> Running:
-    launch, folder = prepared.launch, prepared.folder
+def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
+    folder = prepared.folder
     _write_folder(prepared)
+    if isinstance(stdin, bytes):
+        (folder / "stdin").write_bytes(stdin)
     init = init_program()
     argv = _compose(prepared, init)
     variables = {} if argv[0] == str(init) else _launchers_variables(prepared)
-    with ExitStack() as undo, ExitStack() as after:
-        alive = _kept(undo, _open_alive(folder))
-        out, out_end = _pipe(undo, after)
-        err, err_end = _pipe(undo, after)
-        process = _spawn(argv, variables, _stdin(stdin, folder, after), out_end, err_end)
-        undo.pop_all()
-    return Running(
-        launch,
-        folder,
-        process,
-        Pipes(alive, out, err),
-        most_output_bytes=prepared.most_output_bytes,
-    )
+
+    def spawn() -> tuple["Popen[bytes]", Pipes]:
+        with ExitStack() as undo, ExitStack() as after:
+            alive = _kept(undo, _open_alive(folder))
+            out, out_end = _pipe(undo, after)
+            err, err_end = _pipe(undo, after)
+            process = _spawn(argv, variables, (_stdin(stdin, folder, after), out_end, err_end))
+            undo.pop_all()
+        return process, Pipes(alive, out, err)
+
+    return spawn
 
 
 def _write_folder(prepared: Prepared) -> None:
     """What flowos-init reads; the format is told at its top."""
     launch, folder = prepared.launch, prepared.folder
     variables = dict(launch.env.variables) | dict(launch.variables)
+    replaced = prepared.launcher.replaces
     try:
-        pairs = (f"{name}={value}\0" for name, value in variables.items())
+        pairs = (f"{n}={v}\0" for n, v in variables.items() if not n.startswith(replaced))
         (folder / "env").write_bytes(os.fsencode("".join(pairs)))
         (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
         if prepared.launcher.passes:
@@ -205,17 +207,19 @@ def _launchers_variables(prepared: Prepared) -> dict[str, str]:
     """What the programs between us and flowos-init see: all of ours, and those of the launch."""
     launch = prepared.launch
     merged = dict(os.environ) | dict(launch.env.variables) | dict(launch.variables)
-    return {n: v for n, v in merged.items() if not n.startswith(prepared.launcher.hides)}
+    hidden = (*prepared.launcher.replaces, *prepared.launcher.hides)
+    return {n: v for n, v in merged.items() if not n.startswith(hidden)}
 
 
-def _spawn(argv: Argv, variables: dict[str, str], stdin: int, out: int, err: int) -> "Popen[bytes]":
+def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int]) -> "Popen[bytes]":
     """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers can be told."""
+    stdin, stdout, stderr = streams
     try:
         return Popen(
             argv,
             stdin=stdin,
-            stdout=out,
-            stderr=err,
+            stdout=stdout,
+            stderr=stderr,
             cwd="/",
             env=variables,
             start_new_session=True,
@@ -225,7 +229,8 @@ def _spawn(argv: Argv, variables: dict[str, str], stdin: int, out: int, err: int
         raise LaunchFailed(f"no such launcher '{argv[0]}' (looked in PATH={where})") from error
     except (OSError, UnicodeEncodeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise LaunchFailed(f"cannot start '{shutil.which(argv[0]) or argv[0]}': {why}") from error
+        command = argv[argv.index("--") + 1]
+        raise LaunchFailed(f"cannot start '{command[:80]}': {why}") from error
 
 
 def _open_alive(folder: Path) -> int:
@@ -250,8 +255,6 @@ def _stdin(stdin: Stdin, folder: Path, after: ExitStack) -> int:
         return DEVNULL
     if isinstance(stdin, int):
         return stdin
-    path = folder / "stdin"
-    path.write_bytes(stdin)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(folder / "stdin", os.O_RDONLY | os.O_CLOEXEC)
     after.callback(os.close, fd)
     return fd

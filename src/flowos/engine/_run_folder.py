@@ -64,11 +64,10 @@ def _own_session() -> _Session:
         if _session is None:
             try:
                 base = _base()
-                _remove_leftovers(base)
+                remove_leftovers(base)
                 _session = _new_session(base)
             except OSError as error:
                 raise LaunchFailed(f"cannot make a run folder: {error}") from error
-            atexit.register(_close)
         return _session
 
 
@@ -87,14 +86,15 @@ def _base() -> Path:
         places.append(Path(runtime_folder) / "flowos")
     complaints = []
     for place in places:
-        complaint = _not_ours(place)
+        complaint = complaint_about(place)
         if not complaint:
             return place
         complaints.append(f"{place} {complaint}")
     raise LaunchFailed(f"no safe place for run folders: {'; '.join(complaints)}")
 
 
-def _not_ours(place: Path) -> str:
+def complaint_about(place: Path) -> str:
+    """Why this folder, made if it is not there, is no safe base; '' if it is."""
     try:
         place.mkdir(mode=0o700, exist_ok=True)
         seen = place.lstat()
@@ -107,7 +107,8 @@ def _not_ours(place: Path) -> str:
     return ""
 
 
-def _remove_leftovers(base: Path) -> None:
+def remove_leftovers(base: Path) -> None:
+    """Remove the folders of sessions whose process is gone."""
     for folder in base.iterdir():
         try:
             made = folder.lstat().st_mtime
@@ -142,4 +143,5 @@ def _forget_in_child() -> None:
         _session = None
 
 
+atexit.register(_close)
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -5,6 +5,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,38 +37,51 @@ class Pipes:
     stderr: int
 
 
+Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
+
+
 class Running:
-    """A started launch. Methods may be called from any thread."""
+    """A started launch. Methods may be called from any thread.
+
+    pid: of the outermost process, flowos-init itself for a bare, direct launch.
+    """
+
+    pid: int
+    _process: "Popen[bytes]"
 
     def __init__(
-        self,
-        launch: Launch,
-        folder: Path,
-        process: "Popen[bytes]",
-        pipes: Pipes,
-        *,
-        most_output_bytes: int,
+        self, launch: Launch, folder: Path, spawn: Spawn, *, most_output_bytes: int
     ) -> None:
+        """Start it by `spawn`, whose exception is raised here.
+
+        `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
+        there and the note that it is ours.
+        """
         self.launch = launch
         self.folder = folder
-        self.pid = process.pid
-        """Of the outermost process: flowos-init itself for a bare, direct launch."""
-        self._process = process
-        self._alive = pipes.alive
         self._stdout = Capture(most_output_bytes)
         self._stderr = Capture(most_output_bytes)
-        self._open = {pipes.stdout: self._stdout, pipes.stderr: self._stderr}
+        self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
         self._owner = os.getpid()
         self._stopped_by: StoppedBy = ""
+        self._alive = -1
         self._pidfd = -1
         self._alarm = -1
         self._hard_at = 0.0
-        self._ended = threading.Event()
+        self._begun, self._ended = threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
         self._outcome: Outcome | None = None
         self._watch = the_watch()
         _all.add(self)
-        self._ask(self._begin)
+        self._watch.ask(partial(self._begin, spawn))
+        try:
+            self._begun.wait()
+        except BaseException:
+            self.stop()
+            raise
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def done(self) -> bool:
@@ -84,12 +98,9 @@ class Running:
 
     def stop(self, grace_seconds: float = DEFAULT_GRACE_SECONDS) -> None:
         """Ask for the end: TERM now, KILL after the grace; `wait` tells when it came."""
-        self._ask(lambda: self._stop("request", grace_seconds))
+        self._watch.ask(self._guarded(partial(self._stop, "request", grace_seconds)))
 
     # ---- from here on, in the watch's thread only ----
-
-    def _ask(self, act: Act) -> None:
-        self._watch.ask(self._guarded(act))
 
     def _guarded(self, act: Act) -> Act:
         """A launch that goes wrong in our hands must not take the others with it, nor hang."""
@@ -105,7 +116,20 @@ class Running:
 
         return guarded
 
-    def _begin(self) -> None:
+    def _begin(self, spawn: Spawn) -> None:
+        try:
+            self._process, pipes = spawn()
+        except BaseException as error:
+            self._failure = error
+            self._settle(Outcome(end=Lost("it never began")))
+        else:
+            self.pid, self._alive = self._process.pid, pipes.alive
+            self._open = {pipes.stdout: self._stdout, pipes.stderr: self._stderr}
+            self._guarded(self._follow)()
+        finally:
+            self._begun.set()
+
+    def _follow(self) -> None:
         for fd in self._open:
             self._watch.on_readable(fd, self._guarded(partial(self._read, fd)))
         if self.launch.limit_seconds is not None:
@@ -170,8 +194,16 @@ class Running:
         self._at(_LATE_SECONDS, partial(self._give_up, "cannot be ended: it hangs in the kernel"))
 
     def _give_up(self, why: str) -> None:
-        kill_leftovers(self.pid, self.folder)
+        self._kill_leftovers()
         self._settle(Outcome(end=Lost(why)))
+
+    def _kill_leftovers(self) -> None:
+        """Some launchers give each rank a session of its own, so flowos-init names its own."""
+        named = {at.session for at in self._started().values() if at.here}
+        kill_leftovers({self.pid, *named}, self.folder)
+
+    def _started(self) -> dict[int, "_Started"]:
+        return {rank: _Started(text) for rank, text in self._numbered("started").items()}
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -182,13 +214,13 @@ class Running:
 
     def _finish_without_ranks(self, until: float) -> None:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
-        statuses, inits = self._numbered("status"), self._numbered("started")
-        waited_for = [text for rank, text in inits.items() if rank not in statuses]
-        if any(map(_lives, waited_for)) and time.monotonic() < until:
+        statuses = self._numbered("status")
+        waited_for = [at for rank, at in self._started().items() if rank not in statuses]
+        if any(map(_may_live, waited_for)) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
             return
         if len(statuses) < self.launch.ranks:
-            kill_leftovers(self.pid, self.folder)
+            self._kill_leftovers()
         self._settle(self._judge())
 
     def _judge(self) -> Outcome:
@@ -198,7 +230,7 @@ class Running:
         stderr = self._stderr.value()
         seen = Seen(
             statuses=self._numbered("status"),
-            started=frozenset(self._numbered("started")),
+            started=frozenset(self._started()),
             code=self._process.returncode,
             stopped_by=self._stopped_by,
             stderr=stderr,
@@ -242,10 +274,19 @@ class Running:
 _all: set[Running] = set()
 
 
-def _lives(started: bytes) -> bool:
-    """Does the flowos-init that wrote this run still?"""
+class _Started:
+    """Where a flowos-init says that it runs. `here`: its numbers mean the same to us."""
+
+    def __init__(self, text: bytes) -> None:
+        self.init, _, self.session, namespace = map(int, text.split())
+        self.here = namespace == Path("/proc/self/ns/pid").stat().st_ino
+
+
+def _may_live(started: _Started) -> bool:
+    if not started.here:
+        return True
     try:
-        os.kill(int(started.split()[0]), 0)
+        os.kill(started.init, 0)
     except ProcessLookupError:
         return False
     return True

@@ -170,6 +170,9 @@ def test_a_launcher_that_fails_after_good_ranks_is_not_hidden() -> None:
 
 
 def test_ranks_that_ended_because_their_launcher_was_gone_tell_of_the_launcher() -> None:
+    assert end(TWO, seen(None, None, code=-9)) == RuntimeFailed(
+        "what had started 'prog' was ended by signal 9 before it"
+    )
     stopped = status("signal 15", stopped=1)
     assert end(TWO, seen(stopped, stopped, code=-9)) == RuntimeFailed(
         "what had started 'prog' was ended by signal 9 before it"

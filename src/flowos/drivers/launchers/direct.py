@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from flowos.drivers._base import ONE_RANK
 from flowos.model import Argv, Launch, LaunchFailed
 
 
@@ -9,7 +10,8 @@ from flowos.model import Argv, Launch, LaunchFailed
 class Direct:
     name: str = "direct"
     passes: tuple[str, ...] = ()
-    hides: tuple[str, ...] = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "SLURM_PROCID")
+    replaces: tuple[str, ...] = ()
+    hides: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         if launch.ranks != 1:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from flowos.drivers._base import ALLOCATION, ONE_RANK
 from flowos.model import Argv, Launch
 
 
@@ -17,7 +18,8 @@ class Hydra:
     passes: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
     starter: str = "mpiexec"
     oversubscribe: bool = False
-    hides: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "SLURM_", "PBS_", "LSB_")
+    replaces: tuple[str, ...] = ONE_RANK
+    hides: tuple[str, ...] = ALLOCATION
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         binding = () if self.oversubscribe else self.binding

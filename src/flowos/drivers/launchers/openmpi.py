@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from flowos.drivers._base import ALLOCATION, ONE_RANK
 from flowos.model import Argv, Launch
 
 
@@ -13,7 +14,8 @@ class OpenMpi:
     oversubscribe: bool = False
     name: str = "openmpi"
     passes: tuple[str, ...] = ("OMPI_", "PMIX_", "PRTE_", "HFI_NO_BACKTRACE", "IPATH_NO_BACKTRACE")
-    hides: tuple[str, ...] = ("OMPI_COMM_WORLD_", "PMIX_", "PMI_", "SLURM_", "PBS_", "LSB_")
+    replaces: tuple[str, ...] = ONE_RANK
+    hides: tuple[str, ...] = ALLOCATION
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         """`plm isolated`: without it mpirun fails where there is no ssh, though none is used."""

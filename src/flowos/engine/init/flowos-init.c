@@ -13,7 +13,8 @@
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
  *   grace     optional: seconds between the two, 2 if it is not there
  * and writes there, by rename
- *   started.RANK  "INIT_PID COMMAND_PID", once the command runs
+ *   started.RANK  "INIT_PID COMMAND_PID SESSION NAMESPACE", once the command runs: numbers
+ *                 of this pid namespace (0: not known)
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
  *                 and what all processes that were reaped used together
@@ -149,8 +150,11 @@ static void publish(const struct run* run, const char* what, const char* text) {
 }
 
 static void publish_started(const struct run* run) {
-  char text[64];
-  snprintf(text, sizeof text, "%ld %ld\n", (long)getpid(), (long)run->command);
+  char text[128];
+  struct stat pids = {0};
+  stat("/proc/self/ns/pid", &pids);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu\n", (long)getpid(), (long)run->command,
+           (long)getsid(0), (unsigned long long)pids.st_ino);
   publish(run, "started", text);
 }
 

@@ -1,0 +1,196 @@
+"""What is left when the process that launched dies, and where launches keep their files."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flowos.engine import _launch_init, _run_folder, run
+from flowos.engine._launch_init import find_or_compile, init_program, runs
+from flowos.model import Launch, LaunchFailed
+
+PATIENCE_SECONDS = 20.0
+SOURCE = Path(_launch_init.__file__).parent / "init" / "flowos-init.c"
+
+SUPERVISOR = """
+import sys, threading, time
+from pathlib import PurePath
+from flowos.engine import own_variables, prepare, start
+from flowos.model import Launch
+script, after = sys.argv[1:]
+running = start(Launch(argv=("sh", "-c", script), variables=own_variables()))
+prepare(Launch(argv=("true",)))
+print(running.folder.parent, flush=True)
+exec(after)
+"""
+
+# Its stderr is gone with its supervisor: a shell that prints "Terminated" there dies of that.
+STUBBORN = """
+    exec 2>/dev/null
+    trap 'echo told >>{0}/told' TERM
+    (setsid sh -c 'trap "" TERM HUP; echo $$ >>{0}/pids; exec sleep 300' &
+     sh -c 'trap "" TERM HUP; echo $$ >>{0}/pids; exec sleep 300' &)
+    echo $$ >>{0}/pids
+    while :; do sleep 0.02; done"""
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def all_gone(pids: list[int]) -> bool:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while any(map(lives, pids)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(map(lives, pids))
+
+
+def numbers_in(path: Path, count: int) -> list[int]:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if path.exists() and len(found := path.read_text().split()) >= count:
+            return [int(word) for word in found]
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never got {count} numbers")
+
+
+def supervisor(script: str, after: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, script, after], stdout=subprocess.PIPE, text=True
+    )
+
+
+def session_of(process: "subprocess.Popen[str]") -> Path:
+    assert process.stdout is not None
+    return Path(process.stdout.readline().strip())
+
+
+def test_a_killed_supervisor_leaves_no_process_and_the_next_start_removes_its_folder(
+    tmp_path: Path,
+) -> None:
+    with supervisor(STUBBORN.format(tmp_path), "time.sleep(300)") as process:
+        session = session_of(process)
+        pids = numbers_in(tmp_path / "pids", 3)
+        process.kill()
+    assert all_gone(pids)
+    assert (tmp_path / "told").read_text() == "told\n"
+    with supervisor("true", "running.wait()") as process:
+        own = session_of(process)
+    assert not session.exists()
+    assert not own.exists()
+
+
+def test_the_folders_of_a_living_process_are_left_alone(tmp_path: Path) -> None:
+    with supervisor(f"echo $$ >{tmp_path}/pid; sleep 300", "time.sleep(300)") as process:
+        session = session_of(process)
+        numbers_in(tmp_path / "pid", 1)
+        with supervisor("true", "running.wait()") as other:
+            session_of(other)
+        assert session.is_dir()
+        process.kill()
+
+
+@pytest.mark.parametrize("after", ["", "sys.exit(3)", "raise KeyboardInterrupt"])
+def test_a_process_that_ends_ends_its_launches(tmp_path: Path, after: str) -> None:
+    with supervisor(f"echo $$ >{tmp_path}/pid; sleep 300", after) as process:
+        session = session_of(process)
+    assert all_gone(numbers_in(tmp_path / "pid", 1) if (tmp_path / "pid").exists() else [])
+    assert not session.exists()
+
+
+def test_a_thread_that_ends_does_not_take_its_launch_along(tmp_path: Path) -> None:
+    """A parent-death signal set on flowos-init would do that."""
+    after = f"""
+box = []
+def one():
+    box.append(start(Launch(argv=("sh", "-c", "sleep 0.3; echo done"), variables=own_variables())))
+thread = threading.Thread(target=one); thread.start(); thread.join()
+open("{tmp_path}/out", "wb").write(box[0].wait().stdout)
+"""
+    with supervisor("true", after) as process:
+        session_of(process)
+    assert (tmp_path / "out").read_bytes() == b"done\n"
+
+
+def test_our_base_folder_is_ours_alone() -> None:
+    run(Launch(argv=("/bin/true",)))
+    base = _run_folder.session_folder().parent
+    assert base.name in (f"flowos-{os.geteuid()}", "flowos")
+    assert base.stat().st_uid == os.geteuid()
+    assert base.stat().st_mode & 0o777 == 0o700
+    assert len(os.fsencode(_run_folder.session_folder())) < 40
+
+
+def test_a_base_that_somebody_else_made_is_not_used(tmp_path: Path) -> None:
+    good, open_to_all, link = tmp_path / "good", tmp_path / "open", tmp_path / "link"
+    assert _run_folder.complaint_about(good) == ""
+    assert _run_folder.complaint_about(good) == ""
+    open_to_all.mkdir()
+    open_to_all.chmod(0o755)
+    assert "is open to others" in _run_folder.complaint_about(open_to_all)
+    link.symlink_to(good)
+    assert "belongs to somebody else" in _run_folder.complaint_about(link)
+    (tmp_path / "file").touch()
+    assert "cannot be made" in _run_folder.complaint_about(tmp_path / "file")
+    if os.geteuid() == 0:
+        os.chown(good, 12345, 12345)
+        assert "belongs to somebody else" in _run_folder.complaint_about(good)
+
+
+def test_the_init_is_compiled_where_there_is_none_or_one_of_another_machine(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "cache" / "flowos-init"
+    assert find_or_compile(SOURCE, (place,)) == place
+    place.write_bytes(b"\x7fELF of another machine")
+    assert not runs(place)
+    assert find_or_compile(SOURCE, (place,)) == place
+    assert runs(place)
+    assert [path.name for path in place.parent.iterdir()] == ["flowos-init"]
+
+
+def test_a_cache_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    second = tmp_path / "second" / "flowos-init"
+    assert find_or_compile(SOURCE, (tmp_path / "file" / "flowos-init", second)) == second
+
+
+def test_without_a_compiler_it_is_one_line_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(LaunchFailed, match=r"no C compiler .* in PATH; install one") as told:
+        find_or_compile(SOURCE, (tmp_path / "flowos-init",))
+    assert "\n" not in str(told.value)
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho first >&2\necho 'cc: out of licences' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    with pytest.raises(LaunchFailed, match="cc: out of licences"):
+        find_or_compile(SOURCE, (tmp_path / "flowos-init",))
+
+
+def test_the_init_in_use_is_the_one_of_this_source() -> None:
+    said = subprocess.run([init_program(), "--version"], capture_output=True, check=True).stdout
+    assert said == b"flowos-init 1\n"
+
+
+def test_leftovers_of_half_made_sessions_go_after_a_while(tmp_path: Path) -> None:
+    for name in ("dead", ".fresh", ".old"):
+        (tmp_path / name / "0").mkdir(parents=True)
+    long_ago = time.time() - 2 * 3600
+    os.utime(tmp_path / ".old", (long_ago, long_ago))
+    (tmp_path / "link").symlink_to(shutil.__file__)
+    _run_folder.remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".fresh", "link"]

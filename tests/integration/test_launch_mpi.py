@@ -1,0 +1,199 @@
+"""Gangs, by every MPI of this machine."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import pytest
+
+from flowos.engine import own_variables, run, start
+from flowos.engine._run_folder import session_folder
+from flowos.model import Exited, Killed, Launch, LaunchFailed, NotStarted, Pairs, RuntimeFailed
+
+PATIENCE_SECONDS = 30.0
+CPUS = len(os.sched_getaffinity(0))
+
+HELLO = r"""
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* with an argument rank 1 leaves in the middle, with that exit code */
+int main(int argc, char** argv) {
+  int rank, size, sum;
+  cpu_set_t cpus;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc > 1 && rank == 1) exit(atoi(argv[1]));
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  sched_getaffinity(0, sizeof cpus, &cpus);
+  printf("rank %d of %d, sum %d, cpus %d, %s, %s\n", rank, size, sum, CPU_COUNT(&cpus),
+         getenv("GIVEN"), getenv("UNSAID") ? "leak" : "exact");
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+KNOWN = (
+    ("openmpi", "mpicc.openmpi", "mpirun.openmpi"),
+    ("mpich", "mpicc.mpich", "mpiexec.mpich"),
+)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    launcher: str
+    starter: str
+    hello: Path
+
+
+@pytest.fixture(scope="module", params=KNOWN, ids=lambda known: known[0])
+def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    launcher, compiler, starter = request.param
+    found = shutil.which(starter)
+    if not shutil.which(compiler) or not found:
+        pytest.skip(f"no {compiler} or {starter} on this machine")
+    if CPUS < 2:
+        pytest.skip("two bound ranks need two cpus")
+    folder = tmp_path_factory.mktemp(launcher)
+    (folder / "hello.c").write_text(HELLO)
+    argv = [compiler, "-o", str(folder / "hello"), str(folder / "hello.c")]
+    subprocess.run(argv, check=True, capture_output=True)
+    return Mpi(launcher, found, folder / "hello")
+
+
+def gang(
+    *argv: str, ranks: int = 2, variables: Pairs = (), limit_seconds: float = PATIENCE_SECONDS
+) -> Launch:
+    return Launch(
+        argv=argv,
+        ranks=ranks,
+        variables=(("PATH", "/usr/bin:/bin"), *variables),
+        cwd=PurePath("/tmp"),
+        limit_seconds=limit_seconds,
+    )
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def all_gone(pids: list[int]) -> bool:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while any(map(lives, pids)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(map(lives, pids))
+
+
+def numbers_in(path: Path, count: int) -> list[int]:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if path.exists() and len(found := path.read_text().split()) >= count:
+            return [int(word) for word in found]
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never got {count} numbers")
+
+
+def test_two_ranks_are_one_world_on_a_core_each_with_the_exact_environment(
+    mpi: Mpi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNSAID", "1")
+    launch = gang(str(mpi.hello), variables=(("GIVEN", "a b,$x"),))
+    outcome = run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == Exited(0), outcome
+    assert sorted(outcome.stdout.decode().splitlines()) == [
+        f"rank {rank} of 2, sum 1, cpus 1, a b,$x, exact" for rank in (0, 1)
+    ]
+    assert outcome.usage.wall_seconds > 0
+    assert list(session_folder().iterdir()) == []
+
+
+def test_a_gang_inside_a_rank_and_an_allocation_is_a_world_of_its_own(
+    mpi: Mpi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer = {
+        "PMIX_RANK": "5", "PMIX_NAMESPACE": "out", "PMI_RANK": "5", "PMI_SIZE": "9", "PMI_FD": "9",
+        "OMPI_COMM_WORLD_RANK": "5", "SLURM_JOB_ID": "1", "SLURM_JOBID": "1", "SLURM_PROCID": "5",
+        "SLURM_NNODES": "2", "SLURM_NODELIST": "a,b", "SLURM_JOB_NODELIST": "a,b",
+        "SLURM_TASKS_PER_NODE": "1",
+    }  # fmt: skip
+    for name, value in outer.items():
+        monkeypatch.setenv(name, value)
+    launch = Launch(
+        argv=(str(mpi.hello),),
+        ranks=2,
+        variables=(*own_variables(), ("GIVEN", "x")),
+        limit_seconds=PATIENCE_SECONDS,
+    )
+    outcome = run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == Exited(0), outcome
+    assert outcome.stdout.count(b" of 2, sum 1,") == 2
+
+
+def test_more_ranks_than_cpus_run_when_asked_for(mpi: Mpi) -> None:
+    launch = gang(str(mpi.hello), ranks=CPUS + 1, variables=(("GIVEN", "x"),))
+    with pytest.raises(LaunchFailed, match="ask for fewer"):
+        run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    outcome = run(launch, launcher=mpi.launcher, starter=mpi.starter, oversubscribe=True)
+    assert outcome.end == Exited(0), outcome
+    assert len(outcome.stdout.splitlines()) == CPUS + 1
+
+
+def test_the_rank_that_failed_first_is_told(mpi: Mpi) -> None:
+    outcome = run(gang(str(mpi.hello), "3"), launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == Exited(3), outcome
+
+
+def test_a_missing_command_is_told_as_without_mpi(mpi: Mpi) -> None:
+    outcome = run(gang("no-such-command"), launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == NotStarted(
+        "no such command 'no-such-command' (looked in PATH=/usr/bin:/bin)"
+    )
+
+
+def test_a_stopped_gang_leaves_nothing(mpi: Mpi, tmp_path: Path) -> None:
+    script = f"trap '' TERM; sleep 300 & echo $$ $! >>{tmp_path}/pids; wait; sleep 300"
+    running = start(gang("sh", "-c", script), launcher=mpi.launcher, starter=mpi.starter)
+    pids = numbers_in(tmp_path / "pids", 4)
+    running.stop(grace_seconds=0.3)
+    end = running.wait(PATIENCE_SECONDS).end
+    assert isinstance(end, Killed)
+    assert end.by == "request"
+    assert all_gone(pids)
+
+
+def test_a_gang_beyond_its_limit_is_ended(mpi: Mpi) -> None:
+    launch = gang("sleep", "300", limit_seconds=1.0)
+    outcome = run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == Killed(signal.SIGTERM, "limit"), outcome
+
+
+def test_a_killed_launcher_leaves_no_rank(mpi: Mpi, tmp_path: Path) -> None:
+    script = f"(trap '' TERM; exec sleep 300) & echo $$ $! >>{tmp_path}/pids; wait"
+    running = start(gang("sh", "-c", script), launcher=mpi.launcher, starter=mpi.starter)
+    pids = numbers_in(tmp_path / "pids", 4)
+    os.kill(running.pid, signal.SIGKILL)
+    end = running.wait(PATIENCE_SECONDS).end
+    assert all_gone(pids)
+    assert isinstance(end, RuntimeFailed)
+    assert end.reason == "what had started 'sh' was ended by signal 9 before it"
+    assert not running.folder.exists()
+
+
+def test_a_launcher_that_is_none_is_told_with_its_last_words(tmp_path: Path) -> None:
+    broken = tmp_path / "mpirun"
+    broken.write_text("#!/bin/sh\necho 'libmpi.so.40: cannot open' >&2\nexit 127\n")
+    broken.chmod(0o755)
+    outcome = run(gang("true"), launcher="openmpi", starter=str(broken), oversubscribe=True)
+    assert outcome.end == RuntimeFailed(
+        "what should start 'true' ended with 127: libmpi.so.40: cannot open"
+    )
