@@ -1,12 +1,14 @@
 """The page in a real browser: Debian's Chromium, headless, driven over its debugging pipe.
 
-Keep the screenshots: FLOWOS_SCREENSHOTS=FOLDER pytest tests/integration/test_report_browser.py
+To keep the demo page and its pictures:
+FLOWOS_SCREENSHOTS=FOLDER pytest tests/integration/test_report_browser.py
 """
 
 import base64
 import itertools
 import json
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+PATIENCE_SECONDS = 20
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 
 
@@ -60,10 +63,13 @@ class Browser:
             self.ask(f"{domain}.enable")
 
     def close(self) -> None:
-        self.ask("Browser.close")
+        """It ends by itself when nobody holds its pipe; a stuck one is killed."""
         os.close(self._commands)
         os.close(self._answers)
-        self._process.wait(timeout=20)
+        try:
+            self._process.wait(timeout=PATIENCE_SECONDS)
+        finally:
+            self._process.kill()
 
     def open(self, url: str) -> None:
         """Load a page and wait until it has."""
@@ -111,6 +117,8 @@ class Browser:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._unread:
+            ready, _, _ = select.select([self._answers], [], [], PATIENCE_SECONDS)
+            assert ready, "the browser does not answer"
             read = os.read(self._answers, 1 << 16)
             assert read, "the browser ended"
             self._unread += read
@@ -141,17 +149,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("page") / "report.html"
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    kept = Path(os.environ.get("FLOWOS_SCREENSHOTS") or tmp_path_factory.mktemp("page"))
+    kept.mkdir(parents=True, exist_ok=True)
+    return kept.absolute()
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Path:
+    file = folder / "report.html"
     file.write_text(html(read_json(RUN.read_text())))
     return file
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    kept = Path(os.environ.get("FLOWOS_SCREENSHOTS", tmp_path))
-    kept.mkdir(parents=True, exist_ok=True)
-    return kept
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

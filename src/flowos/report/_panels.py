@@ -100,17 +100,21 @@ def _sorted(
 
 def _coloured(panels: Sequence[Panel]) -> tuple[Panel, ...]:
     """The same colour for the same key in all panels, or in each its own where there are many."""
-    keys = dict.fromkeys(line.key for panel in panels for line in panel.lines)
-    if len(keys) <= MOST_COLOURS:
-        order = {key: i for i, key in enumerate(sorted(keys))}
-        return tuple(
-            replace(p, lines=tuple(replace(li, colour=order[li.key]) for li in p.lines))
-            for p in panels
-        )
-    return tuple(
-        replace(p, lines=tuple(replace(li, colour=i) for i, li in enumerate(p.lines)))
-        for p in panels
-    )
+    used = {line.key for panel in panels for line in panel.lines}
+    seen = dict.fromkeys(_key(m, p.chart) for p in panels for m in p.rows)
+    order = {key: i for i, key in enumerate(key for key in seen if key in used)}
+    return tuple(replace(p, lines=_in_colour(p, order)) for p in panels)
+
+
+def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
+    """Lines stay best first, as they end on the page; bars stand in the order of their colours."""
+    if len(order) > MOST_COLOURS:
+        own = sorted((line.key for line in panel.lines), key=lambda key: order[key])
+        order = {key: i for i, key in enumerate(own)}
+    lines = [replace(line, colour=order[line.key]) for line in panel.lines]
+    if panel.chart.kind == "bars":
+        lines.sort(key=lambda line: line.colour)
+    return tuple(lines)
 
 
 def headlines_of(book: Book) -> tuple[Headline, ...]:
@@ -200,8 +204,7 @@ def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
     several = len({m.metric for m in rows}) > 1
     found: dict[Pairs, dict[str, Measurement]] = {}
     for m in rows:
-        key = (("metric", m.metric), *_levels(m, chart.series))
-        at = found.setdefault(key, {})
+        at = found.setdefault(_key(m, chart), {})
         x = m.case.level(chart.x)
         at[x] = best_of((at[x], m)) if x in at else m
     order = in_order(x for points in found.values() for x in points)
@@ -214,6 +217,10 @@ def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
         )
         for key, points in found.items()
     )
+
+
+def _key(m: Measurement, chart: Chart) -> Pairs:
+    return (("metric", m.metric), *_levels(m, chart.series))
 
 
 def _label(key: Pairs, told: Sequence[str], several_metrics: bool) -> str:

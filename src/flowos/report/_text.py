@@ -6,10 +6,11 @@ from flowos.model import Verdict
 from flowos.report._book import Book, Headline
 from flowos.report._panels import headlines_of
 from flowos.report._words import (
-    case_text,
     counted,
+    doubts_of,
     gaps_of,
     machine_line,
+    number_text,
     share_text,
     spread_of,
     value_of,
@@ -88,15 +89,18 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _doubts(book: Book) -> Iterator[str]:
-    doubtful = book.doubtful
-    if not doubtful:
+    found = doubts_of(book.measurements)
+    if not found:
         return
     yield "Not to be trusted"
-    for m in doubtful[:_MOST_DOUBTS]:
-        marks = "; ".join(m.trust.marks)
-        yield f"  {case_text(m.case)}: {m.metric} {value_of(m)}: {marks}"
-    if len(doubtful) > _MOST_DOUBTS:
-        yield f"  and {len(doubtful) - _MOST_DOUBTS} more, each with its reason in the report"
+    for doubt in found[:_MOST_DOUBTS]:
+        first, count = number_text(doubt.numbers[0]), len(doubt.numbers)
+        if count == 1:
+            yield f"  {first}: {'; '.join(doubt.numbers[0].trust.marks)}"
+        else:
+            yield f"  {first} and {counted(count - 1, 'other')}: {doubt.why}"
+    if len(found) > _MOST_DOUBTS:
+        yield f"  and {len(found) - _MOST_DOUBTS} more reasons, all in the report"
     yield ""
 
 

@@ -1,6 +1,7 @@
 """The same words in every format: a number with spread, shares of its ceilings, and trust."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from flowos.model import (
 from flowos.report import _units
 
 UNKNOWN = "unknown"
+_SAMPLES = re.compile(r" \(in \d+ of \d+ samples\)$")
+_FIGURES = re.compile(r"[\d.]+")
 
 
 def value_of(m: Measurement) -> str:
@@ -74,6 +77,32 @@ def gaps_of(run: Run) -> tuple[Gap, ...]:
     for case, why in run.unmeasured:
         found.setdefault((case.probe, why), []).append(case)
     return tuple(Gap(probe, tuple(cases), why) for (probe, why), cases in found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Numbers that the same kind of thing speaks against; `why` is the first's own words."""
+
+    why: str
+    numbers: tuple[Measurement, ...]
+
+
+def doubts_of(measurements: Iterable[Measurement]) -> tuple[Doubt, ...]:
+    """Numbers not to be trusted, by their first mark; marks that differ in figures are one kind."""
+    found: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        if not m.trust.good:
+            kind = _FIGURES.sub("#", _SAMPLES.sub("", m.trust.marks[0]))
+            found.setdefault(kind, []).append(m)
+    return tuple(
+        Doubt(why=_SAMPLES.sub("", numbers[0].trust.marks[0]), numbers=tuple(numbers))
+        for numbers in sorted(found.values(), key=len, reverse=True)
+    )
+
+
+def number_text(m: Measurement) -> str:
+    """Which number it is, and the number."""
+    return f"{case_text(m.case)}: {m.metric.replace('_', ' ')} {value_of(m)}"
 
 
 def verdict_text(v: Verdict) -> str:

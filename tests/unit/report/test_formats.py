@@ -17,7 +17,7 @@ import pytest
 from flowos.model import Case, Measurement, Trust, UsageError
 from flowos.report import Book, csv, json, markdown, read_json, text, verdicts_text
 
-from .books import HOSTILE, hostile
+from .books import HOSTILE, doubted, hostile
 
 GOLDEN = Path(__file__).parents[2] / "golden/report"
 
@@ -46,9 +46,17 @@ def test_all_trusted_is_said(small: Book) -> None:
     assert "6 numbers; all can be trusted" in text(replace(small, measurements=trusted))
 
 
-def test_more_doubts_than_a_terminal_holds_are_counted(small: Book) -> None:
-    doubtful = small.measurements[-1]
-    assert "and 3 more" in text(replace(small, measurements=(doubtful,) * 13))
+def test_more_reasons_than_a_terminal_holds_are_counted(small: Book) -> None:
+    doubtful = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghijklm")
+    assert "and 3 more reasons" in text(replace(small, measurements=doubtful))
+
+
+def test_reasons_that_differ_in_figures_only_stand_together(small: Book) -> None:
+    marks = ("kept 1.5 cpus busy (in 2 of 2 samples)", "kept 0.9 cpus busy", "a cache answers")
+    doubtful = tuple(doubted(small.measurements[0], mark) for mark in marks)
+    shown = text(replace(small, measurements=doubtful))
+    assert "triad 56.0 GB/s and 1 other: kept 1.5 cpus busy\n" in shown
+    assert "triad 56.0 GB/s: a cache answers\n" in shown
 
 
 def test_json_comes_back_whole_with_its_raw_samples(recorded: Book) -> None:

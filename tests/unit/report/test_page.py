@@ -124,14 +124,17 @@ def test_an_empty_run_and_a_calm_one_are_said(small: Book) -> None:
 
 
 def test_a_long_list_of_gaps_is_folded(small: Book) -> None:
-    doubts = tuple(doubted(small.measurements[0], f"reason {i}") for i in range(9))
+    doubts = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghi")
     page = html(replace(small, measurements=doubts))
     assert "<summary>3 more</summary>" in page
 
 
 def test_numbers_with_one_reason_stand_together(small: Book) -> None:
     doubts = tuple(doubted(m, "stolen time") for m in small.measurements)
-    assert "<summary>6 numbers</summary>" in html(replace(small, measurements=doubts))
+    page = html(replace(small, measurements=doubts))
+    assert "<summary>6 numbers with this or alike</summary>" in page
+    assert "None of them can be trusted" in page
+    assert "Measure again when nothing else uses the machine." in page
 
 
 def test_an_odd_time_stamp_is_shown_as_it_is(small: Book) -> None:

@@ -7,8 +7,6 @@ from flowos.report._words import UNKNOWN, counted, share_of, share_text, spread_
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
 
-_MOST_MARKS = 2
-
 
 def cards(book: Book) -> Markup | None:
     """All headlines, or None when nothing was measured."""
@@ -51,5 +49,6 @@ def _of(m: Measurement, kind: str) -> str:
 def _trust(m: Measurement) -> Markup:
     if m.trust.good:
         return tag("p", "\N{CHECK MARK} trusted", class_="trust good")
-    marks = "; ".join(m.trust.marks[:_MOST_MARKS])
+    first, *others = m.trust.marks
+    marks = f"{first}; and {counted(len(others), 'other reason')}" if others else first
     return tag("p", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {marks}", class_="trust warn")

@@ -1,5 +1,6 @@
 """A panel as lines over a numeric axis, with ceilings, spread, and marks such as cache steps."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,7 +64,9 @@ def _frame(panel: Panel) -> _Frame:
     return _Frame(
         x=Axis(left, right, _LEFT + 8, WIDTH - _RIGHT, chart.log_x),
         y=Axis(low, high, HEIGHT - _BOTTOM, _TOP, chart.log_y),
-        scale=_units.scale_for([top], panel.unit, panel.metric),
+        scale=_units.scale_for(
+            [math.sqrt(low * high) if chart.log_y else top], panel.unit, panel.metric
+        ),
         binary="byte" in chart.x_label.lower() or chart.x == "bytes",
     )
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from flowos.model import Measurement
 from flowos.report._book import Book
-from flowos.report._words import case_text, counted, gaps_of, value_of
+from flowos.report._words import Doubt, counted, doubts_of, gaps_of, number_text
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, join, tag
 
@@ -11,26 +12,31 @@ _AT_ONCE = 6
 
 
 def doubts(book: Book) -> Markup | None:
-    """Marked numbers by their reason, or a calm word where there are none."""
+    """Marked numbers by their reason, or a calm word where there are none; None: no numbers."""
     if not book.measurements:
         return None
-    found: dict[tuple[str, ...], list[str]] = {}
-    for m in book.doubtful:
-        words = people(f"{case_text(m.case)}: {m.metric.replace('_', ' ')} {value_of(m)}")
-        found.setdefault(m.trust.marks, []).append(words)
+    found = doubts_of(book.measurements)
     if not found:
         calm = tag("p", "Nothing disturbed the measurements.", class_="note")
         return tag("div", tag("h3", "Not to be trusted"), calm)
-    rows = [_doubt(marks, numbers) for marks, numbers in found.items()]
-    return tag("div", tag("h3", "Not to be trusted"), _list(rows))
+    return tag("div", tag("h3", "Not to be trusted"), _list([_doubt(each) for each in found]))
 
 
-def _doubt(marks: Sequence[str], numbers: Sequence[str]) -> Markup:
-    why = tag("strong", "; ".join(marks), class_="warn")
-    if len(numbers) == 1:
-        return tag("li", why, tag("br"), numbers[0])
-    inner = tag("ul", *(tag("li", words) for words in numbers), class_="plain")
-    return tag("li", why, tag("details", tag("summary", counted(len(numbers), "number")), inner))
+def _doubt(doubt: Doubt) -> Markup:
+    """The reason; of one number with it, which; of several, on demand each with all its marks."""
+    why = tag("strong", doubt.why, class_="warn")
+    first, *others = doubt.numbers
+    if not others:
+        return tag("li", why, tag("br"), people(number_text(first)), *_more(first))
+    like = tag("li", people(number_text(first)), *_more(first))
+    rest = (tag("li", people(number_text(m)), f": {'; '.join(m.trust.marks)}") for m in others)
+    summary = tag("summary", f"{counted(len(doubt.numbers), 'number')} with this or alike")
+    return tag("li", why, tag("details", summary, tag("ul", like, *rest, class_="plain")))
+
+
+def _more(m: Measurement) -> Sequence[str]:
+    """The marks beyond the one that stands above."""
+    return [f"; also: {'; '.join(m.trust.marks[1:])}"] if m.trust.marks[1:] else []
 
 
 def gaps(book: Book) -> Markup | None:

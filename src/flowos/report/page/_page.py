@@ -109,8 +109,10 @@ def _lede(book: Book) -> Iterator[str]:
         return
     yield counted(total, "number") + ". "
     if doubted:
-        told = tag("strong", f"{doubted} of them cannot be trusted", class_="warn")
-        yield join(told, ", and each says why.")
+        told = "None of them can" if doubted == total else f"{doubted} of them cannot"
+        yield join(tag("strong", f"{told} be trusted", class_="warn"), ", and each says why.")
+        if doubted * 2 > total:
+            yield " Measure again when nothing else uses the machine."
     else:
         yield tag("strong", "All of them can be trusted.", class_="good")
     gaps_found = len(book.run.unmeasured)
