@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wanted
+from flowos.model import Case, Chart, Facts, Measurement, Outcome, Reading, Unmeasured, Wanted
 from flowos.plan import find_steps, memory_plateau
 from flowos.probes._base import Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
@@ -125,6 +125,25 @@ class WorkingSet:
 def memory_ceiling(cores: str) -> Case:
     """What bounds a program that streams through memory on so many cores, one per core."""
     return Case("working_set", levels=(("cores", cores), ("metric", MEMORY)))
+
+
+def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
+    """In words, per number of cores: where the curve shows caches to end and memory to begin."""
+    ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]
+    return tuple(
+        f"on {m.case.level('cores')} cores the working-set curve falls at"
+        f" {_in_words(m.case.detail('caches_end_at'))}; memory begins at"
+        f" {_in_words(m.case.detail('from_bytes'))}"
+        for m in ours
+        if m.case.detail("caches_end_at")
+    )
+
+
+def _in_words(sizes: str) -> str:
+    return ", ".join(
+        f"{size / 1024:.0f} KiB" if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
+        for size in map(float, sizes.split(","))
+    )
 
 
 def _most_bytes(facts: Facts, effort: Effort) -> int:

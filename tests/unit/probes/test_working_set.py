@@ -3,8 +3,18 @@ from collections.abc import Callable
 
 import pytest
 
-from flowos.model import Case, Effort, Exited, Facts, Outcome, Reading, Unmeasured, Wanted
-from flowos.probes.working_set import WorkingSet, memory_ceiling
+from flowos.model import (
+    Case,
+    Effort,
+    Exited,
+    Facts,
+    Measurement,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes.working_set import WorkingSet, caches_found, memory_ceiling
 
 PROBE = WorkingSet()
 MakeNode = Callable[..., Facts]
@@ -138,3 +148,26 @@ def test_memory_bounds_others_and_nothing_bounds_it(cases_of: CasesOf) -> None:
     assert PROBE.ceiling(cases_of()[0]) is None
     assert memory_ceiling("2").level("metric") == "memory"
     assert memory_ceiling("2").level("cores") == "2"
+
+
+def memory_of(cores: str, **details: str) -> Measurement:
+    case = Case("working_set", levels=(("cores", cores),), details=tuple(details.items()))
+    return Measurement(
+        case=case,
+        metric="memory",
+        unit="byte/s",
+        count=1,
+        median=5e10,
+        low=5e10,
+        high=5e10,
+        best=5e10,
+    )
+
+
+def test_the_caches_that_the_curve_shows_are_told_in_words() -> None:
+    memory = memory_of("1", caches_end_at="49152,1048576,33554432", from_bytes="88080384")
+    (finding,) = caches_found((memory, memory_of("2")))
+    assert finding == (
+        "on 1 cores the working-set curve falls at 48 KiB, 1.0 MiB, 32.0 MiB;"
+        " memory begins at 84.0 MiB"
+    )

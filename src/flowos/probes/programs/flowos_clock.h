@@ -66,19 +66,19 @@ static inline double fm_dependent_multiplies_per_second(long count) {
   return (double)rounds * 100 / seconds;
 }
 
-/* Keeps the calling thread, and those that it starts, on these cpus (Linux' numbers). */
-static inline void fm_stay_on(const int *cpus, int count) {
+/* Keeps a thread (0: the calling one), and those that it starts, on these cpus (Linux' numbers). */
+static inline void fm_keep_on(int thread, const int *cpus, int count) {
   cpu_set_t *set = CPU_ALLOC(FM_MOST_CPUS);
   const size_t size = CPU_ALLOC_SIZE(FM_MOST_CPUS);
   if (!set) fm_fail("no memory for a set of cpus");
   CPU_ZERO_S(size, set);
   for (int i = 0; i < count; i++) CPU_SET_S((size_t)cpus[i], size, set);
-  const int wrong = sched_setaffinity(0, size, set);
+  const int wrong = sched_setaffinity(thread, size, set);
   CPU_FREE(set);
   if (wrong) fm_fail("cannot run on cpu %d: %s", cpus[0], strerror(errno));
 }
 
-static inline void fm_pin_to(int cpu) { fm_stay_on(&cpu, 1); }
+static inline void fm_pin_to(int cpu) { fm_keep_on(0, &cpu, 1); }
 
 /* Reads a list such as "0,2,4-7" into `cpus` (room for FM_MOST_CPUS); returns the count. */
 static inline int fm_parse_cpus(const char *list, int *cpus) {

@@ -8,6 +8,7 @@
  * Sizes that would take longer than what is left of --seconds are left out, and named. Each
  * product is checked by Freivalds' method (1977): C x = A (B x) for a random vector x of +-1. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@
 
 #include "flowos_clock.h"
 
-enum { MOST_SIZES = 64, MOST_REPETITIONS = 50, MOST_CORES = 64 };
+enum { WARM_N = 256, MOST_SIZES = 64, MOST_REPETITIONS = 50, MOST_CORES = 64 };
 
 /* Integers are 8 bytes with the value in the lower 4: right for libraries of both kinds, on the
  * little-endian machines that flowos_clock.h knows. The last two are the lengths of strings. */
@@ -204,6 +205,19 @@ static void describe(const struct asked *asked, void *library, char *notes, size
            plain ? value : "");
 }
 
+/* Gives each of the library's threads a cpu of its own, where it keeps them between products; on a
+ * busy machine Linux may leave two on one cpu for long. Those of BLIS live for one product only. */
+static void spread_threads(const struct asked *asked) {
+  static int threads[FM_MOST_CPUS];
+  int count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *task; tasks && (task = readdir(tasks));)
+    if (task->d_name[0] != '.' && count < FM_MOST_CPUS) threads[count++] = atoi(task->d_name);
+  if (tasks) closedir(tasks);
+  for (int i = 0; count == asked->threads && i < count; i++)
+    fm_keep_on(threads[i], &asked->cpus[i], 1);
+}
+
 static void print(const struct type *type, int64_t n, const double *rates, int count,
                   const char *notes) {
   static int printed;
@@ -246,6 +260,8 @@ static void measure(const struct asked *asked, struct type *types, const char *n
   for (int i = 0; i < asked->size_count; i++)
     if (asked->sizes[i] > most) most = asked->sizes[i];
   void *matrices[] = {room_for(most * most), room_for(most * most), room_for(most * most)};
+  multiply_once(&types[0], most < WARM_N ? most : WARM_N, matrices); /* starts the threads */
+  spread_threads(asked);
   measure_type(asked, &types[0], matrices, start + asked->seconds * 2 / 3, notes);
   measure_type(asked, &types[1], matrices, start + asked->seconds, notes);
 }
@@ -297,7 +313,7 @@ int main(int count, char **words) {
   char notes[400];
   read_sizes(&asked, "128,256,384,512,768,1000,1024,1536,2000,2048,3072,4096");
   read_words(&asked, count, words);
-  fm_stay_on(asked.cpus, asked.threads);
+  fm_keep_on(0, asked.cpus, asked.threads);
   void *library = open_library(&asked);
   set_threads(library, asked.threads);
   for (int t = 0; t < 2; t++) find_gemm(&types[t], library, asked.symbol);

@@ -1,0 +1,136 @@
+"""Every BLAS found beside the flop ceiling, in turns A B .. B A: the best reaches 85 % of it.
+
+`python benchmarks/gemm.py [--json] [--rounds N] [--n 2048,4096]`
+A share is the best product of a turn over the ceiling (of its instruction set, type and cores) of
+the same round; told is the median over rounds, and the lowest and highest. Every product is checked
+by the program itself (Freivalds), every ceiling kernel checks its registers. Exit 1 when no library
+reaches 85 % of the f64 ceiling on one core and on all, or one is above 102 % of any.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from flowos.acts._facts import facts
+from flowos.model import Case, Effort, Exited, Facts, Killed, Outcome, Reading, Unmeasured, Wanted
+from flowos.probes import Probe, gemm
+from flowos.probes.flops import Flops
+from flowos.probes.gemm import Gemm
+
+PROGRAMS = Path(gemm.__file__).parent / "programs"
+LEAST, MOST = 0.85, 1.02
+Point = tuple[str, str, str, str]
+"""Cores, library ("" for the ceiling), instruction set, type."""
+Round = dict[Point, tuple[float, str]]
+"""The best rate of each point, and the kernel that gave it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--n", default="2048,4096", help="sizes of the matrices")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        turns = list(cases(asked.n))
+        rounds = [rates(turns, Path(folder)) for _ in range(asked.rounds)]
+    table = [told(point, rounds) for point in sorted(rounds[0]) if point[1]]
+    best = {
+        cores: max(row["share"] for row in table if row["cores"] == cores and row["type"] == "f64")
+        for cores in {row["cores"] for row in table}
+    }
+    holds = min(best.values()) >= LEAST and all(row["share"] <= MOST for row in table)
+    claim = f"the best library reaches {LEAST:.0%} of the f64 ceiling, none exceeds its ceiling"
+    print(json.dumps({"claim": claim, "holds": holds, "best": best, "table": table}, indent=1))
+    return 0 if holds else 1
+
+
+def cases(sizes: str) -> Iterator[tuple[Probe, Case]]:
+    """The ceiling, then each library by default and with its widest kernels, on 1 core and all."""
+    here = facts()
+    yield from ((Flops(), case) for case in found(Flops(), here, "quick"))
+    for case in found(Gemm(), here, "normal"):
+        if case.level("isa") in ("default", case.detail("widest")):
+            given = {**dict(case.details), "sizes": sizes, "seconds": "6"}
+            yield Gemm(), replace(case, details=tuple(given.items()))
+
+
+def found(probe: Probe, here: Facts, effort: Effort) -> tuple[Case, ...]:
+    answer = probe.cases(here, Wanted(effort=effort))
+    if isinstance(answer, Unmeasured):
+        sys.exit(f"gemm: {answer.reason}; {answer.remedy}")
+    return answer
+
+
+def rates(turns: list[tuple[Probe, Case]], folder: Path) -> Round:
+    """One round, there and back."""
+    best: Round = {}
+    for probe, case in (*turns, *reversed(turns)):
+        for reading in measured(probe, case, folder):
+            at = case.at(**dict(reading.levels))
+            point = (at.level("cores"), at.level("library"), at.level("isa"), at.level("type"))
+            rate = (max(reading.values), dict(reading.notes)["kernel"])
+            best[point] = max(best.get(point, rate), rate)
+    return best
+
+
+def measured(probe: Probe, case: Case, folder: Path) -> tuple[Reading, ...]:
+    program = probe.program(case)
+    assert program.build is not None
+    binary = folder / program.build.key
+    if not binary.exists():
+        source = str(PROGRAMS / program.build.source)
+        words = (program.build.compiler, *program.build.flags, source, "-o", str(binary))
+        subprocess.run((*words, *program.build.libraries), check=True)
+    done = subprocess.run(
+        (str(binary), *program.argv),
+        capture_output=True,
+        check=False,
+        env={**os.environ, **dict(program.variables)},
+    )
+    code = done.returncode
+    end = Exited(code) if code >= 0 else Killed(-code)
+    answer = probe.read(case, Outcome(end=end, stdout=done.stdout, stderr=done.stderr))
+    if isinstance(answer, Unmeasured):
+        print(f"gemm: {case.label}: {answer.reason}", file=sys.stderr)
+        return ()
+    return answer
+
+
+def told(point: Point, rounds: list[Round]) -> dict[str, Any]:
+    """A library's row: its rate, and its share of the ceiling of the same round."""
+    cores, library, isa, kind = point
+    shares = [one[point][0] / ceiling(one, point) for one in rounds if point in one]
+    return {
+        "cores": cores,
+        "library": library,
+        "isa": isa,
+        "type": kind,
+        "kernel": rounds[0][point][1],
+        "gflops": round(max(one[point][0] for one in rounds if point in one) / 1e9, 1),
+        "share": round(median(shares), 3),
+        "low": round(min(shares), 3),
+        "high": round(max(shares), 3),
+    }
+
+
+def ceiling(one: Round, point: Point) -> float:
+    """That of the point's instruction set; for a default, of the widest."""
+    cores, _, isa, kind = point
+    return max(
+        rate
+        for (its_cores, library, its_isa, its_kind), (rate, _) in one.items()
+        if not library and (its_cores, its_kind) == (cores, kind) and isa in ("default", its_isa)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
