@@ -11,6 +11,47 @@ from flowos.report import Book, Headline, Section, Step, read_json
 from .books import BARS, CURVE, FACTS, bounded, doubted, measured
 
 
+RUN = Run(
+    id="2026-11-20-abc",
+    started="2026-11-20T10:00:00Z",
+    ended="2026-11-20T10:03:00Z",
+    host="node1",
+    version="0.1.0",
+    wanted=Wanted(),
+    facts=FACTS,
+    unmeasured=(
+        (Case("mpi"), Unmeasured(reason="no MPI was found", remedy="apt install mpich")),
+        (Case("gemm", (("isa", "avx"),)), Unmeasured(reason="killed by SIGILL")),
+        (Case("gemm", (("isa", "avx2"),)), Unmeasured(reason="killed by SIGILL")),
+    ),
+)
+
+VERDICT = Verdict(
+    probe="stream",
+    axis="stores",
+    base="nt",
+    other="plain",
+    rest=(("threads", "2"),),
+    metric="triad",
+    ratio=0.747,
+    low=0.741,
+    high=0.752,
+    margin=0.03,
+    rounds=8,
+    answer="slower",
+)
+OPEN_ENDED = replace(
+    VERDICT,
+    axis="threads",
+    base="2",
+    other="1",
+    low=0.0,
+    high=float("inf"),
+    answer="cannot tell",
+    why="3 rounds; 4 are needed",
+)
+
+
 @pytest.fixture
 def small() -> Book:
     curve = [
@@ -30,22 +71,8 @@ def small() -> Book:
     ]
     iops[1] = doubted(iops[1], "a write cache answers", "others kept 1 cpu busy")
     rows = (*curve, *iops)
-    run = Run(
-        id="2026-11-20-abc",
-        started="2026-11-20T10:00:00Z",
-        ended="2026-11-20T10:03:00Z",
-        host="node1",
-        version="0.1.0",
-        wanted=Wanted(),
-        facts=FACTS,
-        unmeasured=(
-            (Case("mpi"), Unmeasured(reason="no MPI was found", remedy="apt install mpich")),
-            (Case("gemm", (("isa", "avx"),)), Unmeasured(reason="killed by SIGILL")),
-            (Case("gemm", (("isa", "avx2"),)), Unmeasured(reason="killed by SIGILL")),
-        ),
-    )
     sample = Sample(
-        run=run.id,
+        run=RUN.id,
         case=rows[0].case,
         round=1,
         metric="triad",
@@ -53,35 +80,11 @@ def small() -> Book:
         values=(56e9, 55e9),
         state=MachineState(steal_share=0.0),
     )
-    verdict = Verdict(
-        probe="stream",
-        axis="stores",
-        base="nt",
-        other="plain",
-        rest=(("threads", "2"),),
-        metric="triad",
-        ratio=0.747,
-        low=0.741,
-        high=0.752,
-        margin=0.03,
-        rounds=8,
-        answer="slower",
-    )
-    open_ended = replace(
-        verdict,
-        axis="threads",
-        base="2",
-        other="1",
-        low=0.0,
-        high=float("inf"),
-        answer="cannot tell",
-        why="3 rounds; 4 are needed",
-    )
     return Book(
-        run=run,
+        run=RUN,
         measurements=rows,
         samples=(sample,),
-        verdicts=(verdict, open_ended, replace(open_ended, ratio=float("nan"), rest=(), why="")),
+        verdicts=(VERDICT, OPEN_ENDED, replace(OPEN_ENDED, ratio=float("nan"), rest=(), why="")),
         sections=(
             Section(probe="stream", title="Memory bandwidth", charts=(CURVE,)),
             Section(probe="fio", title="Storage", charts=(BARS,)),
