@@ -10,7 +10,6 @@ from flowos.report import Book, Headline, Section, Step, read_json
 
 from .books import BARS, CURVE, FACTS, bounded, doubted, measured
 
-
 RUN = Run(
     id="2026-11-20-abc",
     started="2026-11-20T10:00:00Z",
