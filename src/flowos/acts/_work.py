@@ -21,8 +21,9 @@ class Part:
 
     @property
     def seconds(self) -> float:
-        """About what one of its rounds takes."""
-        return 2 * sum(self.design.seconds.values())
+        """About what its least rounds take."""
+        turns = 2 if len(self.design.cases) > 1 else 1
+        return self.design.least_rounds * turns * sum(self.design.seconds.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,8 @@ def work(facts: Facts, wanted: Wanted) -> Work:
             unmeasured.append((Case(probe.name), cases))
             continue
         seconds = {case: probe.seconds(case) + _OVERHEAD_SECONDS for case in cases}
-        parts.append(Part(probe=probe, design=Design(cases=cases, seconds=seconds)))
+        design = Design(cases=cases, seconds=seconds, least_rounds=probe.rounds)
+        parts.append(Part(probe=probe, design=design))
     return Work(parts=tuple(parts), unmeasured=tuple(unmeasured))
 
 

@@ -16,6 +16,8 @@ def next_round(
 ) -> tuple[Case, ...]:
     """The cases of the next round, each twice, forward and then reversed; () when done.
 
+    A survey of a single case has nothing to interleave: its round is the case once.
+
     With `axis` and `base`: done at the first look where every verdict is reached. At the last look,
     as many rounds as were disturbed are added, up to half. Without: `least_rounds`, then up to
     three more of the cases whose numbers are marked or spread by more than a tenth.
@@ -27,7 +29,7 @@ def next_round(
     """
     seen = _of_design(d, seen)
     wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
-    turns = (*wanted, *reversed(wanted))
+    turns = (*wanted, *reversed(wanted)) if d.axis or len(d.cases) > 1 else wanted
     if _seconds(d, turns) <= left_seconds:
         return turns
     return () if d.axis or seen else _fitting(d, left_seconds)

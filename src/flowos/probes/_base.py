@@ -35,6 +35,10 @@ class Probe(Protocol):
     def charts(self) -> tuple[Chart, ...]: ...
     @property
     def build(self) -> Literal["once", "each"]: ...
+    @property
+    def rounds(self) -> int:
+        """How many rounds its conclusions need; four, where levels are compared."""
+        ...
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         """The points of the sweep for this node, or why there is none."""

@@ -75,6 +75,7 @@ class Fio:
         ),
     )
     build: Literal["once", "each"] = "once"
+    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         fio = facts.tool("fio")

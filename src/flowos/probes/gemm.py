@@ -94,6 +94,7 @@ class Gemm:
         ),
     )
     build: Literal["once", "each"] = "once"
+    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)

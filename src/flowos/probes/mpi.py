@@ -56,6 +56,7 @@ class MpiPairs:
         _curve("MPI allreduce", "allreduce", "second", "Sum of floats over two ranks."),
     )
     build: Literal["once", "each"] = "each"
+    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         if not facts.mpis:

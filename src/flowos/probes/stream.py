@@ -88,6 +88,7 @@ class Stream:
         ),
     )
     build: Literal["once", "each"] = "each"
+    rounds: int = 4
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         stacks = stacks_of(facts)

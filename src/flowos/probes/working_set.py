@@ -67,6 +67,7 @@ class WorkingSet:
         ),
     )
     build: Literal["once", "each"] = "once"
+    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)

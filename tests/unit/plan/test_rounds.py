@@ -118,3 +118,8 @@ def test_a_survey_with_little_time_measures_once_what_fits() -> None:
 @pytest.mark.parametrize("axis", ["", "with"])
 def test_a_design_without_cases_is_done(axis: str) -> None:
     assert next_round(Design(cases=(), axis=axis), [], math.inf) == ()
+
+
+def test_a_survey_of_a_single_case_measures_it_once_a_round() -> None:
+    only = Design(cases=(A,), least_rounds=2)
+    assert play(only, {A: 1.0}) == [(A,), (A,)]
