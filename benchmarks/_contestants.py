@@ -1,0 +1,285 @@
+"""The engines that benchmarks/engine.py sets side by side, each run in a process of its own.
+
+`python benchmarks/_contestants.py NAME SECONDS` starts engine NAME, repeats each case for about
+SECONDS (three times at least), checks that a wrong value is refused where ports are checked, and
+prints one JSON object. Exit 77: the engine is not installed. Without arguments: the names.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+NOT_HERE = 77
+TASKS, HOPS = 1000, 200
+ARRAY_BYTES = 100_000_000
+TASKS_OF = {"two": 1, "wide": TASKS, "deep": TASKS, "hop": HOPS, "array": 1}
+"""Tasks that the seconds of a case are shared by; a flow of two counts as one run."""
+WORKERS = 2
+LEAST_REPETITIONS, MOST_REPETITIONS = 3, 2000
+
+Cases = Mapping[str, Callable[[], object]]
+"""Case -> what runs it once and gives its result, the same from every engine."""
+
+
+def add(x: int, y: int) -> int:
+    return x + y
+
+
+def subtract(x: int, y: int) -> int:
+    return x - y
+
+
+_made: Any = None
+
+
+def produce(count: int) -> Any:
+    """The same array each time, so that making it is not what is measured."""
+    global _made
+    if _made is None:
+        import numpy
+
+        _made = numpy.ones(count)
+    return _made
+
+
+def touch(values: Any) -> float:
+    """Read something of every page."""
+    return float(values[::512].sum())
+
+
+def flowos(workers: str) -> Callable[[], AbstractContextManager[Cases]]:
+    @contextmanager
+    def contestant() -> Iterator[Cases]:
+        import flowos as fo
+        from flowos.engine.local import open_slice
+
+        adds, subtracts = fo.task(add), fo.task(subtract)
+        a, b, c = (fo.flow_input(name, fo.int64) for name in "abc")
+        chain = a
+        for _ in range(TASKS):
+            chain = adds(chain, b)
+        alternating = a
+        for _ in range(HOPS):
+            alternating = adds(alternating, b)
+        makes = fo.task(name="produce")(typed(produce, count=int, back=fo.array(fo.float64)))
+        touches = fo.task(name="touch")(typed(touch, values=fo.array(fo.float64), back=float))
+        n = fo.flow_input("n", fo.int64)
+        on: dict[str, Any] = {"workers": workers}
+        with (
+            fo.slice(subtracts(adds(a, b), c), **on) as two,
+            fo.slice([adds(a, i) for i in range(TASKS)], **on) as wide,
+            fo.slice(chain, **on) as deep,
+            open_slice(fo.flow_output(alternating), fuse="none", **on) as hop,
+            open_slice(fo.flow_output(touches(makes(n))), fuse="none", **on) as array,
+        ):
+            cases: dict[str, Callable[[], object]] = {
+                "refusals": lambda: refuses(two, wide, deep),
+                "two": lambda: two.run(1, 2, 3),
+                "wide": lambda: wide.run(1),
+                "deep": lambda: deep.run(1, 2),
+            }
+            if workers == "process":
+                cases["hop"] = lambda: hop.run(1, 2)
+                cases["array"] = lambda: array.run(ARRAY_BYTES // 8)
+            yield cases
+
+    return contestant
+
+
+def typed(fun: Any, *, back: object, **types: object) -> Any:
+    """The function with port types for annotations."""
+    fun.__annotations__ = {**types, "return": back}
+    return fun
+
+
+def refuses(*slices: Any) -> int:
+    """The checks are on in what is timed: wrong inputs and, by overflow, wrong results refused."""
+    from flowos import ValueRefused
+
+    refused = 0
+    for one in slices:
+        for wrong in (2**63, 1.0, 2**63 - 1):
+            values = [wrong] + [1] * (len(one.flow.inputs) - 1)
+            try:
+                one.run(*values)
+            except ValueRefused:
+                refused += 1
+            else:
+                raise SystemExit(f"{one} took {wrong!r}")
+    return refused
+
+
+def futures(kind: Callable[[int], Executor]) -> Callable[[], AbstractContextManager[Cases]]:
+    @contextmanager
+    def contestant() -> Iterator[Cases]:
+        with kind(WORKERS) as pool:
+
+            def chain(length: int) -> list[int]:
+                value = 1
+                for _ in range(length):
+                    value = pool.submit(add, value, 2).result()
+                return [value]
+
+            def wide() -> list[int]:
+                return [f.result() for f in [pool.submit(add, 1, i) for i in range(TASKS)]]
+
+            cases: dict[str, Callable[[], object]] = {
+                "two": lambda: [pool.submit(subtract, pool.submit(add, 1, 2).result(), 3).result()],
+                "wide": wide,
+                "deep": lambda: chain(TASKS),
+            }
+            if isinstance(pool, ProcessPoolExecutor):
+                made = ARRAY_BYTES // 8
+                cases["hop"] = lambda: chain(HOPS)
+                cases["array"] = lambda: [
+                    pool.submit(touch, pool.submit(produce, made).result()).result()
+                ]
+            yield cases
+
+    return contestant
+
+
+@contextmanager
+def ray_tasks() -> Iterator[Cases]:
+    import ray
+
+    ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
+    try:
+        adds, subtracts = ray.remote(add), ray.remote(subtract)
+        makes, touches = ray.remote(produce), ray.remote(touch)
+
+        def chain(length: int) -> list[int]:
+            value: Any = 1
+            for _ in range(length):
+                value = adds.remote(value, 2)
+            return [ray.get(value)]
+
+        yield {
+            "two": lambda: [ray.get(subtracts.remote(adds.remote(1, 2), 3))],
+            "wide": lambda: ray.get([adds.remote(1, i) for i in range(TASKS)]),
+            "deep": lambda: chain(TASKS),
+            "hop": lambda: chain(HOPS),
+            "array": lambda: [ray.get(touches.remote(makes.remote(ARRAY_BYTES // 8)))],
+        }
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def dask_tasks() -> Iterator[Cases]:
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
+        first, second = list(client.scheduler_info()["workers"])[:2]
+
+        def submit(*words: Any, **more: Any) -> Any:
+            return client.submit(*words, pure=False, **more)
+
+        def chain(length: int) -> list[int]:
+            value: Any = 1
+            for _ in range(length):
+                value = submit(add, value, 2)
+            return [value.result()]
+
+        def array() -> list[float]:
+            made = submit(produce, ARRAY_BYTES // 8, workers=[first])
+            return [submit(touch, made, workers=[second]).result()]
+
+        yield {
+            "two": lambda: [submit(subtract, submit(add, 1, 2), 3).result()],
+            "wide": lambda: client.gather([submit(add, 1, i) for i in range(TASKS)]),
+            "deep": lambda: chain(TASKS),
+            "hop": lambda: chain(HOPS),
+            "array": array,
+        }
+
+
+CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Cases]]] = {
+    "flowos inline": flowos("inline"),
+    "flowos threads": flowos("thread"),
+    "flowos processes": flowos("process"),
+    "futures threads": futures(ThreadPoolExecutor),
+    "futures processes": futures(ProcessPoolExecutor),
+    "ray": ray_tasks,
+    "dask": dask_tasks,
+}
+
+
+def pss_bytes() -> tuple[int, int]:
+    """Proportional memory of this process and all below it, and how many they are."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    ours = {os.getpid()}
+    while more := {p for p, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    total = 0
+    for pid in ours:
+        try:
+            words = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
+            total += int(words[words.index("Pss:") + 1]) * 1024
+        except (OSError, ValueError):
+            continue
+    return total, len(ours)
+
+
+def repeated(run: Callable[[], object], seconds: float) -> tuple[list[float], str]:
+    """Seconds of each repetition, and the checksum of the result, which is always the same."""
+    checksum = hashlib.sha256(repr(run()).encode()).hexdigest()[:16]
+    taken: list[float] = []
+    until = time.perf_counter() + seconds
+    while len(taken) < LEAST_REPETITIONS or time.perf_counter() < until:
+        began = time.perf_counter()
+        result = run()
+        taken.append(time.perf_counter() - began)
+        if len(taken) == MOST_REPETITIONS:
+            break
+    if hashlib.sha256(repr(result).encode()).hexdigest()[:16] != checksum:
+        raise SystemExit("the last result differs from the first")
+    return taken, checksum
+
+
+def main(name: str, seconds: float) -> int:
+    began = time.perf_counter()
+    try:
+        with CONTESTANTS[name]() as cases:
+            cases["wide"]()
+            start_seconds = time.perf_counter() - began
+            memory, processes = pss_bytes()
+            refused = cases.get("refusals", int)()
+            timed = {
+                case: repeated(run, seconds) for case, run in cases.items() if case != "refusals"
+            }
+    except ModuleNotFoundError as error:
+        print(error, file=sys.stderr)
+        return NOT_HERE
+    answer = {
+        "start_seconds": start_seconds,
+        "pss_bytes": memory,
+        "processes": processes,
+        "refused": refused,
+        "cases": {
+            case: {"seconds": s, "checksum": c, "tasks": TASKS_OF[case]}
+            for case, (s, c) in timed.items()
+        },
+    }
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print(json.dumps(list(CONTESTANTS)))
+    else:
+        sys.exit(main(sys.argv[1], float(sys.argv[2])))
