@@ -1,6 +1,8 @@
 """How launches end: every end is told as it was, and nothing is left behind."""
 
+import errno
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -21,6 +23,7 @@ from flowos.model import (
     Lost,
     NotStarted,
     Outcome,
+    RuntimeFailed,
 )
 
 PATIENCE_SECONDS = 20.0
@@ -310,6 +313,32 @@ def test_a_prepared_launch_can_be_let_go() -> None:
     prepared = prepare(launch("true"))
     prepared.discard()
     assert not prepared.folder.exists()
+
+
+def test_a_run_folder_that_somebody_cleans_away_does_not_hang_us(tmp_path: Path) -> None:
+    running = start(sh(f"echo $$ >{tmp_path}/pid; sleep 0.2; echo printed"))
+    numbers_in(tmp_path / "pid", 1)
+    shutil.rmtree(running.folder)
+    outcome = running.wait(PATIENCE_SECONDS)
+    assert isinstance(outcome.end, RuntimeFailed)
+    assert "flowos-init: cannot write status.0: No such file or directory" in outcome.end.reason
+    assert outcome.stdout == b"printed\n"
+
+
+def test_files_of_others_in_the_run_folder_are_not_taken_for_answers() -> None:
+    prepared = prepare(launch("true"))
+    for name in ("status", "status.txt", "started.", "status.0.old", ".status.0"):
+        (prepared.folder / name).write_text("nonsense")
+    assert prepared.start().wait().ok
+
+
+def test_ends_are_noticed_on_a_kernel_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(pid: int) -> int:
+        raise OSError(errno.ENOSYS, f"no pidfd for {pid}")
+
+    monkeypatch.setattr(os, "pidfd_open", none)
+    running = [start(sh(f"sleep 0.05; exit {n}")) for n in range(5)]
+    assert [r.wait(PATIENCE_SECONDS).end for r in running] == [Exited(n) for n in range(5)]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

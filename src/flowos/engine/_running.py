@@ -111,8 +111,11 @@ class Running:
             try:
                 act()
             except Exception as error:
-                self._process.kill()
-                self._give_up(f"{type(error).__name__}: {error}")
+                with contextlib.suppress(Exception):
+                    self._process.kill()
+                    self._kill_leftovers()
+                with contextlib.suppress(Exception):
+                    self._settle(Outcome(end=Lost(f"{type(error).__name__}: {error}")))
 
         return guarded
 
@@ -191,19 +194,16 @@ class Running:
     def _end_hard(self) -> None:
         """flowos-init did not answer, or the launcher does not end."""
         self._process.kill()
-        self._at(_LATE_SECONDS, partial(self._give_up, "cannot be ended: it hangs in the kernel"))
+        self._at(_LATE_SECONDS, self._give_up)
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self) -> None:
         self._kill_leftovers()
-        self._settle(Outcome(end=Lost(why)))
+        self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
 
     def _kill_leftovers(self) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own."""
-        named = {at.session for at in self._started().values() if at.here}
+        named = {at.session for at in self._answers()[1].values() if at.here}
         kill_leftovers({self.pid, *named}, self.folder)
-
-    def _started(self) -> dict[int, "_Started"]:
-        return {rank: _Started(text) for rank, text in self._numbered("started").items()}
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -214,23 +214,23 @@ class Running:
 
     def _finish_without_ranks(self, until: float) -> None:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
-        statuses = self._numbered("status")
-        waited_for = [at for rank, at in self._started().items() if rank not in statuses]
+        statuses, started = self._answers()
+        waited_for = [at for rank, at in started.items() if rank not in statuses]
         if any(map(_may_live, waited_for)) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
             return
         if len(statuses) < self.launch.ranks:
             self._kill_leftovers()
-        self._settle(self._judge())
+        self._settle(self._judge(statuses, frozenset(started)))
 
-    def _judge(self) -> Outcome:
+    def _judge(self, statuses: dict[int, bytes], started: frozenset[int]) -> Outcome:
         for fd in list(self._open):
             while self._read(fd):
                 pass
         stderr = self._stderr.value()
         seen = Seen(
-            statuses=self._numbered("status"),
-            started=frozenset(self._started()),
+            statuses=statuses,
+            started=started,
             code=self._process.returncode,
             stopped_by=self._stopped_by,
             stderr=stderr,
@@ -238,9 +238,18 @@ class Running:
         end, usage = judge(self.launch, seen)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
 
-    def _numbered(self, what: str) -> dict[int, bytes]:
-        """The files of the ranks: rank -> content."""
-        return {int(path.suffix[1:]): path.read_bytes() for path in self.folder.glob(f"{what}.*")}
+    def _answers(self) -> tuple[dict[int, bytes], dict[int, "_Started"]]:
+        """What the ranks have said so far: rank -> status file, rank -> where it started."""
+        statuses, started = {}, {}
+        # somebody may have cleaned /tmp
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                what, _, rank = entry.name.partition(".")
+                if what == "status" and rank.isdigit():
+                    statuses[int(rank)] = Path(entry.path).read_bytes()
+                elif what == "started" and rank.isdigit():
+                    started[int(rank)] = _Started(Path(entry.path).read_bytes())
+        return statuses, started
 
     def _settle(self, outcome: Outcome) -> None:
         if not outcome.usage.wall_seconds:
