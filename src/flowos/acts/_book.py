@@ -11,6 +11,7 @@ from flowos.probes import (
     PROBES,
     SUSPECT,
     best_of,
+    caches_found,
     doubts,
     in_words,
     merged,
@@ -39,6 +40,7 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
         findings=(
             *slow_defaults(measured),
             *doubts(measured),
+            *caches_found(measured),
             *(in_words(best) if best else ()),
             *merged(dict.fromkeys(s.case for s in samples if s.case.probe == "stream")),
         ),

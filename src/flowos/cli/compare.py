@@ -2,15 +2,12 @@
 
 import argparse
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from flowos.cli._shared import add_json, add_store, with_example
-from flowos.model import UsageError
+from flowos.model import UsageError, to_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from flowos.model import Verdict
 
 
@@ -33,10 +30,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     from flowos.acts import kept
+    from flowos.report import verdicts_text
 
     if not 0 < args.margin < 1:
         raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
-    verdicts: Iterable[Verdict]
+    verdicts: tuple[Verdict, ...]
     match args.run_ids, args.axis:
         case [ref], str(axis):
             verdicts = kept.compared(ref, args.store, axis=axis, base=args.base, margin=args.margin)
@@ -45,15 +43,7 @@ def run(args: argparse.Namespace) -> int:
         case _:
             raise UsageError("give one run and --axis NAME, or two runs")
     if args.json:
-        print(json.dumps([asdict(v) for v in verdicts], indent=1))
+        print(json.dumps([to_plain(v) for v in verdicts], indent=1))
     else:
-        print("\n".join(map(_line, verdicts)) or "nothing to compare: no case stands on both sides")
+        print(verdicts_text(verdicts), end="")
     return 0
-
-
-def _line(v: "Verdict") -> str:
-    rest = " ".join(f"{axis}={level}" for axis, level in v.rest)
-    figures = f"{v.ratio:.3f} ({v.low:.3f} to {v.high:.3f})"
-    why = f" ({v.why})" if v.why else ""
-    where = f"{v.probe} {v.metric} {rest}".rstrip()
-    return f"{where}: {v.other} is {figures} of {v.base}: {v.answer}{why}"

@@ -218,9 +218,13 @@ class _Layout:
 
 
 def _layers(graph: _Graph) -> list[int]:
+    """A layer below all that a node depends on; inputs right above their first use."""
     layer = [0] * len(graph.nodes)
     for a, b in sorted(graph.edges, key=lambda e: e[1]):
         layer[b] = max(layer[b], layer[a] + 1)
+    for i, node in enumerate(graph.nodes):
+        if node.kind == "input":
+            layer[i] = min(layer[b] for a, b in graph.edges if a == i) - 1
     last = max(layer, default=0)
     return [last if n.kind == "output" else x for n, x in zip(graph.nodes, layer, strict=True)]
 

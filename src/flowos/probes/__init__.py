@@ -11,7 +11,7 @@ from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
 from flowos.probes.gemm import slow_defaults
 from flowos.probes.stream import merged
-from flowos.probes.working_set import CACHES_END_AT
+from flowos.probes.working_set import CACHES_END_AT, caches_found
 
 __all__ = [
     "CACHES_END_AT",
@@ -25,6 +25,7 @@ __all__ = [
     "Program",
     "Worth",
     "best_of",
+    "caches_found",
     "doubts",
     "flow_of",
     "flow_of_builds",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import TypeVar
 
-from flowos.model import Case, Pairs, Sample, Verdict
+from flowos.model import Case, Sample, Verdict
 from flowos.plan import LIMITS, Limits, compare, judge
 
 Key = TypeVar("Key", bound=Hashable)
@@ -136,11 +136,10 @@ def _stand_in(
 
 
 def in_words(found: Worth) -> tuple[str, ...]:
-    """One line for the best setting, one for each setting's worth."""
+    """The best setting, and what is not told from it; the verdicts say what settings are worth."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
     lines = [f"best {found.metric}: {_scaled(found.value, found.unit)} with {setting}"]
     lines += [f"not told from it: {rival.label}" for rival in found.rivals]
-    lines += [_line(verdict, found.best.levels) for verdict in found.settings]
     return tuple(lines)
 
 
@@ -148,12 +147,3 @@ def _scaled(value: float, unit: str) -> str:
     """61.2 GB/s, 130 Gflop/s: as people read rates."""
     prefix = next((p for p in PREFIXES if value >= p[0]), (1.0, ""))
     return f"{value / prefix[0]:.3g} {prefix[1]}{unit.replace('byte', 'B')}"
-
-
-def _line(v: Verdict, best: Pairs) -> str:
-    elsewhere = [f"{axis} {level}" for axis, level in v.rest if (axis, level) not in best]
-    where = f", at {', '.join(elsewhere)}" if elsewhere else ""
-    interval = (
-        f"{v.low:.3f} to {v.high:.3f}" if math.isfinite(v.high) else "too few rounds to be sure"
-    )
-    return f"{v.axis}: {v.other} gives {v.ratio:.3f} ({interval}) of {v.base}: {v.answer}{where}"
