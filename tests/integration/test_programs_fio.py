@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def read(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
 def stand_in(tmp_path: Path) -> Path:
     """Takes fio's place: does what was told by `behave`, then runs the real fio, but briefly."""
     path = tmp_path / "stand-in"
-    brief = "--runtime=200ms --ramp_time=0ms"
+    brief = "--ramp_time=0ms"
     path.write_text(
         f"""#!/bin/sh
 . "{tmp_path}/behaviour"
@@ -51,6 +52,15 @@ exec {FIO} "$@"
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     behave(path, "")
     return path
+
+
+def answer_with(stand_in: Path, words: str, jobs: object, code: int = 0) -> None:
+    """Commands that hold these words are answered with this JSON; fio is not run."""
+    text = json.dumps({"jobs": jobs})
+    script = f"""case "$*" in *{words}*)
+  for word; do case "$word" in --output=*) to=${{word#--output=}};; esac; done
+  echo '{text}' > "$to"; exit {code};; esac"""
+    behave(stand_in, script)
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +109,13 @@ def test_rates_and_latencies_of_depth_one_agree_with_each_other(
 
 
 def test_a_file_system_in_memory_is_noted(stand_in: Path) -> None:
-    shared = Path("/dev/shm")
-    if shutil.disk_usage(shared).free < 1024 * MIB:
+    if shutil.disk_usage("/dev/shm").free < 1024 * MIB:
         pytest.skip("/dev/shm is too small")
-    outcome = run(argv(shared, "--fio", str(stand_in)))
-    readings = read(outcome)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        readings = read(run(argv(Path(folder), "--fio", str(stand_in), seconds="0.2")))
+        assert list(Path(folder).iterdir()) == []
     assert not isinstance(readings, Unmeasured), readings
     assert all("in memory (tmpfs)" in dict(r.notes)["suspect"] for r in readings)
-    assert not list(shared.glob("flowos-fio-*"))
 
 
 def test_an_engine_that_is_blocked_is_passed_over_for_all_jobs(
@@ -115,7 +124,7 @@ def test_an_engine_that_is_blocked_is_passed_over_for_all_jobs(
     behave(
         stand_in, 'case "$*" in *ioengine=libaio*) echo "fio: no such engine" >&2; exit 1;; esac'
     )
-    readings = read(run(argv(tmp_path, "--fio", str(stand_in))))
+    readings = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
     assert not isinstance(readings, Unmeasured), readings
     engines = {dict(r.levels)["engine"] for r in readings}
     assert engines <= {"io_uring", "psync"}
@@ -126,7 +135,7 @@ def test_refused_direct_io_falls_back_to_the_page_cache_and_says_so(
     tmp_path: Path, stand_in: Path
 ) -> None:
     behave(stand_in, 'case "$*" in *direct=1*) echo "fio: Invalid argument" >&2; exit 1;; esac')
-    readings = read(run(argv(tmp_path, "--fio", str(stand_in))))
+    readings = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
     assert not isinstance(readings, Unmeasured), readings
     assert {dict(r.levels)["direct"] for r in readings} == {"no"}
     assert all("the page cache answers" in dict(r.notes)["suspect"] for r in readings)
@@ -134,13 +143,14 @@ def test_refused_direct_io_falls_back_to_the_page_cache_and_says_so(
 
 def test_no_engine_at_all_cannot_be_measured(tmp_path: Path, stand_in: Path) -> None:
     behave(stand_in, 'echo "fio: engine blocked" >&2; exit 1')
-    answer = read(run(argv(tmp_path, "--fio", str(stand_in))))
+    answer = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
     assert isinstance(answer, Unmeasured)
     assert answer.reason.startswith("no I/O engine works in ")
     assert "engine blocked" in answer.reason
 
 
 ANSWER = {"error": 0, "read": {"total_ios": 0}, "write": {"total_ios": 0}}
+NO_WRITES = {**ANSWER, "read": {"total_ios": 1}}
 
 
 @pytest.mark.parametrize(
@@ -156,17 +166,28 @@ def test_json_that_looks_whole_does_not_hide_an_error(
     tmp_path: Path, stand_in: Path, job: object, code: int, complaint: str
 ) -> None:
     """Layout and trial are real; then fio answers as it did when io_uring was blocked."""
-    text = json.dumps({"jobs": [job] if isinstance(job, dict) else job})
-    behave(
-        stand_in,
-        f"""case "$*" in *time_based*)
-          for word; do case "$word" in --output=*) to=${{word#--output=}};; esac; done
-          echo '{text}' > "$to"; exit {code};; esac""",
-    )
-    answer = read(run(argv(tmp_path, "--fio", str(stand_in))))
+    answer_with(stand_in, "time_based", [job] if isinstance(job, dict) else job, code)
+    answer = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
     assert isinstance(answer, Unmeasured)
     assert complaint in answer.reason
     assert not list(tmp_path.glob("flowos-fio-*"))
+
+
+def test_storage_that_stalls_is_given_more_time_once(tmp_path: Path, stand_in: Path) -> None:
+    """At first fio's answer to the mix holds no writes, as when the device is busy with others."""
+    answer_with(stand_in, "randrw*runtime=200ms", [NO_WRITES])
+    readings = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
+    assert not isinstance(readings, Unmeasured), readings
+    assert {dict(r.levels)["workload"] for r in readings} >= {"mixed read", "mixed write"}
+
+
+def test_storage_that_never_answers_is_a_failure_that_names_the_job(
+    tmp_path: Path, stand_in: Path
+) -> None:
+    answer_with(stand_in, "randrw", [NO_WRITES])
+    answer = read(run(argv(tmp_path, "--fio", str(stand_in), seconds="0.2")))
+    assert isinstance(answer, Unmeasured)
+    assert "mixed write: nothing was done in 0.8 s" in answer.reason
 
 
 def test_a_full_file_system_is_refused_before_anything_is_written(tmp_path: Path) -> None:
