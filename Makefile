@@ -1,5 +1,6 @@
 # The one entry. `make measure` and `make test` do all the set-up, on a fresh machine too.
 PY := .venv/bin
+PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.c' 'tests/native/*.cpp')
 
 .PHONY: measure test check test-native bench clean
@@ -8,9 +9,15 @@ measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
 	@$(PY)/flowos measure $(ARGS)
 
-test:  ## everything that must hold (ARGS="-k name")
+test:  ## everything that must hold; the pure rooms to their last branch (ARGS="-k name")
 	@tools/setup test
+ifdef ARGS
 	$(PY)/pytest $(ARGS)
+else
+	$(PY)/pytest $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
+	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
+	$(PY)/pytest tests/integration
+endif
 
 check:  ## style, types, rooms, sizes
 	@tools/setup test
