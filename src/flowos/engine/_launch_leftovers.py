@@ -38,8 +38,9 @@ def _pids() -> Iterator[int]:
 
 
 def _is_anothers(pid: int, word: bytes) -> bool:
+    """One that is about to be a zombie has no words any more."""
     state, _, words = _look(pid)
-    return state not in b"ZX" and word not in words
+    return state not in b"ZX" and any(words) and word not in words
 
 
 def _belongs(pid: int, sessions: Set[int], word: bytes) -> bool:

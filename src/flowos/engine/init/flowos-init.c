@@ -13,8 +13,8 @@
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
  *   grace     optional: seconds between the two, 2 if it is not there
  * and writes there, by rename
- *   started.RANK  "INIT_PID COMMAND_PID SESSION NAMESPACE", once the command runs: numbers
- *                 of this pid namespace (0: not known)
+ *   started.RANK  "INIT_PID COMMAND_PID SESSION NAMESPACE", just before the command runs:
+ *                 numbers of this pid namespace (0: not known)
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
  *                 and what all processes that were reaped used together
@@ -149,13 +149,19 @@ static void publish(const struct run* run, const char* what, const char* text) {
     fprintf(stderr, "flowos-init: cannot write %s: %s\n", name, strerror(errno));
 }
 
-static void publish_started(const struct run* run) {
+static void publish_started(const struct run* run, pid_t init, pid_t command) {
   char text[128];
   struct stat pids = {0};
   stat("/proc/self/ns/pid", &pids);
-  snprintf(text, sizeof text, "%ld %ld %ld %llu\n", (long)getpid(), (long)run->command,
-           (long)getsid(0), (unsigned long long)pids.st_ino);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu\n", (long)init, (long)command, (long)getsid(0),
+           (unsigned long long)pids.st_ino);
   publish(run, "started", text);
+}
+
+static void take_back_started(const struct run* run) {
+  char name[48];
+  snprintf(name, sizeof name, "started.%lu", run->rank);
+  unlinkat(run->folder, name, 0);
 }
 
 static void publish_status(const struct run* run, const char* end) {
@@ -310,8 +316,11 @@ static _Noreturn void become(const struct run* run, char** argv, pid_t parent, i
   const char* cwd = read_file(run->folder, "cwd", NULL);
   if (cwd == NULL || chdir(cwd) != 0)
     f = (struct failure){CWD, errno};
-  else
+  else {
+    publish_started(run, parent, getpid()); /* before it can do anything that should be found */
     f = execute(argv, run->variables);
+    take_back_started(run);
+  }
   while (write(report, &f, sizeof f) < 0 && errno == EINTR) continue;
   _exit(OWN_FAILURE);
 }
@@ -474,7 +483,6 @@ static int supervise(struct run* run, char** argv) {
   }
   if (f.error != 0) return fail(run, f);
   if (!start(run, argv, &f)) return fail(run, f);
-  publish_started(run);
   wait_for_command(run);
   return finish(run);
 }
