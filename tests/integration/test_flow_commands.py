@@ -102,6 +102,7 @@ def test_exit_code_streams_and_outcome_are_captured() -> None:
         ),
         (shell("kill -9 $$"), "task 'sh': the command was killed by signal 9"),
         (shell("kill -9 $$", exit_code="code"), "was killed by signal 9"),
+        (shell("kill -9 $$", exit_code="code", outcome="end"), "was killed by signal 9"),
         (fo.command(["/no/such/program"]), "task 'program': the command could not be started: "),
         (shell("sleep 60", limit_seconds=0.2), "the command ran over its time limit (signal 15)"),
         (fo.command(["a\0b"], name="nul"), "task 'nul': "),

@@ -1,9 +1,7 @@
 """Flows on slices, in every way to run: what runs, what is refused, what is told."""
 
 import threading
-import time
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -284,81 +282,6 @@ def test_a_failure_ends_the_run_while_another_task_still_runs() -> None:
             release.set()
 
 
-def most_at_once(needs: fo.Needs, cores: int) -> int:
-    """How many of eight such tasks were seen running at the same time."""
-    lock = threading.Lock()
-    now: list[int] = [0, 0]
-
-    @fo.task(needs=needs)
-    def count(x: fo.int64) -> fo.int64:
-        with lock:
-            now[0] += 1
-            now[1] = max(now)
-        time.sleep(0.01)
-        with lock:
-            now[0] -= 1
-        return x
-
-    a = integer()
-    with fo.slice(fo.flow_output(*(count(a) for _ in range(8))), cores=cores) as s:
-        assert s.run(3) == [3] * 8
-    return now[1]
-
-
-def test_needs_limit_how_many_tasks_run_at_once() -> None:
-    assert most_at_once(fo.Needs(), cores=2) == 2
-    assert most_at_once(fo.Needs(), cores=1) == 1
-    assert most_at_once(fo.Needs(cores=2), cores=2) == 1
-    assert most_at_once(fo.Needs(alone=True), cores=2) == 1
-
-
-def test_nothing_else_of_the_slice_runs_beside_a_task_that_is_alone() -> None:
-    seen: list[str] = []
-
-    def note(name: str) -> None:
-        seen.append(f"+{name}")
-        time.sleep(0.01)
-        seen.append(f"-{name}")
-
-    @fo.task
-    def plain(x: fo.int64) -> fo.int64:
-        note("plain")
-        return x
-
-    @fo.task(needs=fo.Needs(alone=True))
-    def alone(x: fo.int64) -> fo.int64:
-        note("alone")
-        return x
-
-    a = integer()
-    tasks = [(alone if i % 3 == 1 else plain)(a) for i in range(12)]
-    with fo.slice(fo.flow_output(*tasks), cores=2) as s:
-        assert len(list(s.map(range(4)))) == 4
-    at = [i for i, what in enumerate(seen) if what == "+alone"]
-    assert len(at) == 16
-    assert all(seen[i + 1] == "-alone" for i in at)
-
-
-@pytest.mark.parametrize(
-    ("needs", "words"),
-    [
-        (fo.Needs(cores=10**6), "task 'f' needs 1000000 cores, the slice has 2"),
-        (fo.Needs(cores=1, ranks=99), "needs 1 cores for each of 99 ranks, the slice has 2"),
-        (fo.Needs(memory_bytes=10**18), "needs 1000000000000000000 bytes, the node has"),
-        (fo.Needs(gpus=99), "needs 99 GPUs, the node has"),
-        (fo.Needs(devices=("/dev/none",)), "needs /dev/none, which the node lacks"),
-    ],
-)
-def test_a_task_that_could_never_start_is_refused_at_once(needs: fo.Needs, words: str) -> None:
-    @fo.task(needs=needs, name="f")
-    def task(x: fo.int64) -> fo.int64:
-        return x
-
-    with pytest.raises(fo.SliceRefused) as caught:
-        fo.slice(task(integer()), cores=2)
-    assert words in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -416,61 +339,3 @@ def test_many_callers_may_run_one_slice_at_once() -> None:
         for thread in threads:
             thread.join(20)
     assert results == {i: [[64 * i + sum(range(64))]] * 50 for i in range(6)}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_map_gives_results_in_order(way: Way) -> None:
-    a, b = integer("a"), integer("b")
-    with fo.slice(add(a, b), workers=way) as s:
-        assert list(s.map((i, 1) for i in range(300))) == [[i + 1] for i in range(300)]
-    with fo.slice(tree(), workers=way) as s:
-        assert list(s.map(range(20))) == [[64 * i + sum(range(64))] for i in range(20)]
-
-
-def test_map_takes_no_more_than_it_may_keep_in_flight() -> None:
-    taken: list[int] = []
-
-    def endless() -> Iterator[int]:
-        i = 0
-        while True:
-            taken.append(i)
-            yield i
-            i += 1
-
-    with fo.slice(add(integer(), 1), cores=2) as s:
-        results = s.map(endless(), ahead=3)
-        assert taken == []
-        for i in range(50):
-            assert next(results) == [i + 1]
-            assert len(taken) <= i + 1 + 3
-        results.close()  # type: ignore[attr-defined]
-        assert s.run(1) == [2]
-
-
-def test_map_runs_side_by_side() -> None:
-    meet = threading.Barrier(2, timeout=10)
-
-    @fo.task
-    def wait(x: fo.int64) -> fo.int64:
-        meet.wait()
-        return x
-
-    with fo.slice(wait(integer()), cores=2) as s:
-        assert list(s.map(range(10))) == [[i] for i in range(10)]
-
-
-def test_map_raises_where_the_failed_run_is_in_order() -> None:
-    @fo.task
-    def invert(x: fo.int64) -> fo.int64:
-        return 10 // x
-
-    with fo.slice(invert(integer())) as s:
-        results = s.map([5, 2, 0, 1])
-        assert [next(results), next(results)] == [[2], [5]]
-        with pytest.raises(fo.TaskFailed, match="given x = 0"):
-            next(results)
-        with pytest.raises(StopIteration):
-            next(results)
-        with pytest.raises(fo.ValueRefused, match="run: 2 values given"):
-            list(s.map([(1, 2)]))
-        assert s.run(1) == [10]

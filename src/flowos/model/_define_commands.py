@@ -32,13 +32,11 @@ def command(  # noqa: PLR0913 - what a command line can have, each by keyword
     """A task of a command line, run in a fresh folder of its own.
 
     argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for the path of a file
-    that the command writes; a tuple of these is one word, as in ("--out=", Out("x")).
-    inputs: types of the inputs; one that is only named by an `In` is a File, one that no word
-    names is waited for only.
+    that is written; a tuple of these is one word, as in ("--out=", Out("x")).
+    inputs: their types; one only named by an `In` is a File, one in no word is waited for only.
     stdout, stderr: the output that captures what is printed: a name for str_, or (name, bytes_).
-    exit_code: the output for it; without one (or `outcome`) a code other than 0 fails the task.
-    outcome: the output for the whole `Outcome`; then no end of the command fails the task.
-    variables: set beside those of this process, or alone where `inherit` is false.
+    exit_code, outcome: the outputs for the code (without one, only 0 is a success) and for the
+    whole `Outcome` (no end is a failure then). variables: beside ours, or alone unless `inherit`.
     once: a key of all that the files depend on: made once, then taken from the cache.
     Outputs are the files in order of appearance, then what is captured; with neither, `stdout`.
     """

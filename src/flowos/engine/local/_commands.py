@@ -205,9 +205,10 @@ def _captured(outcome: Outcome, what: str, *, as_text: bool) -> object:
 
 
 def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> None:
-    if outcome.ok or "outcome" in captured:
-        return
-    if isinstance(outcome.end, Exited) and "exit_code" in captured:
+    if "exit_code" in captured:
+        if isinstance(outcome.end, Exited):
+            return
+    elif outcome.ok or "outcome" in captured:
         return
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_TOLD_LINES:]
     said = f"; it said: {' / '.join(lines)}" if lines else ""
