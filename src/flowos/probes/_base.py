@@ -132,13 +132,15 @@ def read_answer(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         return Unmeasured(reason=f"the program's own check failed: {_tail(outcome)}")
     try:
         answer = json.loads(outcome.stdout or b"{}")
-    except ValueError as error:
-        raise MeasureError(f"not JSON: {outcome.stdout[:200]!r}") from error
-    if outcome.end.code == CANNOT_MEASURE_HERE:
-        return Unmeasured(
-            reason=answer.get("cannot", _tail(outcome)), remedy=answer.get("remedy", "")
-        )
-    return tuple(_reading(r) for r in answer["readings"])
+        if outcome.end.code == CANNOT_MEASURE_HERE:
+            return Unmeasured(
+                reason=answer.get("cannot", _tail(outcome)), remedy=answer.get("remedy", "")
+            )
+        return tuple(_reading(r) for r in answer["readings"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise MeasureError(
+            f"the program's answer cannot be read: {outcome.stdout[:200]!r}"
+        ) from error
 
 
 def _reading(raw: dict[str, Any]) -> Reading:
