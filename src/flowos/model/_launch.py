@@ -58,7 +58,7 @@ class Launch:
     """One process start (or one start of `ranks` processes), fully described.
 
     `variables` is the whole environment beside that of `env` and what the launcher passes through;
-    nothing is inherited unsaid. `files` are written into the run folder before the start.
+    nothing is inherited unsaid.
     """
 
     argv: Argv

@@ -21,7 +21,8 @@ static inline double fm_seconds(void) {
 }
 
 /* Ends the program: the answer is wrong. */
-__attribute__((noreturn, format(printf, 1, 2))) static inline void fm_fail(const char *format, ...) {
+__attribute__((noreturn, format(printf, 1, 2))) static inline void fm_fail(const char *format,
+                                                                           ...) {
   va_list words;
   va_start(words, format);
   vfprintf(stderr, format, words);
@@ -36,11 +37,13 @@ __attribute__((noreturn)) static inline void fm_cannot(const char *reason, const
   exit(FM_CANNOT);
 }
 
-/* One reading; `levels` and `notes` are the inside of JSON objects, such as "\"n\": \"512\"", or "". */
+/* One reading; `levels` and `notes` are the inside of JSON objects, such as "\"n\": \"512\"", or
+ * "". */
 static inline void fm_reading(int first, const char *metric, const char *unit, const double *values,
                               int count, const char *levels, const char *notes) {
-  printf("%s{\"metric\": \"%s\", \"unit\": \"%s\", \"levels\": {%s}, \"notes\": {%s}, \"values\": [",
-         first ? "{\"readings\": [\n" : ",\n", metric, unit, levels, notes);
+  printf(
+      "%s{\"metric\": \"%s\", \"unit\": \"%s\", \"levels\": {%s}, \"notes\": {%s}, \"values\": [",
+      first ? "{\"readings\": [\n" : ",\n", metric, unit, levels, notes);
   for (int i = 0; i < count; i++) printf("%s%.9g", i ? ", " : "", values[i]);
   printf("]}");
 }
