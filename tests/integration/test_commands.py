@@ -138,3 +138,9 @@ def test_on_ctrl_c_what_was_measured_is_kept_and_shown(
 def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
     for command in ("measure", "list", "show", "compare", "report", "doctor"):
         assert f"example: flowos {command}" in flowos(command, "--help").stdout
+
+
+def test_what_the_time_does_not_reach_is_named_with_the_remedy(flowos: Flowos) -> None:
+    shown = flowos("measure", "--only", "clock,flops", "--minutes", "0.02").stdout
+    assert "the time was out before its turn" in shown
+    assert "--minutes" in shown

@@ -20,10 +20,15 @@ class Part:
     design: Design
 
     @property
+    def once_seconds(self) -> float:
+        """About what each case once takes."""
+        return sum(self.design.seconds.values())
+
+    @property
     def seconds(self) -> float:
         """About what its least rounds take."""
         turns = 2 if len(self.design.cases) > 1 else 1
-        return self.design.least_rounds * turns * sum(self.design.seconds.values())
+        return self.design.least_rounds * turns * self.once_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

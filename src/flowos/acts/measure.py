@@ -36,6 +36,10 @@ BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 """What measuring may take; facts, builds and the report come on top."""
 
 _STALE_SECONDS = 0.5
+_SLACK = 1.1
+_OUT_OF_TIME = Unmeasured(
+    reason="the time was out before its turn", remedy="give more time: --minutes"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +115,14 @@ class _Session:
                 _run(flow)
 
     def measure(self, part: Part, share: float) -> None:
-        """Rounds of one probe until its design is done or its time is out."""
+        """Rounds of one probe until its design is done or its time is out.
+
+        Its time is its share of what is left, or what each case once takes, if that is more.
+        """
         seen: list[Sample] = []
-        until = engine.now() + share * (self.ends - engine.now())
-        number = 0
+        left = self.ends - engine.now()
+        until = engine.now() + max(share * left, min(left, _SLACK * part.once_seconds))
+        number, tried = 0, set[Case]()
         while cases := next_round(
             self._without_unmeasured(part.design),
             seen,
@@ -125,6 +133,10 @@ class _Session:
             for case in cases:
                 if case not in self.unmeasured:
                     seen += self._sample(part.probe, case, number)
+                    tried.add(case)
+        for case in part.design.cases:
+            if case not in tried:
+                self.unmeasured.setdefault(case, _OUT_OF_TIME)
 
     def _without_unmeasured(self, design: Design) -> Design:
         return replace(design, cases=tuple(c for c in design.cases if c not in self.unmeasured))
