@@ -44,9 +44,10 @@ _OUT_OF_TIME = Unmeasured(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a run is. `left_seconds` is None while it cannot be said."""
+    """Where a run is. left_seconds: None while it cannot be said. lasting: is to stay shown."""
 
     doing: str
+    lasting: bool = False
     left_seconds: float | None = None
     sample: Sample | None = None
 

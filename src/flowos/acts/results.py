@@ -10,7 +10,7 @@ from flowos import engine
 from flowos.acts._book import book_of
 from flowos.acts._facts import facts
 from flowos.acts._work import described, work
-from flowos.acts.measure import Emit, measure
+from flowos.acts.measure import Emit, Progress, measure
 from flowos.model import Run, Sample, StoreError, Wanted
 from flowos.report import Book, csv, html, json, markdown
 from flowos.store import Store, open_store
@@ -57,6 +57,8 @@ def measured(
     notes: list[str] = []
     kept = _Kept(store=_opened(url, notes), notes=notes)
     kept.begin(run)
+    for note in notes:
+        emit(Progress(doing=note, lasting=True))
     done = measure(run, keep=kept.keep, emit=emit, seconds=seconds)
     kept.finish(done)
     book = book_of(done, kept.samples)

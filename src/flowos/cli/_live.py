@@ -21,7 +21,10 @@ class Live:
             middle = values[len(values) // 2] if values else float("nan")
             self._last = f"{progress.sample.metric} {middle:.3g} {progress.sample.unit}"
             return
-        if self._rewrites:
+        if progress.lasting:
+            self.end()
+            print(progress.doing, file=self._out, flush=True)
+        elif self._rewrites:
             self._rewrite(progress)
         elif progress.doing != self._doing:
             print(_line(progress), file=self._out, flush=True)

@@ -39,3 +39,11 @@ def add_run(command: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="a run's id, its beginning, or `last` (default)",
     )
+
+
+def positive(word: str) -> int:
+    """A whole number above 0, for argparse."""
+    number = int(word) if word.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
+    return number

@@ -3,14 +3,14 @@
 import argparse
 import json
 
-from flowos.cli._shared import add_json, add_store, with_example
+from flowos.cli._shared import add_json, add_store, positive, with_example
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = with_example(
         commands, "list", "the runs that are kept, newest first", "flowos list --limit 5"
     )
-    command.add_argument("--limit", type=int, metavar="N", help="show at most N runs")
+    command.add_argument("--limit", type=positive, metavar="N", help="show at most N runs")
     add_store(command)
     add_json(command)
 

@@ -110,7 +110,16 @@ def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
     for what, given in wished.items():
         if given is None:
             continue
-        name, type_ = (given, usual[what]) if isinstance(given, str) else given
+        match given:
+            case str():
+                name, type_ = given, usual[what]
+            case (str(name), PortType() as type_):
+                pass
+            case _:
+                raise WiringError(
+                    f"command {title!r}: {what}= names an output, such as {what}={what!r}, "
+                    f"given {shown(given)}"
+                )
         if type_ is not usual[what] and not (type_ is bytes_ and usual[what] is str_):
             raise WiringError(f"command {title!r}: {what} cannot be captured as {shown(type_)}")
         found[what] = (name, type_)

@@ -12,6 +12,7 @@ import pickle
 import signal
 import socket
 import sys
+import time
 import types
 from array import array
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ from typing import Any
 PACKET = 96 * 1024
 """Longest message sent as such, bytes; a socket's buffer holds two of them by default."""
 FDS_PER_PACKET = 250  # the kernel takes 253
+AWAKE_SECONDS = 5e-5
+"""How long a reader looks for a message before it sleeps."""
 OWNER_SHIFT = 40
 """A memory file's number, shifted right by this, is who fills it."""
 
@@ -57,7 +60,7 @@ class Channel:
 
     def receive(self) -> tuple[Any, list[int]]:
         """The next message and its descriptors; EOFError when the other end is gone."""
-        size = self.sock.recv_into(self._buffer)
+        size = self._arrived()
         if not size:
             raise EOFError
         message = pickle.loads(self._buffer[1:size])
@@ -73,6 +76,17 @@ class Channel:
                 message = pickle.loads(body)
             os.close(fds.pop(0))
         return message, fds
+
+    def _arrived(self) -> int:
+        """The size of the next packet, met awake if it comes soon: to be woken on another cpu takes
+        longer than most messages are apart."""
+        asleep = time.perf_counter() + AWAKE_SECONDS
+        while time.perf_counter() < asleep:
+            try:
+                return self.sock.recv_into(self._buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                os.sched_yield()
+        return self.sock.recv_into(self._buffer)
 
     def _receive_fds(self, fds: list[int]) -> bool:
         """As socket.recv_fds, which leaves out the flag that keeps them from our children."""
