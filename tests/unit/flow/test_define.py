@@ -250,7 +250,7 @@ def test_a_command_without_outputs_gives_what_it_prints() -> None:
         (["a", None], {}, "given None"),
         (["a"], {"stdout": ("x", m.int64)}, "command 'a': stdout cannot be captured as"),
         (["a"], {"exit_code": ("x", m.bytes_)}, "exit_code cannot be captured as"),
-        (["a"], {"stdout": True}, "stdout= names an output, such as stdout=.stdout., given True"),
+        (["a"], {"stdout": True}, "stdout= names an output, such as stdout='stdout', given True"),
         (["a", Out("../x")], {}, "Out('../x') has to be a File with a plain name"),
         (["a", Out("..")], {}, "Out('..') has to be a File with a plain name"),
         (["a", In("x")], {"inputs": {"x": m.bytes_}}, "In('x') is bytes_, which is no word"),
