@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import _launch_init, _run_folder, run
-from flowos.engine._launch_init import find_or_compile, init_program, runs
+from flowos.engine._launch_init import digest_of, find_or_compile, init_program, runs
 from flowos.model import Launch, LaunchFailed
 
 PATIENCE_SECONDS = 20.0
-SOURCE = Path(_launch_init.__file__).parent / "init" / "flowos-init.c"
+SOURCES = Path(_launch_init.__file__).parent / "init"
 
 SUPERVISOR = """
 import sys, threading, time
@@ -148,10 +148,10 @@ def test_the_init_is_compiled_where_there_is_none_or_one_of_another_machine(
     tmp_path: Path,
 ) -> None:
     place = tmp_path / "cache" / "flowos-init"
-    assert find_or_compile(SOURCE, (place,)) == place
+    assert find_or_compile(SOURCES, (place,)) == place
     place.write_bytes(b"\x7fELF of another machine")
     assert not runs(place)
-    assert find_or_compile(SOURCE, (place,)) == place
+    assert find_or_compile(SOURCES, (place,)) == place
     assert runs(place)
     assert [path.name for path in place.parent.iterdir()] == ["flowos-init"]
 
@@ -159,7 +159,7 @@ def test_the_init_is_compiled_where_there_is_none_or_one_of_another_machine(
 def test_a_cache_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     second = tmp_path / "second" / "flowos-init"
-    assert find_or_compile(SOURCE, (tmp_path / "file" / "flowos-init", second)) == second
+    assert find_or_compile(SOURCES, (tmp_path / "file" / "flowos-init", second)) == second
 
 
 def test_without_a_compiler_it_is_one_line_with_the_remedy(
@@ -168,7 +168,7 @@ def test_without_a_compiler_it_is_one_line_with_the_remedy(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(LaunchFailed, match=r"no C compiler .* in PATH; install one") as told:
-        find_or_compile(SOURCE, (tmp_path / "flowos-init",))
+        find_or_compile(SOURCES, (tmp_path / "flowos-init",))
     assert "\n" not in str(told.value)
 
 
@@ -178,7 +178,34 @@ def test_a_compiler_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     broken.chmod(0o755)
     monkeypatch.setenv("CC", str(broken))
     with pytest.raises(LaunchFailed, match="cc: out of licences"):
-        find_or_compile(SOURCE, (tmp_path / "flowos-init",))
+        find_or_compile(SOURCES, (tmp_path / "flowos-init",))
+
+
+def test_a_compiler_named_relatively_compiles_and_leaves_nothing_where_we_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = tmp_path / "mine"
+    wrapper.write_text('#!/bin/sh\ntouch left.o\nexec cc "$@"\n')
+    wrapper.chmod(0o755)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("CC", "../mine")
+    place = tmp_path / "cache" / "flowos-init"
+    assert find_or_compile(SOURCES, (place,)) == place
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_a_change_of_any_source_or_header_is_another_program(tmp_path: Path) -> None:
+    sources = tmp_path / "init"
+    shutil.copytree(SOURCES, sources)
+    digests = [digest_of(SOURCES), digest_of(sources)]
+    assert digests[0] == digests[1]
+    files = sorted(path for path in sources.iterdir() if path.suffix in (".c", ".h"))
+    assert len(files) > 1
+    for file in files:
+        file.write_text(file.read_text() + "/* changed */\n")
+        digests.append(digest_of(sources))
+    assert len(set(digests)) == 1 + len(files)
 
 
 def test_the_init_in_use_is_the_one_of_this_source() -> None:

@@ -24,13 +24,19 @@ def init_program() -> Path:
     The wheel has one beside its source. In a source checkout, or where that one does not run
     (another architecture, a noexec file system), it is compiled into the user's cache folder.
     """
-    source = _IN_PACKAGE / "flowos-init.c"
     shipped = _IN_PACKAGE / "flowos-init"
     if runs(shipped):
         return shipped
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    name = f"flowos-init-{platform.machine()}-{digest}"
-    return find_or_compile(source, (cache_folder() / "init" / name, session_folder() / name))
+    name = f"flowos-init-{platform.machine()}-{digest_of(_IN_PACKAGE)}"
+    return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session_folder() / name))
+
+
+def digest_of(sources: Path) -> str:
+    """Another one when any source or header in that folder is another."""
+    digest = hashlib.sha256()
+    for file in sorted(sources.glob("*.[ch]")):
+        digest.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def cache_folder() -> Path:
@@ -50,13 +56,13 @@ def runs(program: Path) -> bool:
     return said.stdout.startswith(b"flowos-init ")
 
 
-def find_or_compile(source: Path, places: tuple[Path, ...]) -> Path:
-    """The first of `places` that holds a program that runs, or can be made to."""
+def find_or_compile(sources: Path, places: tuple[Path, ...]) -> Path:
+    """The first of `places` that holds a program that runs, or can be made to from that folder."""
     complaint = ""
     for place in places:
         if runs(place):
             return place
-        complaint = _compile(source, place) or complaint
+        complaint = _compile(sources, place) or complaint
         if runs(place):
             return place
     raise LaunchFailed(
@@ -65,7 +71,7 @@ def find_or_compile(source: Path, places: tuple[Path, ...]) -> Path:
     )
 
 
-def _compile(source: Path, to: Path) -> str:
+def _compile(sources: Path, to: Path) -> str:
     """Compile and publish by rename, for others may do the same; a complaint or ''."""
     wanted = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
     compiler = next(filter(None, map(shutil.which, wanted)), None)
@@ -75,7 +81,7 @@ def _compile(source: Path, to: Path) -> str:
         to.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=to.parent) as beside:
             made = Path(beside) / to.name
-            complaint = _compile_one(compiler, source, made)
+            complaint = _compile_one(compiler, sources, made)
             if not complaint:
                 made.replace(to)
             return complaint
@@ -83,13 +89,15 @@ def _compile(source: Path, to: Path) -> str:
         return f"{to.parent}: {error.strerror}"
 
 
-def _compile_one(compiler: str, source: Path, to: Path) -> str:
+def _compile_one(compiler: str, sources: Path, to: Path) -> str:
     """Static if it can be: not every machine has a static C library."""
+    files = sorted(sources.resolve().glob("*.c"))
     complaint = ""
     for link in (["-static"], []):
         try:
             done = subprocess.run(
-                [compiler, "-O2", *link, "-o", to, source],
+                [Path(compiler).absolute(), "-O2", *link, "-o", to.name, *files],
+                cwd=to.parent,  # some compilers leave object files where they run
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_LIMIT_SECONDS,

@@ -1,0 +1,151 @@
+#define _GNU_SOURCE
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
+
+/* ---- environment ---- */
+
+static bool begins_with_one_of(const char* variable, const char* prefixes, size_t size) {
+  for (const char* p = prefixes; p < prefixes + size; p += strlen(p) + 1)
+    if (*p != '\0' && strncmp(variable, p, strlen(p)) == 0) return true;
+  return false;
+}
+
+static bool names_one_of(const char* variable, char* const* others, size_t count) {
+  size_t length = strcspn(variable, "=") + 1; /* with the '=' */
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(variable, others[i], length) == 0) return true;
+  return false;
+}
+
+/* Variables of `text`, and those of our own environment that `passes` lets through. */
+static char** merge(char* text, size_t size, const char* passes, size_t passes_size) {
+  size_t most = size + 1; /* no string is shorter than its NUL */
+  for (char** e = environ; *e != NULL; e++) most++;
+  char** variables = (char**)calloc(most, sizeof *variables);
+  if (variables == NULL) return NULL;
+  size_t count = 0;
+  for (char** e = environ; *e != NULL; e++)
+    if (begins_with_one_of(*e, passes, passes_size)) variables[count++] = *e;
+  size_t passed = count;
+  for (char* s = text; s < text + size; s += strlen(s) + 1)
+    if (*s != '\0' && !names_one_of(s, variables, passed)) variables[count++] = s;
+  return variables;
+}
+
+char** read_environment(int folder) {
+  static char* text;
+  static char** variables; /* they point into `text` and our own environment */
+  size_t size = 0;
+  size_t passes_size = 0;
+  text = read_file(folder, "env", &size);
+  if (text == NULL) return NULL;
+  char* passes = read_file(folder, "passes", &passes_size);
+  if (passes == NULL && errno != ENOENT) return NULL;
+  variables = merge(text, size, passes, passes_size);
+  free(passes);
+  return variables;
+}
+
+static const char* value_of(char* const* variables, const char* name) {
+  size_t length = strlen(name);
+  for (; *variables != NULL; variables++)
+    if (strncmp(*variables, name, length) == 0 && (*variables)[length] == '=')
+      return *variables + length + 1;
+  return NULL;
+}
+
+/* ---- start ---- */
+
+static struct failure try_file(const char* path, char** argv, char** variables) {
+  execve(path, argv, variables);
+  struct failure f = {EXEC, errno};
+  if (f.error == ENOENT && access(path, F_OK) == 0) f.stage = INTERPRETER;
+  return f;
+}
+
+static bool worth_looking_on(struct failure f) {
+  return f.stage == EXEC && (f.error == ENOENT || f.error == ENOTDIR || f.error == EACCES ||
+                             f.error == ENAMETOOLONG || f.error == ELOOP || f.error == ESTALE);
+}
+
+/* Returns only if nothing could be executed. Unlike execvp() it never hands a file of unknown
+ * format to a shell: the binary of another machine is an error, not a script. */
+static struct failure execute(char** argv, char** variables) {
+  if (strchr(argv[0], '/') != NULL) return try_file(argv[0], argv, variables);
+  struct failure worst = {EXEC, ENOENT};
+  const char* path = value_of(variables, "PATH");
+  if (path == NULL) path = default_path;
+  char* candidate = malloc(strlen(path) + strlen(argv[0]) + 3);
+  if (candidate == NULL) return (struct failure){OWN, ENOMEM};
+  while (argv[0][0] != '\0') {
+    size_t length = strcspn(path, ":");
+    const char* folder = length == 0 ? "." : path;
+    sprintf(candidate, "%.*s/%s", length == 0 ? 1 : (int)length, folder, argv[0]);
+    struct failure f = try_file(candidate, argv, variables);
+    if (!worth_looking_on(f)) return f;
+    if (f.error == EACCES) worst = f;
+    if (path[length] == '\0') break;
+    path += length + 1;
+  }
+  return worst;
+}
+
+/* In the child: becomes the command, or says through `report` why not. */
+static _Noreturn void become(const struct run_folder* folder, char** argv, char** variables,
+                             pid_t parent, int report) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before the line above */
+  sigset_t none;
+  sigemptyset(&none);
+  signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  struct failure f;
+  const char* cwd = read_file(folder->fd, "cwd", NULL);
+  if (cwd == NULL || chdir(cwd) != 0)
+    f = (struct failure){CWD, errno};
+  else {
+    publish_started(folder, parent, getpid()); /* before it can do anything that should be found */
+    f = execute(argv, variables);
+    take_back_started(folder);
+  }
+  while (write(report, &f, sizeof f) < 0 && errno == EINTR) continue;
+  _exit(EXIT_FAILURE);
+}
+
+pid_t start_command(const struct run_folder* folder, char** argv, char** variables,
+                    struct failure* why) {
+  int report[2];
+  *why = (struct failure){OWN, 0};
+  if (pipe2(report, O_CLOEXEC) != 0) {
+    why->error = errno;
+    return -1;
+  }
+  pid_t parent = getpid();
+  pid_t command = fork();
+  if (command == 0) become(folder, argv, variables, parent, report[1]);
+  why->error = errno;
+  close(report[1]);
+  if (command > 0) {
+    setpgid(command, command); /* both sides do it: whoever is first */
+    if (read_some(report[0], why, sizeof *why) != 0) {
+      waitpid(command, NULL, 0);
+      command = -1;
+    }
+  }
+  close(report[0]);
+  return command;
+}

@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "run_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+ssize_t read_some(int fd, void* to, size_t most) {
+  ssize_t got = 0;
+  do got = read(fd, to, most);
+  while (got < 0 && errno == EINTR);
+  return got;
+}
+
+/* All that is left of `fd`, with a NUL behind it, or NULL and errno. */
+static char* read_all(int fd, size_t* size) {
+  size_t room = 4096;
+  char* text = malloc(room);
+  *size = 0;
+  while (text != NULL) {
+    ssize_t got = read_some(fd, text + *size, room - *size - 1);
+    if (got < 0) break;
+    *size += (size_t)got;
+    text[*size] = '\0';
+    if (got == 0) return text;
+    if (room - *size > 1) continue;
+    char* larger = realloc(text, room *= 2);
+    if (larger == NULL) break;
+    text = larger;
+  }
+  int error = errno;
+  free(text);
+  errno = error;
+  return NULL;
+}
+
+char* read_file(int folder, const char* name, size_t* size) {
+  size_t ignored = 0;
+  int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  char* text = read_all(fd, size != NULL ? size : &ignored);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return text;
+}
+
+static bool write_all(int fd, const char* text) {
+  size_t left = strlen(text);
+  while (left > 0) {
+    ssize_t put = write(fd, text, left);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    text += put;
+    left -= (size_t)put;
+  }
+  return true;
+}
+
+static void publish(const struct run_folder* folder, const char* what, const char* text) {
+  char name[48];
+  char hidden[sizeof name + 1];
+  snprintf(name, sizeof name, "%s.%lu", what, folder->rank);
+  snprintf(hidden, sizeof hidden, ".%s", name);
+  int fd = openat(folder->fd, hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                  S_IRUSR | S_IWUSR);
+  bool good = fd >= 0 && write_all(fd, text);
+  if (fd >= 0 && close(fd) != 0) good = false;
+  if (!good || renameat(folder->fd, hidden, folder->fd, name) != 0)
+    fprintf(stderr, "flowos-init: cannot write %s: %s\n", name, strerror(errno));
+}
+
+void publish_started(const struct run_folder* folder, pid_t init, pid_t command) {
+  char text[128];
+  struct stat pids = {0};
+  stat("/proc/self/ns/pid", &pids);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu\n", (long)init, (long)command, (long)getsid(0),
+           (unsigned long long)pids.st_ino);
+  publish(folder, "started", text);
+}
+
+void take_back_started(const struct run_folder* folder) {
+  char name[48];
+  snprintf(name, sizeof name, "started.%lu", folder->rank);
+  unlinkat(folder->fd, name, 0);
+}
+
+static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
+
+void publish_status(const struct run_folder* folder, const char* end, bool stopped,
+                    double began_seconds, double ended_seconds) {
+  struct rusage used;
+  getrusage(RUSAGE_CHILDREN, &used);
+  char text[512];
+  snprintf(text, sizeof text,
+           "%s\nstopped %d\nended_seconds %.6f\nwall_seconds %.6f\nuser_seconds %.6f\n"
+           "system_seconds %.6f\nmax_rss_bytes %lld\n",
+           end, stopped ? 1 : 0, ended_seconds, ended_seconds - began_seconds,
+           seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024);
+  publish(folder, "status", text);
+}

@@ -1,0 +1,27 @@
+/* The files of RUNDIR (flowos-init.c tells what is in them). */
+#ifndef FLOWOS_INIT_RUN_FOLDER_H
+#define FLOWOS_INIT_RUN_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct run_folder {
+  int fd;
+  unsigned long rank; /* which started.RANK and status.RANK are ours */
+};
+
+/* read() that is not put off by a signal. */
+ssize_t read_some(int fd, void* to, size_t most);
+
+/* The whole file, with a NUL behind it, or NULL and errno. To be freed. `size` may be NULL. */
+char* read_file(int folder, const char* name, size_t* size);
+
+/* Readers of what is published see the whole file or none. What cannot be written is told on
+ * stderr: there is no better place. */
+void publish_started(const struct run_folder* folder, pid_t init, pid_t command);
+void take_back_started(const struct run_folder* folder);
+void publish_status(const struct run_folder* folder, const char* end, bool stopped,
+                    double began_seconds, double ended_seconds);
+
+#endif
