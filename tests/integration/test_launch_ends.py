@@ -1,30 +1,26 @@
 """How launches end: every end is told as it was, and nothing is left behind."""
 
-import errno
 import os
 import shutil
 import signal
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath
 
 import pytest
 
 from flowos.engine import Running, own_variables, prepare, run, start
-from flowos.engine._run_folder import session_folder
 from flowos.model import (
     Exited,
     Killed,
     Launch,
-    LaunchFailed,
     Lost,
     NotStarted,
     Outcome,
     RuntimeFailed,
 )
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 PATIENCE_SECONDS = 20.0
 
@@ -70,29 +66,6 @@ def numbers_in(path: Path, count: int) -> list[int]:
 
 def init_pid(running: Running) -> int:
     return numbers_in(running.folder / "started.0", 4)[0]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    run(launch("true"))
-    before = open_descriptors()
-    yield
-    assert open_descriptors() == before
-    assert [path.name for path in session_folder().iterdir() if path.is_dir()] == []
-    assert children() == []
-
-
-def open_descriptors() -> list[str]:
-    """Closed ones drop out, and so does that of the listing itself."""
-    found = [path.name for path in Path("/proc/self/fd").iterdir()]
-    return sorted(fd for fd in found if Path(f"/proc/self/fd/{fd}").is_symlink())
-
-
-def children() -> list[str]:
-    """Command lines of processes below this one, zombies too."""
-    task = Path("/proc/self/task")
-    found = [pid for t in task.iterdir() for pid in (t / "children").read_text().split()]
-    return [Path(f"/proc/{pid}/cmdline").read_text() for pid in found]
 
 
 def test_an_exit_code_and_both_outputs_come_back() -> None:
@@ -234,69 +207,12 @@ def test_a_killed_init_leaves_nothing_and_the_launch_is_lost(tmp_path: Path) -> 
     assert all_gone(pids)
 
 
-def test_fifty_megabytes_come_through_whole() -> None:
-    outcome = run(launch("head", "-c", str(50 << 20), "/dev/zero"))
-    assert outcome.ok
-    assert outcome.stdout == bytes(50 << 20)
-
-
-def test_two_full_pipes_do_not_block_each_other() -> None:
-    script = "for i in 1 2 3; do head -c 1000000 /dev/zero >&2; head -c 1000000 /dev/zero; done"
-    outcome = run(sh(script))
-    assert (len(outcome.stdout), len(outcome.stderr)) == (3_000_000, 3_000_000)
-
-
-def test_output_beyond_the_bound_is_left_out_in_the_middle_and_said_so() -> None:
-    script = "echo first; head -c 1000000 /dev/zero; echo last"
-    outcome = run(sh(script), most_output_bytes=100)
-    head, tail = outcome.stdout[:50], outcome.stdout[-50:]
-    assert (head, tail) == (b"first\n" + bytes(44), bytes(45) + b"last\n")
-    assert outcome.stdout[50:-50] == b"\n[flowos: 999911 bytes left out here]\n"
-
-
-def test_an_endless_printer_is_ended_by_its_limit_within_its_bound() -> None:
-    outcome = run(launch("yes", limit_seconds=0.3), most_output_bytes=10_000)
-    assert outcome.end == Killed(signal.SIGTERM, "limit")
-    assert len(outcome.stdout) < 10_100
-
-
-def test_two_hundred_launches_leave_nothing() -> None:
-    for number in range(200):
-        assert run(launch("sh", "-c", f"exit {number % 256}")).end == Exited(number % 256)
-
-
-def test_launches_of_many_threads_keep_apart() -> None:
-    def one(number: int) -> tuple[bytes, bytes]:
-        outcome = run(sh(f"echo {number}; sleep 0.01; echo e{number} >&2"))
-        return outcome.stdout, outcome.stderr
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(one, range(80)))
-    assert answers == [(b"%d\n" % n, b"e%d\n" % n) for n in range(80)]
-
-
-def test_many_run_at_once_and_end_in_any_order() -> None:
-    running = [start(sh(f"sleep 0.{n % 7}; exit {n}")) for n in range(40)]
-    assert [r.wait().end for r in running] == [Exited(n) for n in range(40)]
-
-
 def test_an_end_without_anyone_waiting_leaves_nothing() -> None:
     running = start(launch("true"))
     until = time.monotonic() + PATIENCE_SECONDS
     while not running.done and time.monotonic() < until:
         time.sleep(0.01)
     assert not running.folder.exists()
-
-
-def test_several_threads_may_wait_for_one_launch() -> None:
-    running = start(launch("sleep", "0.1"))
-    seen: list[Outcome] = []
-    threads = [threading.Thread(target=lambda: seen.append(running.wait())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [outcome.end for outcome in seen] == [Exited(0)] * 4
 
 
 def test_a_prepared_folder_takes_files_and_goes_with_the_launch() -> None:
@@ -332,34 +248,6 @@ def test_files_of_others_in_the_run_folder_are_not_taken_for_answers() -> None:
     assert prepared.start().wait().ok
 
 
-def test_ends_are_noticed_on_a_kernel_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(pid: int) -> int:
-        raise OSError(errno.ENOSYS, f"no pidfd for {pid}")
-
-    monkeypatch.setattr(os, "pidfd_open", none)
-    running = [start(sh(f"sleep 0.05; exit {n}")) for n in range(5)]
-    assert [r.wait(PATIENCE_SECONDS).end for r in running] == [Exited(n) for n in range(5)]
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_of_this_process_keeps_no_launch_alive() -> None:
-    """A copy of the FIFO's end in a child would keep the command from noticing the closing."""
-    running = start(launch("sleep", "300"))
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(writer)
-        good = run(launch("true")).ok
-        os.read(reader, 1)
-        os._exit(0 if good else 1)
-    running.stop()
-    end = running.wait().end
-    os.close(reader)
-    os.close(writer)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert end == Killed(signal.SIGTERM, "request")
-
-
 def test_an_interrupted_wait_ends_the_command(tmp_path: Path) -> None:
     def interrupt() -> None:
         numbers_in(tmp_path / "pid", 1)
@@ -371,39 +259,3 @@ def test_an_interrupted_wait_ends_the_command(tmp_path: Path) -> None:
         run(sh(f"echo $$ >{tmp_path}/pid; exec sleep 300"))
     thread.join()
     assert all_gone(numbers_in(tmp_path / "pid", 1))
-
-
-BAD = [
-    (Launch(argv=()), "a launch without a command"),
-    (Launch(argv=("",)), "a launch without a command"),
-    (Launch(argv=("echo", "a\0b")), "'echo': an argument holds a NUL"),
-    (Launch(argv=("x",), variables=(("A=B", "1"),)), "'x': variable 'A=B'"),
-    (Launch(argv=("x",), variables=(("", "1"),)), "'x': variable ''"),
-    (Launch(argv=("x",), variables=(("A", "1\0"),)), "'x': variable 'A'"),
-    (Launch(argv=("x",), variables=(("A", "\ud800"),)), "'x': a variable or folder name"),
-    (Launch(argv=("x",), cwd=PurePath("here")), "'x': folder 'here' is no absolute path"),
-    (Launch(argv=("x",), limit_seconds=0.0), "'x': a time limit of 0.0 s is not above 0"),
-    (Launch(argv=("x",), limit_seconds=float("nan")), "'x': a time limit of nan s"),
-    (Launch(argv=("x",), ranks=2), "x: 2 ranks need an MPI launcher"),
-    (Launch(argv=("x" * 200_000,)), "cannot start 'xxx.*: Argument list too long"),
-]
-
-
-@pytest.mark.parametrize(("bad", "told"), BAD, ids=range(len(BAD)))
-def test_a_launch_that_cannot_be_is_refused_in_one_line(bad: Launch, told: str) -> None:
-    with pytest.raises(LaunchFailed, match=told) as refused:
-        run(bad)
-    assert "\n" not in str(refused.value)
-
-
-def test_an_unknown_or_missing_launcher_is_one_line() -> None:
-    with pytest.raises(LaunchFailed, match="unknown launcher 'mpi'"):
-        run(launch("true"), launcher="mpi")
-    with pytest.raises(LaunchFailed, match="no such launcher '/no/mpirun'"):
-        run(launch("true"), launcher="openmpi", starter="/no/mpirun")
-
-
-def test_more_ranks_than_cpus_are_refused_unless_asked_for() -> None:
-    many = Launch(argv=("x",), ranks=1 + len(os.sched_getaffinity(0)))
-    with pytest.raises(LaunchFailed, match=r"ranks with 1 core each on \d+ cpus; ask for fewer"):
-        run(many, launcher="other", starter=sys.executable)

@@ -1,0 +1,34 @@
+"""What integration tests share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flowos.engine import run
+from flowos.engine._run_folder import session_folder
+from flowos.model import Launch
+
+
+@pytest.fixture
+def nothing_is_left() -> Iterator[None]:
+    """What a test launches takes its processes, descriptors and folders along."""
+    run(Launch(argv=("true",)))
+    before = open_descriptors()
+    yield
+    assert open_descriptors() == before
+    assert [path.name for path in session_folder().iterdir() if path.is_dir()] == []
+    assert children() == []
+
+
+def open_descriptors() -> list[str]:
+    """Closed ones drop out, and so does that of the listing itself."""
+    found = [path.name for path in Path("/proc/self/fd").iterdir()]
+    return sorted(fd for fd in found if Path(f"/proc/self/fd/{fd}").is_symlink())
+
+
+def children() -> list[str]:
+    """Command lines of processes below this one, zombies too."""
+    task = Path("/proc/self/task")
+    found = [pid for t in task.iterdir() for pid in (t / "children").read_text().split()]
+    return [Path(f"/proc/{pid}/cmdline").read_text() for pid in found]
