@@ -95,7 +95,11 @@ class Crew:
             run.waiter = Worker()
             self._work(run.waiter, run)
         if run.error is not None:
-            raise run.error
+            error, run.error = run.error, None
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame: a cycle would keep all that is in it
         slots = run.slots
         return [slots[i] for i in self.schedule.outputs]
 
@@ -153,6 +157,7 @@ class Crew:
             with self._lock:
                 if batch is not None:
                     self._settle(worker, batch, results)
+                    results = ()  # a traceback may hold this frame, and a frame no error
                 if self.ended if until is None else until.done:
                     self._give_back(worker)
                     return

@@ -116,8 +116,7 @@ class ProcessLane:
         try:
             results = worker.run(batch)
         except UnitFailed as failure:
-            error = told(units, *failure.args)
-            raise error from error.__cause__
+            failed = failure.args
         except (EOFError, ConnectionError):
             self._detach()
             if again and worker.place is None and not self._stopped:  # it died while it was idle
@@ -130,17 +129,20 @@ class ProcessLane:
         except BaseException:
             self._drop()
             raise
-        return [self._opened(u, r) for u, r in zip(units, results, strict=True)]
+        else:
+            return [self._opened(u, r) for u, r in zip(units, results, strict=True)]
+        raise told(units, *failed)
 
     def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
         shop = self._shop
         running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
-        worker = WorkerProcess(running, channel, shop.output.writers, shop.keep_bytes)
+        worker = WorkerProcess(running, channel)
         with self._lock:
             self._worker = worker
             if self._stopped or shop.closed:
                 worker.kill()
         try:
+            worker.greet(shop.output.writers, shop.keep_bytes)
             worker.teach(shop.program)
         except (EOFError, ConnectionError):
             self._detach()

@@ -50,24 +50,23 @@ class UnitFailed(Exception):  # noqa: N818 - reads as what happened
 class WorkerProcess:
     """A worker, from its first word to its end. One conversation at a time, on any thread."""
 
-    def __init__(
-        self,
-        running: Running,
-        channel: worker.Channel,
-        pipes: Sequence[int],
-        keep_bytes: int,
-    ) -> None:
+    def __init__(self, running: Running, channel: worker.Channel) -> None:
         self.running = running
         self._number = next(owners)
         self._channel = channel
         self._returned: deque[int] = deque()
         self._held: dict[int, tuple[Blob, int]] = {}
+        self._progress: memoryview | list[int] = [0]
+        """A page that the worker writes to, from `greet` to `forget`."""
+
+    def greet(self, pipes: Sequence[int], keep_bytes: int) -> None:
+        """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
         page = os.memfd_create("flowos-progress")
         try:
             os.ftruncate(page, mmap.PAGESIZE)
             self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
             hello = {"owner": self._number, "keep_bytes": keep_bytes, "modules": _modules()}
-            channel.send(hello, (page, *pipes))
+            self._channel.send(hello, (page, *pipes))
         finally:
             os.close(page)
 
@@ -149,7 +148,13 @@ class WorkerProcess:
             self._channel.sock.shutdown(socket.SHUT_RDWR)
 
     def forget(self) -> None:
-        """It is gone or going: nothing that it may still read is written again."""
+        """It is gone or going: nothing that it may still read is written again.
+
+        Whoever keeps an error keeps us, by its traceback: only `place` is left to know.
+        """
+        page, self._progress = self._progress, [self._progress[0]]
+        if isinstance(page, memoryview):
+            page.release()
         for blob, _ in self._held.values():
             blob.spoiled = True
         self._held.clear()
