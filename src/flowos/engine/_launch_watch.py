@@ -48,14 +48,19 @@ class Watch:
 
     def _loop(self) -> None:
         while True:
-            for key, _ in self._selector.select(self._timeout()):
-                if key.fd in self._selector.get_map():  # not forgotten by one before it
-                    key.data()
-            now = time.monotonic()
-            for number, (when, act) in list(self._alarms.items()):
-                if when <= now and number in self._alarms:  # not cancelled by one before it
-                    del self._alarms[number]
-                    act()
+            ready = self._selector.select(self._timeout())
+            self._turn(ready)
+            del ready  # what has ended is not held while we sleep
+
+    def _turn(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        for key, _ in ready:
+            if key.fd in self._selector.get_map():  # not forgotten by one before it
+                key.data()
+        now = time.monotonic()
+        for number, (when, act) in list(self._alarms.items()):
+            if when <= now and number in self._alarms:  # not cancelled by one before it
+                del self._alarms[number]
+                act()
 
     def _timeout(self) -> float | None:
         if not self._alarms:

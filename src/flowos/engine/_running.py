@@ -75,13 +75,20 @@ class Running:
         self._watch = the_watch()
         _all.add(self)
         self._watch.ask(partial(self._begin, spawn))
+        self._await_begin()
+
+    def _await_begin(self) -> None:
         try:
             self._begun.wait()
         except BaseException:
             self.stop()
             raise
-        if self._failure is not None:
-            raise self._failure
+        failure, self._failure = self._failure, None
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # its traceback holds this frame: a cycle would keep us
 
     @property
     def done(self) -> bool:

@@ -304,6 +304,7 @@ class Crew:
         run.error = error
         run.done = True
         self._runs.discard(run)
+        self._ready = deque(entry for entry in self._ready if entry[0] is not run)
         for place in self.places:
             if place.run is run:
                 place.stop()
