@@ -70,7 +70,7 @@ def _threads(schedule: Schedule, halts: list[Halt]) -> Lanes:
 def _processes(schedule: Schedule, halts: list[Halt]) -> Lanes:
     from flowos.engine.local._process import ProcessLanes  # loads what threads never need
 
-    return ProcessLanes(schedule, len(halts))
+    return ProcessLanes(schedule, len(halts), halts=halts)
 
 
 _LANES: dict[Workers, Callable[[Schedule, list[Halt]], Lanes]] = {

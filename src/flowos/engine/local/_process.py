@@ -6,6 +6,7 @@ Values that only workers read stay packed: their memory goes from worker to work
 and this process neither copies nor maps it. What a task prints comes out here before its run ends.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowos.engine._running import Running
+from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Values
 from flowos.engine.local._node import memory_bytes
 from flowos.engine.local._process_blobs import Packed, Unpackable, pack
@@ -36,6 +38,8 @@ to this for each; as much again in this process."""
 _TELL_SECONDS = 0.8
 _END_SECONDS = 1.0
 _KILLED_SECONDS = 5.0
+_STOPPED = "the worker process was stopped"
+_NO_LIMIT = -1.0
 
 
 class ProcessLanes:
@@ -43,9 +47,18 @@ class ProcessLanes:
 
     most = _MOST_UNITS
 
-    def __init__(self, schedule: Schedule, count: int, *, python: str = sys.executable) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        count: int,
+        *,
+        halts: Sequence[Halt] = (),
+        python: str = sys.executable,
+    ) -> None:
         shop = _Shop(schedule, count, python)
-        self.lanes = tuple(ProcessLane(shop) for _ in range(count))
+        self.lanes = tuple(
+            ProcessLane(shop, halt) for halt in halts or [Halt() for _ in range(count)]
+        )
         self._close = weakref.finalize(self, _close, shop, self.lanes)
 
     def close(self) -> None:
@@ -54,10 +67,14 @@ class ProcessLanes:
 
 
 class ProcessLane:
-    """One worker process at a time. See `_lanes` for what `run` and `stop` promise."""
+    """One worker process at a time. See `_lanes` for what `run` and `stop` promise.
 
-    def __init__(self, shop: "_Shop") -> None:
+    halt: while it is on nothing is run, for a `stop` may come before its run is here.
+    """
+
+    def __init__(self, shop: "_Shop", halt: Halt) -> None:
         self._shop = shop
+        self._halt = halt
         self._busy = threading.Lock()
         """Held by a run; the rest changes under `_lock`."""
         self._lock = threading.Lock()
@@ -107,6 +124,8 @@ class ProcessLane:
             if self._stopped:  # a stop that came too late for its run
                 self._drop()
             self._stopped = False
+        if self._halt.on:
+            raise Cancelled(_STOPPED)
         if self._shop.closed:
             raise SliceFreed("the slice was freed: make another with fo.slice(...)")
 
@@ -178,10 +197,11 @@ class ProcessLane:
             worker.kill()
 
     def _detach(self) -> WorkerProcess | None:
-        worker, self._worker = self._worker, None
+        worker = self._worker
         if worker is not None:
+            self._shop.leaving.append(worker.running)  # first: a close on another thread sees it
+            self._worker = None
             worker.forget()
-            self._shop.leaving.append(worker.running)
         return worker
 
     def _lost(self, worker: WorkerProcess, units: Sequence[Unit], when: str = "") -> FlowosError:
@@ -190,8 +210,8 @@ class ProcessLane:
         except TimeoutError:
             worker.kill()
             how = "its connection ended"
-        if self._stopped:
-            return Cancelled("the worker process was stopped")
+        if self._stopped or self._shop.closed:
+            return Cancelled(_STOPPED)
         place, step = worker.place or (0, 0)
         label = units[place].steps[step].label
         return WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
@@ -237,11 +257,23 @@ def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
     if os.getpid() != shop.process:  # a forked child leaves its parent's workers alone
         return
     shop.closed = True
-    for running in filter(None, [*shop.leaving, *[lane.end() for lane in lanes]]):
+    ended = [lane.end() for lane in lanes]
+    for running in {*filter(None, ended), *shop.leaving}:
         try:
             running.wait(_END_SECONDS)
         except TimeoutError:
             running.stop(KILL_SECONDS)
             running.wait(_KILLED_SECONDS)
     if all([lane.idle(_END_SECONDS) for lane in lanes]):
-        shop.close()
+        _give_back(shop, lanes)
+        return
+    with contextlib.suppress(RuntimeError):  # at exit no thread starts; all is given back anyway
+        threading.Thread(target=_give_back, args=(shop, lanes), daemon=True).start()
+
+
+def _give_back(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
+    """Once no lane is busy. One may be for long, in code that no kill ends: it unpickles here."""
+    for lane in lanes:
+        lane.idle(_NO_LIMIT)
+        lane.end()  # its run ended before the kill came
+    shop.close()

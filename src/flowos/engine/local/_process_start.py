@@ -18,7 +18,8 @@ from flowos.model import Cancelled, Exited, Killed, Launch, LaunchFailed, Lost, 
 
 START_SECONDS = 60.0
 _TICK_MILLISECONDS = 20
-_LEAVE_SECONDS = 1.0
+_LEAVE_SECONDS = 5.0
+"""More than it takes to end a process; what hangs in the kernel is given up sooner."""
 KILL_SECONDS = 0.2
 
 
@@ -34,10 +35,8 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
     launch = Launch(argv=_argv(start.python), variables=_variables(start.count), cwd=_folder())
     prepared = prepare(launch)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        path = prepared.folder / "worker"
-        listener.bind(str(path))
-        listener.listen(1)
+    path = prepared.folder / "worker"
+    with _listener(prepared, str(path)) as listener:
         running = _started(prepared, str(path))
         try:
             channel = _answer(listener, running, cancelled)
@@ -48,6 +47,20 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
             raise
         path.unlink()
     return running, channel
+
+
+def _listener(prepared: Prepared, path: str) -> socket.socket:
+    listener = None
+    try:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(path)
+        listener.listen(1)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        prepared.discard()
+        raise LaunchFailed(f"a worker process could not start: {error}") from error
+    return listener
 
 
 def _started(prepared: Prepared, path: str) -> Running:
@@ -101,15 +114,21 @@ def _answer(
             raise LaunchFailed(f"a worker process did not answer within {START_SECONDS:.0f} s")
     channel = worker.Channel(listener.accept()[0])
     try:
+        _check_version(channel)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def _check_version(channel: worker.Channel) -> None:
+    try:
         version, _ = channel.receive()
     except (EOFError, ConnectionError) as error:
-        channel.close()
         raise LaunchFailed("a worker process ended while it started") from error
     if tuple(version) != sys.version_info[:2]:
-        channel.close()
         theirs, ours = ".".join(map(str, version)), ".".join(map(str, sys.version_info[:2]))
         raise LaunchFailed(f"the worker is Python {theirs}, this is {ours}: they must be equal")
-    return channel
 
 
 def _told(outcome: Outcome) -> str:

@@ -36,6 +36,7 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(True)  # whatever socket.setdefaulttimeout was told
         self.sock = sock
         self._buffer = memoryview(bytearray(PACKET + 1))
 
