@@ -14,11 +14,16 @@ from flowos.model import Launch
 def nothing_is_left() -> Iterator[None]:
     """What a test launches takes its processes, descriptors and folders along."""
     run(Launch(argv=("true",)))
-    before = open_descriptors()
+    descriptors, folders, processes = open_descriptors(), run_folders(), children()
     yield
-    assert open_descriptors() == before
-    assert [path.name for path in session_folder().iterdir() if path.is_dir()] == []
-    assert children() == []
+    assert open_descriptors() == descriptors
+    assert run_folders() == folders
+    assert children() == processes
+
+
+def run_folders() -> set[str]:
+    """What lies in the session's folder, as other tests' slices may."""
+    return {path.name for path in session_folder().iterdir() if path.is_dir()}
 
 
 def open_descriptors() -> list[str]:

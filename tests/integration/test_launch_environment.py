@@ -1,6 +1,8 @@
 """A command gets exactly what its launch says."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path, PurePath
 
 import pytest
@@ -93,6 +95,24 @@ def test_standard_input_is_empty_unless_given(tmp_path: Path) -> None:
         assert run(cat, stdin=fd).stdout == b"from a file"
     finally:
         os.close(fd)
+
+
+def test_signals_that_the_c_library_keeps_to_itself_are_not_left_ignored() -> None:
+    """What glibc's posix_spawn does to its children: 13 is rt_sigaction on x86-64, 134 on arm64."""
+    script = """
+import ctypes, platform
+number = {"x86_64": 13, "aarch64": 134}[platform.machine()]
+ignored = (ctypes.c_ulong * 8)(1)
+assert ctypes.CDLL(None).syscall(number, 32, ignored, None, 8) == 0
+from flowos.engine import run
+from flowos.model import Launch
+command = ("/bin/grep", "SigIgn", "/proc/self/status")
+print(run(Launch(argv=command)).stdout.decode().split()[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "0" * 16
 
 
 def test_signals_and_descriptors_are_as_at_a_login() -> None:

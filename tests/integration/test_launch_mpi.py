@@ -11,7 +11,6 @@ from pathlib import Path, PurePath
 import pytest
 
 from flowos.engine import own_variables, run, start
-from flowos.engine._run_folder import session_folder
 from flowos.model import Exited, Killed, Launch, LaunchFailed, NotStarted, Pairs, RuntimeFailed
 
 PATIENCE_SECONDS = 30.0
@@ -103,6 +102,7 @@ def numbers_in(path: Path, count: int) -> list[int]:
     raise AssertionError(f"{path} never got {count} numbers")
 
 
+@pytest.mark.usefixtures("nothing_is_left")
 def test_two_ranks_are_one_world_on_a_core_each_with_the_exact_environment(
     mpi: Mpi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +114,6 @@ def test_two_ranks_are_one_world_on_a_core_each_with_the_exact_environment(
         f"rank {rank} of 2, sum 1, cpus 1, a b,$x, exact" for rank in (0, 1)
     ]
     assert outcome.usage.wall_seconds > 0
-    assert list(session_folder().iterdir()) == []
 
 
 def test_a_gang_inside_a_rank_and_an_allocation_is_a_world_of_its_own(

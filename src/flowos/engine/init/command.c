@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { LAST_SIGNAL = 64 };
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
 /* ---- environment ---- */
@@ -103,16 +105,22 @@ static struct failure execute(char** argv, char** variables) {
   return worst;
 }
 
+/* By system calls: the C library keeps signals 32 and 33 to itself, and its posix_spawn, by which
+ * we may have been started, leaves them ignored. */
+static void default_signals(void) {
+  const unsigned long zeros[8] = {0}; /* no handler, no flags, no mask, for any architecture */
+  for (int number = 1; number <= LAST_SIGNAL; number++)
+    syscall(SYS_rt_sigaction, number, zeros, NULL, LAST_SIGNAL / 8);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, zeros, NULL, LAST_SIGNAL / 8);
+}
+
 /* In the child: becomes the command, or says through `report` why not. */
 static _Noreturn void become(const struct run_folder* folder, char** argv, char** variables,
                              pid_t parent, int report) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before the line above */
-  sigset_t none;
-  sigemptyset(&none);
-  signal(SIGPIPE, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &none, NULL);
+  default_signals();
   struct failure f;
   const char* cwd = read_file(folder->fd, "cwd", NULL);
   if (cwd == NULL || chdir(cwd) != 0)
