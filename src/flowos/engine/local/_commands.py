@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -46,20 +47,30 @@ _TOLD_LINES = 5
 
 
 class Folders:
-    """Fresh folders for the commands of one slice: in `kept` for good, or until `clear`."""
+    """Fresh folders for the commands of one slice: in `kept` for good, or until `clear`.
+
+    Any thread may ask; after `clear`, a run that is not over yet is Cancelled.
+    """
 
     def __init__(self, kept: Path | None = None) -> None:
         self._kept = kept
         self._own: Path | None = None
+        self._cleared = False
+        self._lock = threading.Lock()
 
     def fresh(self, label: str) -> Path:
-        parent = self._kept or self._temporary()
-        parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{_plain_name(label)}-", dir=parent))
+        with self._lock:
+            if self._cleared:
+                raise Cancelled("the slice was freed")
+            parent = self._kept or self._temporary()
+            parent.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=f"{_plain_name(label)}-", dir=parent))
 
     def clear(self) -> None:
-        if self._own is not None:
-            shutil.rmtree(self._own, ignore_errors=True)
+        with self._lock:
+            self._cleared = True
+            if self._own is not None:
+                shutil.rmtree(self._own, ignore_errors=True)
 
     def _temporary(self) -> Path:
         if self._own is None:
