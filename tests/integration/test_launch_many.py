@@ -1,15 +1,20 @@
 """Many launches, threads and processes keep apart."""
 
 import errno
+import gc
 import os
 import signal
 import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from flowos.engine import own_variables, run, start
-from flowos.model import Exited, Killed, Launch, Outcome
+from flowos.engine._running import Running
+from flowos.model import Exited, Killed, Launch, LaunchFailed, Outcome
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -77,3 +82,32 @@ def test_a_fork_of_this_process_keeps_no_launch_alive() -> None:
     os.close(writer)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert end == Killed(signal.SIGTERM, "request")
+
+
+@pytest.mark.parametrize("command", ["true", "no-such-starter"])
+def test_a_launch_that_is_over_is_let_go_without_the_collector(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to 128 MiB of output are with it."""
+    made: list[weakref.ref[Running]] = []
+    init = Running.__init__
+
+    def noted(self: Running, *args: object, **named: object) -> None:
+        made.append(weakref.ref(self))
+        init(self, *args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Running, "__init__", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        if command == "true":
+            run(Launch(argv=(command,)))
+        else:
+            with suppress(LaunchFailed):
+                run(Launch(argv=("true",)), launcher="openmpi", starter=f"/{command}")
+        until = time.monotonic() + 5
+        while made[0]() is not None and time.monotonic() < until:
+            time.sleep(0.01)  # its watch is about to sleep
+        assert made[0]() is None
+    finally:
+        gc.enable()

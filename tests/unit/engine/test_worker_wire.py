@@ -1,8 +1,10 @@
 """The wire of worker processes, and the memory that arrays cross in."""
 
 import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from flowos.engine.local._process_functions import by_value, facts_of, named
 from flowos.engine.local._process_values import OUT_OF_BAND, Held, Parcel, Pool, unpack
-from flowos.engine.local.worker import FDS_PER_PACKET, PACKET, Channel
+from flowos.engine.local.worker import AWAKE_SECONDS, FDS_PER_PACKET, PACKET, Channel
 
 Pair = tuple[Channel, Channel]
 
@@ -57,6 +59,83 @@ def test_an_end_that_is_gone_is_an_end_of_file(ends: Pair) -> None:
     ends[0].close()
     with pytest.raises(EOFError):
         ends[1].receive()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 20 * AWAKE_SECONDS])
+def test_an_end_that_goes_is_seen_awake_and_asleep(ends: Pair, seconds: float) -> None:
+    timer = threading.Timer(seconds, ends[0].sock.shutdown, [socket.SHUT_RDWR])
+    timer.start()
+    with pytest.raises(EOFError):
+        ends[1].receive()
+    timer.join()
+
+
+def test_messages_that_come_soon_or_late_arrive_in_order(ends: Pair) -> None:
+    pauses = [0.0, AWAKE_SECONDS / 2, AWAKE_SECONDS, 20 * AWAKE_SECONDS] * 5
+
+    def send() -> None:
+        for number, pause in enumerate(pauses):
+            time.sleep(pause)
+            ends[0].send((number,))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert [ends[1].receive()[0] for _ in pauses] == [(n,) for n in range(len(pauses))]
+    sender.join()
+
+
+def test_a_signal_that_does_not_raise_interrupts_no_message(ends: Pair) -> None:
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    sender = threading.Timer(0.1, ends[0].send, ["late"])
+    try:
+        sender.start()
+        assert ends[1].receive() == ("late", [])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        sender.join()
+
+
+def test_a_signal_that_raises_leaves_and_the_next_message_is_whole(ends: Pair) -> None:
+    class LeavesError(Exception):
+        pass
+
+    def leave(*_: object) -> None:
+        raise LeavesError
+
+    before = signal.signal(signal.SIGALRM, leave)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(LeavesError):
+            ends[1].receive()
+        ends[0].send("next")
+        assert ends[1].receive() == ("next", [])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_closed_channel_is_an_error_at_once(ends: Pair) -> None:
+    ends[1].close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        ends[1].receive()
+
+
+def test_a_default_timeout_of_sockets_is_not_ours() -> None:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.01)
+    try:
+        a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    finally:
+        socket.setdefaulttimeout(before)
+    one, other = Channel(a), Channel(b)
+    sender = threading.Timer(0.1, one.send, ["late"])
+    sender.start()
+    assert other.receive() == ("late", [])
+    sender.join()
+    one.close()
+    other.close()
 
 
 class Large:
