@@ -80,6 +80,7 @@ def test_a_wrong_call_gets_one_clear_line(
     done = flowos(*words, code=2)
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+    assert json.loads(flowos("list", "--json").stdout) == []
 
 
 @pytest.mark.parametrize("command", ["show", "report", "compare"])
@@ -108,11 +109,17 @@ def test_an_unknown_axis_or_level_names_the_known_ones(flowos: Flowos) -> None:
     assert "'mmx'" in said
 
 
-def test_on_ctrl_c_what_was_measured_is_kept_and_shown(
-    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_when_interrupted_what_was_measured_is_kept_and_shown(
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str], number: int
 ) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     running = subprocess.Popen(
-        [sys.executable, "-m", "flowos", "measure", "--only", "clock,flops,gemm", "--json"],
+        [
+            *(sys.executable, "-m", "flowos", "measure", "--json", "--only", "clock,flops,gemm"),
+            *("--scratch", str(scratch)),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -125,7 +132,7 @@ def test_on_ctrl_c_what_was_measured_is_kept_and_shown(
             if "gemm" in line:
                 break
         time.sleep(0.3)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         out, _ = running.communicate(timeout=30)
     finally:
         running.kill()
@@ -133,6 +140,7 @@ def test_on_ctrl_c_what_was_measured_is_kept_and_shown(
     assert any(m["metric"] == "clock" for m in json.loads(out)["book"]["measurements"])
     (listed,) = json.loads(flowos("list", "--json").stdout)
     assert listed["ended"]
+    assert list(scratch.iterdir()) == []
 
 
 def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
@@ -144,3 +152,8 @@ def test_what_the_time_does_not_reach_is_named_with_the_remedy(flowos: Flowos) -
     shown = flowos("measure", "--only", "clock,flops", "--minutes", "0.02").stdout
     assert "the time was out before its turn" in shown
     assert "--minutes" in shown
+
+
+def test_flowos_alone_shows_help_and_tells_its_version(flowos: Flowos) -> None:
+    assert "example: flowos measure" in flowos().stdout
+    assert flowos("--version").stdout.startswith("flowos ")

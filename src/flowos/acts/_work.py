@@ -48,6 +48,11 @@ class Work:
         rest = [sum(p.seconds for p in self.parts[i:]) for i in range(len(self.parts) + 1)]
         return ((here - after) / here if here else 1.0 for here, after in pairwise(rest))
 
+    @property
+    def reserves(self) -> Iterator[float]:
+        """What the parts after each one need to measure each case once."""
+        return (sum(p.once_seconds for p in self.parts[i + 1 :]) for i in range(len(self.parts)))
+
 
 def work(facts: Facts, wanted: Wanted) -> Work:
     """What will be measured on this node, and what cannot be. UsageError for an unknown probe."""

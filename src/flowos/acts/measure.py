@@ -36,7 +36,7 @@ BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 """What measuring may take; facts, builds and the report come on top."""
 
 _STALE_SECONDS = 0.5
-_SLACK = 1.1
+_SLACK, _MOST = 1.1, 0.6
 _OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn", remedy="give more time: --minutes"
 )
@@ -70,8 +70,8 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
         try:
             session.build(todo)
             session.ends = engine.now() + budget
-            for part, share in zip(todo.parts, todo.shares, strict=True):
-                session.measure(part, share)
+            for part, share, kept in zip(todo.parts, todo.shares, todo.reserves, strict=True):
+                session.measure(part, share, kept)
         except (KeyboardInterrupt, Cancelled):
             emit(Progress(doing="interrupted: keeping what was measured"))
     unmeasured = tuple(session.unmeasured.items())
@@ -115,14 +115,17 @@ class _Session:
             with suppress(FlowosError):  # the case that needs it says why when it is measured
                 _run(flow)
 
-    def measure(self, part: Part, share: float) -> None:
+    def measure(self, part: Part, share: float, reserve: float) -> None:
         """Rounds of one probe until its design is done or its time is out.
 
-        Its time is its share of what is left, or what each case once takes, if that is more.
+        Its time is its share of what is left, less where later probes could not measure each case
+        once, and what each of its own cases takes once, if that is more and most of it is left.
         """
         seen: list[Sample] = []
         left = self.ends - engine.now()
-        until = engine.now() + max(share * left, min(left, _SLACK * part.once_seconds))
+        once = _SLACK * part.once_seconds
+        least = once if left >= _MOST * once else left
+        until = engine.now() + max(min(share * left, left - reserve), least)
         number, tried = 0, set[Case]()
         while cases := next_round(
             self._without_unmeasured(part.design),

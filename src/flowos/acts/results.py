@@ -55,8 +55,7 @@ def measured(
         facts=node,
     )
     notes: list[str] = []
-    kept = _Kept(store=_opened(url, notes), notes=notes)
-    kept.begin(run)
+    kept = _Kept(run=run, store=_opened(url, notes), notes=notes)
     for note in notes:
         emit(Progress(doing=note, lasting=True))
     done = measure(run, keep=kept.keep, emit=emit, seconds=seconds)
@@ -91,20 +90,29 @@ def _opened(url: str | None, notes: list[str]) -> Store | None:
 
 @dataclass(slots=True, kw_only=True)
 class _Kept:
-    """Samples in memory and, as long as it takes them, in the store."""
+    """Samples in memory and, as long as it takes them, in the store.
 
+    The run begins there with its first sample: a run that was refused leaves no trace.
+    """
+
+    run: Run
     store: Store | None
     notes: list[str]
     samples: list[Sample] = field(default_factory=list)
+    begun: bool = False
 
-    def begin(self, run: Run) -> None:
-        self._try(lambda store: store.begin(run))
+    def begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            self._try(lambda store: store.begin(self.run))
 
     def keep(self, sample: Sample) -> None:
+        self.begin()
         self.samples.append(sample)
         self._try(lambda store: store.keep(sample))
 
     def finish(self, run: Run) -> None:
+        self.begin()
         self._try(lambda store: store.finish(run))
         if self.store:
             self.store.close()

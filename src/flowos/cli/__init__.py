@@ -1,8 +1,10 @@
 """Reads arguments, prints. The only room that prints."""
 
 import argparse
+import signal
 import sys
 from importlib import import_module
+from importlib.metadata import version
 
 from flowos.model import FlowosError, UsageError
 
@@ -19,7 +21,8 @@ def parser() -> argparse.ArgumentParser:
         description="One place to run AI and HPC work, and to measure which machine is right.",
         epilog="example: flowos measure --quick",
     )
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    top.add_argument("--version", action="version", version=f"flowos {version('flowos-hpc')}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"flowos.cli.{name}").add(commands)
     return top
@@ -27,7 +30,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: list[str] | None = None) -> int:
     """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130."""
-    args = parser().parse_args(words)
+    commands = parser()
+    args = commands.parse_args(words)
+    if args.command is None:
+        commands.print_help()
+        return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended in order, as by Ctrl-C
     try:
         return int(import_module(f"flowos.cli.{args.command}").run(args))
     except UsageError as error:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import UsageError, Wanted
-from flowos.probes import NOMINAL
+from flowos.probes import NOMINAL, PROBES
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,7 +21,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="under a minute, fewer cases")
     effort.add_argument("--full", action="store_true", help="every case, up to an hour")
-    command.add_argument("--only", metavar="PROBE,...", default="", help="these probes only")
+    command.add_argument(
+        "--only",
+        metavar="PROBE,...",
+        default="",
+        help=f"these probes only, of {', '.join(probe.name for probe in PROBES)}",
+    )
     command.add_argument(
         "--minutes", type=float, metavar="M", help="how long measuring may take (default 3)"
     )
