@@ -34,7 +34,7 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(128 << 20, 4, 2, 2),
+    "quick": Effort(128 << 20, 5, 2, 2),
     "normal": Effort(256 << 20, 4, 3, 3),
     "full": Effort(2 << 30, 8, 4, 8),
 }
@@ -132,7 +132,7 @@ def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """In words, per number of cores: where the curve shows caches to end and memory to begin."""
     ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]
     return tuple(
-        f"on {m.case.level('cores')} cores the working-set curve falls at"
+        f"with {m.case.level('cores')} cores in use the working-set curve falls at"
         f" {_in_words(m.case.detail('caches_end_at'))}; memory begins at"
         f" {_in_words(m.case.detail('from_bytes'))}"
         for m in ours

@@ -14,7 +14,13 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.probes.working_set import WorkingSet, caches_found, memory_ceiling
+from flowos.probes.working_set import (
+    BEYOND_CACHES,
+    EFFORTS,
+    WorkingSet,
+    caches_found,
+    memory_ceiling,
+)
 
 PROBE = WorkingSet()
 MakeNode = Callable[..., Facts]
@@ -168,6 +174,13 @@ def test_the_caches_that_the_curve_shows_are_told_in_words() -> None:
     memory = memory_of("1", caches_end_at="49152,1048576,33554432", from_bytes="88080384")
     (finding,) = caches_found((memory, memory_of("2")))
     assert finding == (
-        "on 1 cores the working-set curve falls at 48 KiB, 1.0 MiB, 32.0 MiB;"
+        "with 1 cores in use the working-set curve falls at 48 KiB, 1.0 MiB, 32.0 MiB;"
         " memory begins at 84.0 MiB"
     )
+
+
+@pytest.mark.parametrize("name", EFFORTS)
+def test_every_effort_reaches_a_size_that_no_cache_serves(name: str) -> None:
+    effort = EFFORTS[name]
+    largest_on_the_grid = effort.caches / 2 ** (1 / effort.per_octave)
+    assert largest_on_the_grid >= BEYOND_CACHES
