@@ -2,8 +2,12 @@
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from flowos.cli._shared import add_json, add_store, positive, with_example
+
+if TYPE_CHECKING:
+    from flowos.acts.kept import Listed
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,10 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plain(listed: object) -> dict[str, object]:
-    from flowos.acts.kept import Listed
-
-    assert isinstance(listed, Listed)
+def _plain(listed: "Listed") -> dict[str, object]:
     return {
         "id": listed.run.id,
         "started": listed.run.started,
