@@ -1,6 +1,6 @@
 """Runtimes, launchers, allocators: build command lines, read answers; run nothing."""
 
-from flowos.drivers._base import Gang, Launcher, Reason, RunDir, Runtime
+from flowos.drivers._base import Gang, Launcher, Reason, RunDir, Runtime, SetupStep
 from flowos.drivers._ends import Seen, StoppedBy, judge
 from flowos.drivers._tables import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
 
@@ -13,6 +13,7 @@ __all__ = [
     "RunDir",
     "Runtime",
     "Seen",
+    "SetupStep",
     "StoppedBy",
     "judge",
     "launcher_named",

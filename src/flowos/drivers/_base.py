@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
-from flowos.model import Argv, Facts, Image, Launch
+from flowos.model import Argv, Facts, Form, Image, Launch
 
 RunDir = PurePath
 """The folder of one launch, with the same path inside and outside of every environment."""
@@ -27,18 +27,49 @@ class Gang:
     ranks: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupStep:
+    """What must run on a node before an image can be entered there.
+
+    stays: it runs as long as the image is used (a FUSE server), and ending it undoes it; else it is
+    run to its end once.
+    """
+
+    launch: Launch
+    stays: bool = False
+
+
 class Runtime(Protocol):
-    """Enters an environment."""
+    """Enters an environment. Every answer is computed from what is given; nothing is run."""
 
     @property
     def name(self) -> str: ...
 
-    def usable(self, facts: Facts) -> tuple[Reason, ...]:
-        """Why not here; empty means usable."""
+    def ways(self, facts: Facts) -> tuple["Runtime", ...]:
+        """This runtime adapted to the node, the best way first; none where its program is missing.
+
+        Each way is tried by entering a tiny image; the first that works is the one used.
+        """
         ...
 
-    def setup(self, image: Image, at: PurePath) -> tuple[Launch, ...]:
-        """What must run once on a node before an image can be entered there (a mount)."""
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+        """Why not here, from what is missing and what trying it said; empty means usable."""
+        ...
+
+    def forms(self, facts: Facts) -> tuple[Form, ...]:
+        """The forms of image that it enters on this node, after `setup`; the fastest first."""
+        ...
+
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
+        """What must run before the image can be entered; `at` is a fresh folder for a mount."""
+        ...
+
+    def entered(self, image: Image, at: PurePath) -> Image:
+        """What `wrap` is to be given for this image after `setup` there."""
+        ...
+
+    def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:
+        """What must run when the image is used no more, after the steps that stay were ended."""
         ...
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:

@@ -9,6 +9,7 @@ FlowosError
  +- SliceRefused       what was asked of a slice is not to be had here: cores, environment, workers
  +- Cancelled          the run was interrupted
  +- LaunchFailed       a process could not be started
+ +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
  +- UsageError         a command was called wrongly: one clear line, exit code 2
  +- StoreError         results could not be kept or read
  +- MeasureError       a measuring program gave an answer that cannot be read
@@ -49,6 +50,10 @@ class Cancelled(FlowosError):  # noqa: N818
 
 class LaunchFailed(FlowosError):  # noqa: N818
     """A process could not be started."""
+
+
+class EnvironmentRefused(FlowosError):  # noqa: N818
+    """An image or runtime cannot be used here."""
 
 
 class UsageError(FlowosError):

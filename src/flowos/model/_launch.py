@@ -30,24 +30,52 @@ class Needs:
                 raise ValueError(f"Needs({name}={getattr(self, name)!r}): at least {least}")
 
 
+Form = Literal["folder", "squashfs", "sif", "oci-archive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageConfig:
+    """What an image says of how it wants to be run (OCI image configuration, or a runscript)."""
+
+    entrypoint: Argv = ()
+    command: Argv = ()
+    variables: Pairs = ()
+    cwd: PurePath | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """A root file system. Identity is the digest, never the name."""
+    """A root file system. Identity is the digest, never the name.
 
-    form: Literal["folder", "squashfs", "sif", "oci-archive"]
+    digest: "sha256:HEX" of the file's bytes; of a folder "tree-sha256:HEX" over its sorted tree
+    (path, mode, size, content, link). source: where it lies, absolute.
+    """
+
+    form: Form
     digest: str
     source: PurePath
+    config: ImageConfig = ImageConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Data: in what a launch runs. No image means bare."""
+    """Data: in what a launch runs. No image means bare.
+
+    runtime: a name of `drivers.RUNTIMES`, or "auto" for the first that can enter the image here.
+    binds: (source, target) or (source, target + ":ro"). devices: CDI names (vendor/class=name).
+    variables: beside those of the image, which they override.
+    """
 
     image: Image | None = None
     runtime: str = "bare"
     binds: Pairs = ()
     devices: tuple[str, ...] = ()
     variables: Pairs = ()
+
+    @property
+    def label(self) -> str:
+        """How people tell it apart: bare, or the image's file name @ the runtime."""
+        return f"{self.image.source.name}@{self.runtime}" if self.image else self.runtime
 
 
 BARE = Environment()

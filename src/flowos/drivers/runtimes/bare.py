@@ -3,18 +3,30 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir
-from flowos.model import Argv, Facts, Image, Launch, LaunchFailed
+from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
 
 @dataclass(frozen=True, slots=True)
 class Bare:
     name: str = "bare"
 
+    def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
+        return (self,)
+
     def usable(self, facts: Facts) -> tuple[Reason, ...]:  # noqa: ARG002 - works on every node
         return ()
 
-    def setup(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
+    def forms(self, facts: Facts) -> tuple[Form, ...]:  # noqa: ARG002
+        return ()
+
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002
+        raise _no_image(image)
+
+    def entered(self, image: Image, at: PurePath) -> Image:  # noqa: ARG002
+        raise _no_image(image)
+
+    def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         raise _no_image(image)
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
