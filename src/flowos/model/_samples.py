@@ -136,7 +136,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Derived from samples, never stored: a number with spread, shares of its ceilings, trust."""
+    """Derived from samples, never stored: a number with spread, shares of its ceilings, trust.
+
+    ceiling: it bounds other numbers, so that its best counts.
+    """
 
     case: Case
     metric: str
@@ -148,6 +151,12 @@ class Measurement:
     best: float
     shares: tuple[Share, ...] = ()
     trust: Trust = Trust()
+    ceiling: bool = False
+
+    @property
+    def value(self) -> float:
+        """The number that stands for it: the median; of a ceiling the best."""
+        return self.best if self.ceiling else self.median
 
 
 Answer = Literal["equal", "slower", "faster", "cannot tell"]
@@ -158,7 +167,8 @@ class Verdict:
     """How `other` compares with `base` on `axis`, all else being `rest`.
 
     `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
-    95 % interval; equal means that the interval lies within 1 -/+ `margin`.
+    95 % interval; equal means that the interval lies within 1 -/+ `margin`. Of the `rounds` it
+    rests on, `disturbed` were marked and had to be used.
     """
 
     probe: str
@@ -174,6 +184,7 @@ class Verdict:
     rounds: int
     answer: Answer
     why: str = ""
+    disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

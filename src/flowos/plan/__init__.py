@@ -2,6 +2,7 @@
 
 from flowos.plan._compare import compare
 from flowos.plan._intervals import wilson
+from flowos.plan._more import rounds_to_tell
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
@@ -40,6 +41,7 @@ __all__ = [
     "no_ceiling",
     "no_nominal",
     "regimes",
+    "rounds_to_tell",
     "side_by_side",
     "simulate",
     "summarize",

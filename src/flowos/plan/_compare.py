@@ -63,6 +63,7 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
         rounds=len(kept),
         answer=answer,
         why=_why(pair.rounds, kept, answer),
+        disturbed=sum(r.marked for r in kept),
     )
 
 

@@ -113,7 +113,7 @@ def test_linear_drift_cancels() -> None:
 def test_a_round_whose_turns_differ_wildly_is_left_out_and_counted() -> None:
     switched = rounds([[1.0, 1.5, 1.5, 1.5]], first=16)
     found = verdict([*rounds(noisy(1.0, 16)), *switched])
-    assert (found.answer, found.rounds) == ("equal", 16)
+    assert (found.answer, found.rounds, found.disturbed) == ("equal", 16, 0)
     assert found.why == "1 of 17 rounds were disturbed and left out"
 
 
@@ -128,6 +128,7 @@ def test_where_most_rounds_are_disturbed_all_are_used_and_that_is_said() -> None
     found = verdict([*rounds(noisy(1.0, 2)), *disturbed])
     assert found.rounds == 18
     assert "16 of 18 rounds were disturbed and had to be used" in found.why
+    assert found.disturbed == 16
 
 
 def test_a_ratio_with_two_regimes_says_so() -> None:
