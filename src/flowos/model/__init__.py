@@ -80,10 +80,12 @@ from flowos.model._ports import (
 )
 from flowos.model._samples import (
     Answer,
+    Binary,
     Case,
     Chart,
     Design,
     Effort,
+    Entered,
     MachineState,
     Measurement,
     Reading,
@@ -117,6 +119,7 @@ __all__ = [
     "Answer",
     "Argv",
     "Array",
+    "Binary",
     "Blas",
     "Body",
     "Cache",
@@ -131,6 +134,7 @@ __all__ = [
     "Design",
     "Effort",
     "End",
+    "Entered",
     "Environment",
     "EnvironmentRefused",
     "Exited",

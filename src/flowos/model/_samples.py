@@ -5,20 +5,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
 
-from flowos.model._facts import Facts
+from flowos.model._facts import Facts, Tried
 from flowos.model._launch import Pairs
 
 Effort = Literal["quick", "normal", "full"]
+Binary = Literal["same", "own"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a person asked to have measured. `nominal` are ceilings they know: name -> value, SI."""
+    """What a person asked to have measured. `nominal` are ceilings they know: name -> value, SI.
+
+    environments: to be measured side by side, as people name them, the base first; none: this
+    node as it is. binary: the same one in all of them (is the runtime equal?), or each its own (is
+    my stack equal?).
+    """
 
     probes: tuple[str, ...] = ()
     effort: Effort = "normal"
     scratch: PurePath = field(default_factory=lambda: PurePath("/tmp"))
     nominal: tuple[tuple[str, float], ...] = ()
+    environments: tuple[str, ...] = ()
+    binary: Binary = "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +108,29 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """An environment that a run measured in. `label`: its level on the axis "env".
+
+    digest: of its image. version: of its runtime. tried: what the kernel lets programs do in it.
+    notes: what was done to make it ready, one line each.
+    """
+
+    label: str
+    image: str = ""
+    form: str = ""
+    digest: str = ""
+    runtime: str = "bare"
+    version: str = ""
+    tried: tuple[Tried, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" until it ended."""
+    """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" until it ended.
+
+    environments: where several were measured side by side, the base first.
+    """
 
     id: str
     started: str
@@ -111,6 +140,7 @@ class Run:
     facts: Facts
     unmeasured: tuple[tuple[Case, Unmeasured], ...] = ()
     ended: str = ""
+    environments: tuple[Entered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
