@@ -1,21 +1,44 @@
 """Runtimes, launchers, allocators: build command lines, read answers; run nothing."""
 
 from flowos.drivers._base import Gang, Launcher, Reason, RunDir, Runtime, SetupStep
+from flowos.drivers._cdi import (
+    CdiSpec,
+    Placed,
+    device_edits,
+    draws,
+    every_gpu,
+    place_devices,
+    read_cdi_spec,
+    specs_of,
+)
 from flowos.drivers._ends import Seen, StoppedBy, judge
+from flowos.drivers._inside import path_inside, path_outside, variables_inside, with_devices
 from flowos.drivers._tables import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
 
 __all__ = [
     "LAUNCHERS",
     "RUNTIMES",
+    "CdiSpec",
     "Gang",
     "Launcher",
+    "Placed",
     "Reason",
     "RunDir",
     "Runtime",
     "Seen",
     "SetupStep",
     "StoppedBy",
+    "device_edits",
+    "draws",
+    "every_gpu",
     "judge",
     "launcher_named",
+    "path_inside",
+    "path_outside",
+    "place_devices",
+    "read_cdi_spec",
     "runtime_named",
+    "specs_of",
+    "variables_inside",
+    "with_devices",
 ]
