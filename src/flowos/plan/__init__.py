@@ -4,7 +4,7 @@ from flowos.plan._compare import compare
 from flowos.plan._intervals import wilson
 from flowos.plan._more import rounds_to_tell
 from flowos.plan._regimes import Regimes, regimes
-from flowos.plan._rounds import next_round
+from flowos.plan._rounds import judged, narrowed, next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
 from flowos.plan._sides import side_by_side
 from flowos.plan._simulated import Noise, SimulatedMachine, simulate
@@ -35,8 +35,10 @@ __all__ = [
     "find_plateaus",
     "find_steps",
     "judge",
+    "judged",
     "limits_for",
     "memory_plateau",
+    "narrowed",
     "next_round",
     "no_ceiling",
     "no_nominal",

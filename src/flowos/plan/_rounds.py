@@ -1,8 +1,9 @@
 """What to measure next: whole rounds A B .. B A, until the answers are in or the time is out."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
-from flowos.model import Case, Design, Measurement, Sample
+from flowos.model import Case, Design, Measurement, Sample, Verdict
 from flowos.plan._compare import compare
 from flowos.plan._summary import summarize
 from flowos.plan._trust import LIMITS, Limits
@@ -35,6 +36,32 @@ def next_round(
     return () if d.axis or seen else _fitting(d, left_seconds)
 
 
+def judged(d: Design, seen: Sequence[Sample], limits: Limits = LIMITS) -> tuple[Verdict, ...]:
+    """The verdicts of a design with `axis` and `base` at one of its looks; () between two."""
+    seen = _of_design(d, seen)
+    if _rounds(seen) not in d.looks:
+        return ()
+    return _verdicts(d, seen, limits)
+
+
+def narrowed(d: Design, verdicts: Iterable[Verdict]) -> Design:
+    """The design without the levels all of whose verdicts are reached; the base stays.
+
+    What is told already takes no more of the time: of three rivals, two are often told early.
+    """
+    answers: dict[str, set[str]] = {}
+    for verdict in verdicts:
+        answers.setdefault(verdict.other, set()).add(verdict.answer)
+    told = {level for level, said in answers.items() if "cannot tell" not in said}
+    return replace(d, cases=tuple(c for c in d.cases if c.level(d.axis) not in told))
+
+
+def _verdicts(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Verdict, ...]:
+    return compare(
+        seen, axis=d.axis, base=d.base, margin=d.margin, looks=len(d.looks), limits=limits
+    )
+
+
 def _of_design(d: Design, seen: Iterable[Sample]) -> tuple[Sample, ...]:
     seen = tuple(seen)
     ours = {s.case for s in seen}
@@ -47,9 +74,7 @@ def _to_compare(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case
     last = d.looks[-1]
     if done < last and done not in d.looks:
         return d.cases
-    verdicts = compare(
-        seen, axis=d.axis, base=d.base, margin=d.margin, looks=len(d.looks), limits=limits
-    )
+    verdicts = _verdicts(d, seen, limits)
     if done >= last:
         disturbed = done - min((v.rounds for v in verdicts), default=done)
         return d.cases if done < last + min(disturbed, last // 2) else ()

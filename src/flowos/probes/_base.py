@@ -91,6 +91,7 @@ class Program:
     argv: without `build` the whole command line, else the arguments of the built binary; a word
     "{scratch}" stands for a fresh folder on the file system to be measured.
     ranks/mpi_family/starter: for an MPI program, how many and by whom.
+    starts: how often it is started where starting it is what is timed, else 0.
     """
 
     argv: Argv
@@ -101,6 +102,7 @@ class Program:
     mpi_family: str = ""
     starter: str = ""
     limit_seconds: float = 120.0
+    starts: int = 0
 
 
 def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:

@@ -1,11 +1,12 @@
 """Rounds: their order, the looks at which they end, what is repeated, and the time left."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from flowos.model import Case, Design, MachineState, Sample
-from flowos.plan import next_round
+from flowos.plan import judged, narrowed, next_round
 
 A, B, C = (Case("p", (("with", level),)) for level in "abc")
 QUIET = MachineState()
@@ -123,3 +124,38 @@ def test_a_design_without_cases_is_done(axis: str) -> None:
 def test_a_survey_of_a_single_case_measures_it_once_a_round() -> None:
     only = Design(cases=(A,), least_rounds=2)
     assert play(only, {A: 1.0}) == [(A,), (A,)]
+
+
+def seen_of(d: Design, rates: dict[Case, float], numbers: range) -> list[Sample]:
+    """Whole rounds of the design's cases; B's rate flickers by a fifth, so nobody can tell it."""
+    return [
+        sample(case, number, rates[case] * (1 + 0.2 * (case == B) * (-1) ** number))
+        for number in numbers
+        for case in (*d.cases, *reversed(d.cases))
+    ]
+
+
+THREE = Design(cases=(A, B, C), axis="with", base="a", margin=0.03)
+
+
+def test_verdicts_are_asked_for_at_the_looks_only() -> None:
+    rates = {A: 1.0, B: 1.03, C: 0.5}
+    assert judged(THREE, seen_of(THREE, rates, range(3))) == ()
+    verdicts = judged(THREE, seen_of(THREE, rates, range(4)))
+    assert [(v.other, v.answer) for v in verdicts] == [("b", "cannot tell"), ("c", "slower")]
+
+
+def test_a_level_that_is_told_takes_no_more_time_and_the_others_go_on() -> None:
+    rates = {A: 1.0, B: 1.03, C: 0.5}
+    seen = seen_of(THREE, rates, range(4))
+    left = narrowed(THREE, judged(THREE, seen))
+    assert left.cases == (A, B)
+    assert next_round(left, seen, math.inf) == (A, B, B, A)
+
+
+def test_a_level_with_one_verdict_that_cannot_be_told_goes_on() -> None:
+    seen = seen_of(THREE, {A: 1.0, B: 1.03, C: 0.5}, range(4))
+    other = [replace(s, metric="n", values=(1.0,)) for s in seen]
+    verdicts = judged(THREE, [*seen, *other])
+    assert {(v.other, v.answer) for v in verdicts} > {("b", "equal"), ("b", "cannot tell")}
+    assert narrowed(THREE, verdicts).cases == (A, B)

@@ -8,6 +8,7 @@ Standard library only, Python 3.8 or newer, imports nothing of flowos: it runs w
   binaries   path -> hexadecimal (the SMBIOS table, where we may read it)
   commands   what lscpu says (it asks the processor for the hypervisor's name)
   tried      what the kernel lets us do: name -> {"works": bool, "says": text}
+  storage    {"folder", "free_bytes"} of what --scratch names, links resolved
   and the lists of collect_software.py, which runs meanwhile.
 --scratch DIR is tried for unbuffered files; --deps DIR is an unpacked root to look below, too.
 --root DIR reads only the files, from the dump of another machine.
@@ -222,6 +223,16 @@ def direct_io(folder: str) -> str:
     return f"{room.f_bavail * room.f_frsize / 1e9:.1f} GB free"
 
 
+def storage(folder: str) -> dict[str, Any]:
+    """What of it is there; a file system that counts no blocks, such as ramfs, has no room told."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return {}
+    free = {"free_bytes": room.f_bavail * room.f_frsize} if room.f_blocks else {}
+    return {"folder": os.path.realpath(folder), **free}
+
+
 def memory_file() -> str:
     os.close(os.memfd_create("flowos"))
     return ""
@@ -277,6 +288,7 @@ def of_this_machine(scratch: str) -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "commands": {"lscpu": lscpu()},
         "tried": all_tried(scratch),
+        "storage": storage(scratch),
     }
 
 

@@ -86,6 +86,7 @@ static int direct_io(const char *folder) {
   void *block = NULL;
   int error = posix_memalign(&block, BLOCK, BLOCK);
   if (error) return error;
+  errno = 0;
   memset(block, 0, BLOCK);
   snprintf(path, sizeof path, "%s/.flowos-try-%ld", folder, (long)getpid());
   const int file = open(path, O_RDWR | O_DIRECT | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -1,0 +1,235 @@
+"""What of each probe is measured in several environments side by side: few cases, all cores.
+
+After figures 5 to 10 of Sato and Ogawa, Linux containers on AI clouds: matrix products, STREAM
+entered by exec, shell and run, MPI, storage; and start-up.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flowos.model import Argv, Case, Chart, Facts, Pairs, Sample, Unmeasured, Wanted
+from flowos.probes._base import Probe
+from flowos.probes.fio import Fio
+from flowos.probes.gemm import DEFAULT, FORCED, Gemm
+from flowos.probes.mpi import MpiPairs
+from flowos.probes.startup import Startup
+from flowos.probes.stream import Stream
+
+ENV = "env"
+"""The axis of environments."""
+
+MARGIN, MARGIN_OF_STORAGE = 0.03, 0.06
+
+Way = Literal["exec", "shell", "run"]
+"""How an environment is entered: by the command itself, by its shell, by its entry point."""
+
+GEMM_SIZES = {"quick": "1000", "normal": "1000,2048", "full": "512,1000,2048,4096"}
+GEMM_SECONDS = {"quick": 0.8, "normal": 1.5, "full": 8.0}
+WAYS: dict[str, tuple[Way, ...]] = {
+    "quick": ("exec",),
+    "normal": ("exec", "shell", "run"),
+    "full": ("exec", "shell", "run"),
+}
+MESSAGES = ("8", "1024", "65536", "1048576")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A case of a probe that is measured in every environment.
+
+    case: the probe's own, from the facts of one environment. shown: what it is called in all of
+    them; its details tell of this one. metrics, points (axis -> levels): what a verdict is wanted
+    of; the rest is only shown. margin: up to which a difference counts as equal.
+    """
+
+    probe: Probe
+    case: Case
+    shown: Case
+    metrics: tuple[str, ...]
+    points: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    way: Way = "exec"
+    margin: float = MARGIN
+
+    def decides(self, sample: Sample) -> bool:
+        """Is it one of the numbers that a verdict is wanted of?"""
+        return sample.metric in self.metrics and all(
+            sample.case.level(axis) in levels for axis, levels in self.points
+        )
+
+    def in_(self, label: str) -> Case:
+        """The case as shown for the environment of this label."""
+        return replace(self.shown, levels=((ENV, label), *self.shown.levels))
+
+
+def entered(way: Way, words: Argv, entry_point: Argv) -> Argv:
+    """The command line by which an environment is entered this way, to run `words`."""
+    if way == "shell":
+        return ("/bin/sh", "-c", '"$@"', "sh", *words)
+    return (*entry_point, *words) if way == "run" else words
+
+
+def _gemm(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    """One library: with its widest kernels where the binary is the same, else as it comes."""
+    probe = Gemm()
+    cases = probe.cases(facts, replace(wanted, effort="quick"))
+    if isinstance(cases, Unmeasured):
+        return cases
+    families = list(FORCED)
+
+    def rank(case: Case) -> tuple[bool, int]:
+        family = case.detail("family")
+        known = families.index(family) if family in families else len(families)
+        return (case.level("isa") == DEFAULT) == (wanted.binary == "same"), known
+
+    best = min(cases, key=rank)
+    details = {
+        **dict(best.details),
+        "sizes": GEMM_SIZES[wanted.effort],
+        "seconds": str(GEMM_SECONDS[wanted.effort]),
+    }
+    case = replace(best, details=tuple(details.items()))
+    stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
+    shown = _shown(case, ("cores",), stack)
+    return [Compared(probe=probe, case=case, shown=shown, metrics=("flops",))]
+
+
+def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    """The first compiler's first flags on all cores, plain and nt, entered in each way."""
+    probe = Stream()
+    cases = probe.cases(facts, replace(wanted, effort="quick"))
+    if isinstance(cases, Unmeasured):
+        return cases
+    most = max(int(case.level("threads")) for case in cases)
+    return [
+        Compared(
+            probe=probe,
+            case=case,
+            shown=_shown(case, ("stores", "threads"), stack, way=way),
+            metrics=("triad",),
+            way=way,
+        )
+        for way in WAYS[wanted.effort]
+        for case in cases
+        if int(case.level("threads")) == most
+        for stack in [f"{case.level('compiler')} {case.level('flags')}"]
+    ]
+
+
+def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    """Each MPI; the verdicts are on some sizes, the curves on all."""
+    probe = MpiPairs()
+    cases = probe.cases(facts, replace(wanted, effort="quick"))
+    if isinstance(cases, Unmeasured):
+        return cases
+    of_family = {case.detail("family"): case for case in reversed(cases)}
+    return [
+        Compared(
+            probe=probe,
+            case=case,
+            shown=_shown(case, (), case.level("mpi"), mpi=family),
+            metrics=("latency", "bandwidth", "allreduce"),
+            points=(("bytes", MESSAGES),),
+        )
+        for family, case in of_family.items()
+    ]
+
+
+def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    probe = Fio()
+    cases = probe.cases(facts, wanted)
+    if isinstance(cases, Unmeasured):
+        return cases
+    tool = facts.tool("fio")
+    return [
+        Compared(
+            probe=probe,
+            case=case,
+            shown=_shown(case, tuple(dict(case.levels)), f"fio {tool.version if tool else ''}"),
+            metrics=("bandwidth", "iops"),
+            margin=MARGIN_OF_STORAGE,
+        )
+        for case in cases
+    ]
+
+
+def _startup(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    probe = Startup()
+    cases = probe.cases(facts, wanted)
+    if isinstance(cases, Unmeasured):
+        return cases
+    return [
+        Compared(probe=probe, case=case, shown=_shown(case, (), ""), metrics=("startup",))
+        for case in cases
+    ]
+
+
+def _shown(case: Case, kept: Sequence[str], stack: str, **added: str) -> Case:
+    """The case with these axes only: the others differ between environments, and are told."""
+    levels: Pairs = tuple(pair for pair in case.levels if pair[0] in kept)
+    return Case(
+        case.probe, levels=(*levels, *added.items()), details=(*case.details, ("stack", stack))
+    )
+
+
+COMPARED: Mapping[str, Callable[[Facts, Wanted], Iterable[Compared] | Unmeasured]] = {
+    "startup": _startup,
+    "gemm": _gemm,
+    "stream": _stream,
+    "mpi": _mpi,
+    "fio": _fio,
+}
+"""Probe name -> what of it is compared, in the order in which it is measured."""
+
+
+def compared(name: str, facts: Facts, wanted: Wanted) -> tuple[Compared, ...] | Unmeasured:
+    """What of this probe is measured side by side on a node with these facts, or why nothing."""
+    found = COMPARED[name](facts, wanted)
+    return found if isinstance(found, Unmeasured) else tuple(found)
+
+
+def _curve(title: str, x: str, metric: str, facet: str, about: str, y_label: str) -> Chart:
+    return Chart(
+        title=title,
+        kind="curve",
+        x=x,
+        metrics=(metric,),
+        series=(ENV,),
+        facets=(facet,),
+        x_label={"n": "n (matrices of n x n)", "bytes": "message, bytes"}[x],
+        y_label=y_label,
+        log_x=True,
+        log_y=x == "bytes",
+        ceilings=False,
+        about=about,
+    )
+
+
+def _bars(title: str, x: str, metric: str, facets: tuple[str, ...], y_label: str) -> Chart:
+    return Chart(
+        title=title,
+        kind="bars",
+        x=x,
+        metrics=(metric,),
+        series=(ENV,),
+        facets=facets,
+        y_label=y_label,
+        ceilings=False,
+    )
+
+
+CHARTS: Mapping[str, tuple[Chart, ...]] = {
+    "startup": Startup().charts,
+    "gemm": (_curve("GEMM", "n", "flops", "type", "All cores, one library.", "flop/s"),),
+    "stream": (_bars("STREAM triad", "way", "triad", ("stores",), "byte/s"),),
+    "mpi": (
+        _curve("MPI latency", "bytes", "latency", "mpi", "Half a ping-pong.", "second"),
+        _curve("MPI bandwidth", "bytes", "bandwidth", "mpi", "64 messages in flight.", "byte/s"),
+        _curve("MPI allreduce", "bytes", "allreduce", "mpi", "Sum over two ranks.", "second"),
+    ),
+    "fio": (
+        _bars("Storage throughput", "workload", "bandwidth", (), "byte/s"),
+        _bars("Storage operations", "workload", "iops", ("iodepth",), "1/s"),
+    ),
+}
+"""How a probe's numbers are drawn where environments lie side by side."""

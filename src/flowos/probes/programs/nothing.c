@@ -1,0 +1,2 @@
+/* Does nothing: what it takes from asking for this program to its end is start-up. */
+int main(void) { return 0; }
