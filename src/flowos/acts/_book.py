@@ -3,52 +3,64 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from flowos.acts._told import with_time_to_tell
 from flowos.model import Case, Measurement, Run, Sample, Trust
-from flowos.plan import limits_for, summarize
+from flowos.plan import Limits, limits_for, summarize
 from flowos.probes import (
     CACHES_END_AT,
+    CEILINGS,
     HEADLINES,
     PROBES,
     SUSPECT,
+    Worth,
     best_of,
     caches_found,
     doubts,
     in_words,
+    left_out,
     merged,
     nominal_of,
     slow_defaults,
     worth,
 )
-from flowos.report import Book, Headline, Section, Step
+from flowos.report import Book, Headline, Section, Step, number
 
 
 def book_of(run: Run, samples: Sequence[Sample]) -> Book:
     """All that is concluded from a run; the same samples give the same book."""
-    measured = tuple(map(_with_suspicion, _measurements(run, samples)))
-    best = worth((s for s in samples if s.case.probe == "stream"), "triad")
+    limits = limits_for(run.facts.architecture, (s.state for s in samples))
+    measured = tuple(_as_ceiling(_with_suspicion(m)) for m in _measurements(run, samples, limits))
+    streamed = [s for s in samples if s.case.probe == "stream"]
+    best = worth(streamed, "triad", limits=limits)
     return Book(
-        run=run,
+        run=replace(run, unmeasured=(*run.unmeasured, *left_out(measured))),
         measurements=measured,
         samples=tuple(samples),
-        verdicts=best.settings if best else (),
+        verdicts=with_time_to_tell(run, best.settings) if best else (),
         sections=tuple(_sections(measured)),
         headlines=tuple(
             Headline(label=h.label, measured=found)
             for h in HEADLINES
-            if (found := best_of(h, measured))
+            if (found := best_of(h, measured, samples, limits))
         ),
         findings=(
             *slow_defaults(measured),
             *doubts(measured),
             *caches_found(measured),
-            *(in_words(best) if best else ()),
-            *merged(dict.fromkeys(s.case for s in samples if s.case.probe == "stream")),
+            *(_best_setting(best, measured) if best else ()),
+            *merged(dict.fromkeys(s.case for s in streamed)),
         ),
         steps=tuple(_steps(measured)),
     )
 
 
-def _measurements(run: Run, samples: Sequence[Sample]) -> tuple[Measurement, ...]:
+def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ...]:
+    """In words, with the number that the report shows for this case."""
+    found = next(m for m in measured if (m.case, m.metric) == (best.best, best.metric))
+    return in_words(best, number(found.value, found.unit))
+
+
+def _measurements(run: Run, samples: Sequence[Sample], limits: Limits) -> tuple[Measurement, ...]:
     probes = {probe.name: probe for probe in PROBES}
 
     def ceiling_of(case: Case) -> Case | None:
@@ -59,8 +71,16 @@ def _measurements(run: Run, samples: Sequence[Sample]) -> tuple[Measurement, ...
         samples,
         ceiling_of=ceiling_of,
         nominal_of=nominal_of(run.facts, run.wanted),
-        limits=limits_for(run.facts.architecture, (s.state for s in samples)),
+        limits=limits,
     )
+
+
+def _as_ceiling(m: Measurement) -> Measurement:
+    """Where it bounds other numbers its best counts, here and in its own shares."""
+    if (m.case.probe, m.metric) not in CEILINGS:
+        return m
+    shares = tuple(replace(share, value=m.best / share.ceiling) for share in m.shares)
+    return replace(m, ceiling=True, shares=shares)
 
 
 def _with_suspicion(m: Measurement) -> Measurement:

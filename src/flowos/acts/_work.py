@@ -1,8 +1,9 @@
 """What a measurement will do, found before anything is measured; `--dry-run` shows it."""
 
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from flowos.model import Case, Design, Facts, Unmeasured, UsageError, Wanted
@@ -29,6 +30,12 @@ class Part:
         """About what its least rounds take."""
         turns = 2 if len(self.design.cases) > 1 else 1
         return self.design.least_rounds * turns * self.once_seconds
+
+    @property
+    def as_often_as_time_allows(self) -> "Part":
+        """The same, with rounds until the time is out where cases are compared: more tell more."""
+        endless = sys.maxsize if len(self.design.cases) > 1 else self.design.least_rounds
+        return replace(self, design=replace(self.design, least_rounds=endless))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.acts._book import book_of
+from flowos.acts._told import with_time_to_tell
 from flowos.acts.results import written
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
-from flowos.plan import compare, side_by_side
+from flowos.plan import compare, limits_for, side_by_side
 from flowos.report import Book
 from flowos.store import open_store
 
@@ -53,7 +54,15 @@ def compared(
     if base and base not in levels[axis]:
         known = ", ".join(levels[axis])
         raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
-    return compare(samples, axis=axis, base=base or levels[axis][0], margin=margin)
+    found = compare(
+        samples,
+        axis=axis,
+        base=base or levels[axis][0],
+        margin=margin,
+        looks=1,
+        limits=limits_for(run.facts.architecture, (s.state for s in samples)),
+    )
+    return with_time_to_tell(run, found)
 
 
 def beside(refs: tuple[str, str], url: str | None) -> tuple[Verdict, ...]:

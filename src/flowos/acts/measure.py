@@ -38,7 +38,8 @@ BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 _STALE_SECONDS = 0.5
 _SLACK, _MOST = 1.1, 0.6
 _OUT_OF_TIME = Unmeasured(
-    reason="the time was out before its turn", remedy="give more time: --minutes"
+    reason="the time was out before its turn",
+    remedy="give more time, as in `flowos measure --minutes 10`",
 )
 
 
@@ -59,8 +60,9 @@ Emit = Callable[[Progress], None]
 def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -> Run:
     """Measure what `run.wanted` asks for and hand each sample to `keep`.
 
-    seconds: the budget; by default that of the effort. Answers with the run and what could not be
-    measured. On Ctrl-C raises nothing: the samples kept so far stand.
+    seconds: the budget, which is used up by more rounds; by default that of the effort. Answers
+    with the run and what could not be measured. On Ctrl-C raises nothing: the samples kept so far
+    stand.
     """
     todo = work(run.facts, run.wanted)
     budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
@@ -71,7 +73,8 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
             session.build(todo)
             session.ends = engine.now() + budget
             for part, share, kept in zip(todo.parts, todo.shares, todo.reserves, strict=True):
-                session.measure(part, share, kept)
+                often = part if seconds is None else part.as_often_as_time_allows
+                session.measure(often, share, kept)
         except (KeyboardInterrupt, Cancelled):
             emit(Progress(doing="interrupted: keeping what was measured"))
     unmeasured = tuple(session.unmeasured.items())
@@ -109,7 +112,8 @@ class _Session:
         builds = {program.build for _case, program in todo.programs if program.build}
         if isinstance(spinner, Program) and spinner.build:
             builds.add(spinner.build)
-        self.emit(Progress(doing=f"building {len(builds)} programs"))
+        programs = "1 program" if len(builds) == 1 else f"{len(builds)} programs"
+        self.emit(Progress(doing=f"building {programs}"))
         flow = flow_of_builds(sorted(builds, key=lambda b: b.key))
         if flow is not None:
             with suppress(FlowosError):  # the case that needs it says why when it is measured

@@ -109,7 +109,7 @@ def _why(rounds: Sequence[Round], kept: Sequence[Round], answer: Answer) -> str:
     if len(kept) < LEAST_ROUNDS:
         notes.append(f"{len(kept)} whole rounds in which both ran; {LEAST_ROUNDS} are needed")
     elif answer == "cannot tell":
-        notes.append("the interval holds 1 and is wider than the margin: more rounds would tell")
+        notes.append("the interval holds 1 and is wider than the margin")
     if left_out := len(rounds) - len(kept):
         notes.append(f"{left_out} of {len(rounds)} rounds were disturbed and left out")
     if marked := sum(r.marked for r in kept):

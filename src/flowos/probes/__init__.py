@@ -2,19 +2,20 @@
 
 from flowos.probes._base import Build, Probe, Program
 from flowos.probes._flows import flow_of, flow_of_builds
-from flowos.probes._headlines import HEADLINES, Headline, best_of
+from flowos.probes._headlines import CEILINGS, HEADLINES, Headline, best_of
 from flowos.probes._nominal import nominal_of
 from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import PROBES
 from flowos.probes._worth import Worth, in_words, worth
 from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
-from flowos.probes.gemm import slow_defaults
+from flowos.probes.gemm import left_out, slow_defaults
 from flowos.probes.stream import merged
 from flowos.probes.working_set import CACHES_END_AT, caches_found
 
 __all__ = [
     "CACHES_END_AT",
+    "CEILINGS",
     "HEADLINES",
     "NOMINAL",
     "PROBES",
@@ -30,6 +31,7 @@ __all__ = [
     "flow_of",
     "flow_of_builds",
     "in_words",
+    "left_out",
     "merged",
     "nominal_of",
     "slow_defaults",

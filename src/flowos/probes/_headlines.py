@@ -1,9 +1,14 @@
 """The few numbers by which a machine is known, out of the hundreds that are measured."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Measurement, Pairs, lower_is_better
+from flowos.model import Measurement, Pairs, Sample, lower_is_better
+from flowos.plan import LIMITS, Limits
+from flowos.probes._best import case_effects
+
+CEILINGS = (("flops", "flops"), ("working_set", "memory"))
+"""Probe and metric of the numbers that bound others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,29 @@ HEADLINES = (
 )
 
 
-def best_of(headline: Headline, measured: Iterable[Measurement]) -> Measurement | None:
-    """The best median that fits; None where nothing of it was measured."""
-    fitting = [m for m in measured if headline.fits(m)]
+def best_of(
+    headline: Headline,
+    measured: Iterable[Measurement],
+    samples: Sequence[Sample] = (),
+    limits: Limits = LIMITS,
+) -> Measurement | None:
+    """Of the settings that fit the best by `_best`'s rule; None where nothing of it was measured.
+
+    Of ceilings, and where there is no sample of positive values, the one of the best value.
+    """
+    fitting = {m.case: m for m in measured if headline.fits(m)}
     if not fitting:
         return None
-    if lower_is_better(fitting[0].unit):
-        return min(fitting, key=lambda m: m.median)
-    return max(fitting, key=lambda m: m.median)
+    ours = [
+        s
+        for s in samples
+        if s.metric == headline.metric and s.case in fitting and min(s.values, default=0) > 0
+    ]
+    if (headline.probe, headline.metric) in CEILINGS or not ours:
+        return max(fitting.values(), key=_goodness)
+    effects = case_effects(ours, limits)
+    return fitting[max(effects, key=effects.__getitem__)]
+
+
+def _goodness(m: Measurement) -> float:
+    return -m.value if lower_is_better(m.unit) else m.value

@@ -1,30 +1,19 @@
-"""What a sweep ends in: the best setting, and what each setting is worth, all else equal.
+"""What a sweep ends in: the best setting, and what each setting is worth, all else equal."""
 
-The best is not the highest median: a machine that runs faster for a minute would make the cases of
-that minute the best. Each turn is taken as case effect plus round effect, fitted by median polish
-(Tukey, Exploratory Data Analysis, 1977, chapter 11), and the highest case effect is the best.
-"""
-
-import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
-from typing import TypeVar
 
 from flowos.model import Case, Sample, Verdict
-from flowos.plan import LIMITS, Limits, compare, judge
-
-Key = TypeVar("Key", bound=Hashable)
+from flowos.plan import LIMITS, Limits, compare
+from flowos.probes._best import case_effects
 
 MARGIN = 0.03
 SETTING = "setting"
-SWEEPS = 10
-PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """The best case, its median, and what becomes of it when one setting is changed.
+    """The best case (see `_best`), and what becomes of it when one setting is changed.
 
     rivals: other cases that are not told from the best by `margin`.
     settings: per axis and other level a verdict beside the best's level. Its `rest` is that of the
@@ -33,9 +22,7 @@ class Worth:
     """
 
     metric: str
-    unit: str
     best: Case
-    value: float
     rivals: tuple[Case, ...]
     settings: tuple[Verdict, ...]
 
@@ -47,7 +34,7 @@ def worth(
     samples = [s for s in seen if s.metric == metric and s.values and min(s.values) > 0]
     if not samples:
         return None
-    effects = _case_effects(_calm(samples, limits))
+    effects = case_effects(samples, limits)
     best = max(effects, key=effects.__getitem__)
     whole = {v.other: v for v in _compare_whole(samples, best, margin, limits)}
     compared = {
@@ -58,9 +45,7 @@ def worth(
     }
     return Worth(
         metric=metric,
-        unit=samples[0].unit,
         best=best,
-        value=median(median(s.values) for s in samples if s.case == best),
         rivals=tuple(
             c for c in effects if c.label in whole and whole[c.label].answer in ("equal", "faster")
         ),
@@ -71,33 +56,6 @@ def worth(
             if level != best.level(axis)
         ),
     )
-
-
-def _calm(samples: Sequence[Sample], limits: Limits) -> Sequence[Sample]:
-    """The undisturbed samples, if they hold every case; else all."""
-    calm = [s for s in samples if judge([s.state], limits=limits).good]
-    return calm if {s.case for s in calm} == {s.case for s in samples} else samples
-
-
-def _case_effects(samples: Sequence[Sample]) -> dict[Case, float]:
-    """How the cases differ (log rate) once what a whole round has in common is taken out."""
-    turns: dict[tuple[Case, Hashable], list[float]] = {}
-    for s in samples:
-        turns.setdefault((s.case, (s.run, s.round)), []).append(math.log(median(s.values)))
-    cells = {cell: fmean(logs) for cell, logs in turns.items()}
-    cases = {case: 0.0 for case, _ in cells}
-    rounds: dict[Hashable, float] = {number: 0.0 for _, number in cells}
-    for _ in range(SWEEPS):
-        rounds = _medians((number, log - cases[case]) for (case, number), log in cells.items())
-        cases = _medians((case, log - rounds[number]) for (case, number), log in cells.items())
-    return cases
-
-
-def _medians(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:
-    grouped: dict[Key, list[float]] = {}
-    for key, value in values:
-        grouped.setdefault(key, []).append(value)
-    return {key: median(found) for key, found in grouped.items()}
 
 
 def _varied(cases: Iterable[Case]) -> dict[str, list[str]]:
@@ -135,15 +93,9 @@ def _stand_in(
     return replace(whole[case.label], axis=axis, base=best.level(axis), other=level, rest=rest)
 
 
-def in_words(found: Worth) -> tuple[str, ...]:
-    """The best setting, and what is not told from it; the verdicts say what settings are worth."""
+def in_words(found: Worth, value: str) -> tuple[str, ...]:
+    """The best setting with its number, and what is not told from it."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
-    lines = [f"best {found.metric}: {_scaled(found.value, found.unit)} with {setting}"]
+    lines = [f"best {found.metric}: {value} with {setting}"]
     lines += [f"not told from it: {rival.label}" for rival in found.rivals]
     return tuple(lines)
-
-
-def _scaled(value: float, unit: str) -> str:
-    """61.2 GB/s, 130 Gflop/s: as people read rates."""
-    prefix = next((p for p in PREFIXES if value >= p[0]), (1.0, ""))
-    return f"{value / prefix[0]:.3g} {prefix[1]}{unit.replace('byte', 'B')}"

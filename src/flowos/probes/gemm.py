@@ -29,6 +29,9 @@ SLOW = 0.8
 """A default is called slow where it does less than this share of the best forced kernels."""
 
 LARGE = 1000
+TYPES = ("f64", "f32")
+"""In the order in which the program measures them."""
+
 DEFAULT = "default"
 FORCED: dict[str, dict[str, str]] = {
     "openblas": {
@@ -211,6 +214,35 @@ def _case(
     return on_cores("gemm", compiler, point.cpus, levels=levels, details=details)
 
 
+def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
+    """The sizes that a program was asked for and had no time for, per case and type."""
+    done: dict[Pairs, set[tuple[str, str]]] = {}
+    cases: dict[Pairs, Case] = {}
+    for m in measured:
+        if m.case.probe == "gemm":
+            levels = tuple(pair for pair in m.case.levels if pair[0] not in ("type", "n"))
+            done.setdefault(levels, set()).add((m.case.level("type"), m.case.level("n")))
+            cases.setdefault(levels, m.case)
+    return tuple(
+        (Case("gemm", (*levels, ("type", type_))), _no_time(case, sizes))
+        for levels, case in cases.items()
+        for type_ in TYPES
+        if (sizes := [n for n in _asked(case) if (type_, n) not in done[levels]])
+    )
+
+
+def _asked(case: Case) -> list[str]:
+    return [n for n in case.detail("sizes").split(",") if n]
+
+
+def _no_time(case: Case, sizes: Sequence[str]) -> Unmeasured:
+    return Unmeasured(
+        reason=f"n {', '.join(sizes)}: would take longer than the"
+        f" {float(case.detail('seconds')):.3g} s that this case has",
+        remedy="flowos measure --full --only flops,gemm",
+    )
+
+
 def slow_defaults(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """Libraries that chose slower kernels than others that they have, with the remedy.
 
@@ -243,5 +275,5 @@ def _slow(default: Measurement, forced: Measurement) -> str:
         f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
         f" {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
         f" {case.level('cores')} cores), where its {forced.case.detail('kernel')} kernels do"
-        f" {forced.best / 1e9:.0f}. Mend: export {forced.case.detail('forced_by')}"
+        f" {forced.best / 1e9:.0f} Gflop/s. To mend it: `export {forced.case.detail('forced_by')}`"
     )

@@ -4,7 +4,7 @@ Source: McCalpin, STREAM; the sweep is table A of Nagai et al., AXIES 2023 (Azur
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -165,13 +165,22 @@ def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
 
 def merged(cases: Iterable[Case]) -> tuple[str, ...]:
     """Which placements were left out, because they come to the same on this machine."""
-    lines = (
-        f"threads {case.level('threads')}: {case.level('places')}+{case.level('bind')}"
-        f" stands for {case.detail('same_as').replace(' ', ', ')}"
-        for case in cases
-        if case.detail("same_as")
+    found: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for case in cases:
+        if same := tuple(case.detail("same_as").split()):
+            measured = f"{case.level('places')}+{case.level('bind')}"
+            found.setdefault((measured, same), {})[case.level("threads")] = None
+    return tuple(
+        f"on this machine OpenMP places {_listed(sorted(threads, key=int), 'or')} threads alike by"
+        f" {_listed((measured, *same))} (places+bind): measured once, as {measured}"
+        for (measured, same), threads in found.items()
     )
-    return tuple(dict.fromkeys(lines))
+
+
+def _listed(words: Sequence[str], last: str = "and") -> str:
+    """a, b and c."""
+    *rest, end = words
+    return f"{', '.join(rest)} {last} {end}" if rest else end
 
 
 def stacks_of(facts: Facts) -> tuple[Stack, ...]:

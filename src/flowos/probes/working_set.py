@@ -132,12 +132,16 @@ def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """In words, per number of cores: where the curve shows caches to end and memory to begin."""
     ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]
     return tuple(
-        f"with {m.case.level('cores')} cores in use the working-set curve falls at"
+        f"with {_cores(m.case.level('cores'))} in use the working-set curve falls at"
         f" {_in_words(m.case.detail('caches_end_at'))}; memory begins at"
         f" {_in_words(m.case.detail('from_bytes'))}"
         for m in ours
         if m.case.detail("caches_end_at")
     )
+
+
+def _cores(count: str) -> str:
+    return "1 core" if count == "1" else f"{count} cores"
 
 
 def _in_words(sizes: str) -> str:

@@ -17,7 +17,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, slow_defaults
+from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, left_out, slow_defaults
 
 MakeNode = Callable[..., Facts]
 CasesOf = Callable[..., tuple[Case, ...]]
@@ -231,7 +231,7 @@ def test_a_slow_default_is_named_with_the_remedy() -> None:
     (finding,) = slow_defaults((default, SKYLAKEX))
     assert finding == (
         "openblas chose its Haswell kernels: 114 Gflop/s (f64, n 2048, 2 cores), where its"
-        " SkylakeX kernels do 199. Mend: export OPENBLAS_CORETYPE=SkylakeX"
+        " SkylakeX kernels do 199 Gflop/s. To mend it: `export OPENBLAS_CORETYPE=SkylakeX`"
     )
 
 
@@ -262,3 +262,18 @@ def test_a_fair_default_and_small_sizes_raise_no_finding() -> None:
     assert slow_defaults((measured(DEFAULT, 1e9, n="256"), small)) == ()
     other = replace(SKYLAKEX, case=replace(SKYLAKEX.case, probe="flops"))
     assert slow_defaults((measured(DEFAULT, 1e9), other)) == ()
+
+
+def test_sizes_without_time_are_named_with_the_reason_and_the_remedy() -> None:
+    given = {"sizes": "256,2048,4096", "seconds": "1.80"}
+    sizes = [measured(DEFAULT, 1e9, n=n, **given) for n in ("256", "2048")]
+    wide = [measured("avx2", 1e9, n=n, **given) for n in ("256", "2048", "4096")]
+    none = replace(SKYLAKEX, case=replace(SKYLAKEX.case, probe="flops"))
+    gaps = left_out((*sizes, *wide, SKYLAKEX, none))
+    told = {(c.level("isa"), c.level("type")): why.reason for c, why in gaps}
+    assert told == {
+        (DEFAULT, "f64"): "n 4096: would take longer than the 1.8 s that this case has",
+        (DEFAULT, "f32"): "n 256, 2048, 4096: would take longer than the 1.8 s that this case has",
+        ("avx2", "f32"): "n 256, 2048, 4096: would take longer than the 1.8 s that this case has",
+    }
+    assert {why.remedy for _, why in gaps} == {"flowos measure --full --only flops,gemm"}

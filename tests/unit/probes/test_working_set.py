@@ -174,7 +174,7 @@ def test_the_caches_that_the_curve_shows_are_told_in_words() -> None:
     memory = memory_of("1", caches_end_at="49152,1048576,33554432", from_bytes="88080384")
     (finding,) = caches_found((memory, memory_of("2")))
     assert finding == (
-        "with 1 cores in use the working-set curve falls at 48 KiB, 1.0 MiB, 32.0 MiB;"
+        "with 1 core in use the working-set curve falls at 48 KiB, 1.0 MiB, 32.0 MiB;"
         " memory begins at 84.0 MiB"
     )
 

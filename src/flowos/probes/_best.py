@@ -1,0 +1,50 @@
+"""Which of several settings is the best: the one rule for headlines and for the end of a sweep.
+
+The best is not the highest median: a machine that runs faster for a minute would make the cases of
+that minute the best. Each turn is taken as case effect plus round effect, fitted by median polish
+(Tukey, Exploratory Data Analysis, 1977, chapter 11), and the highest case effect is the best.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from statistics import fmean, median
+from typing import TypeVar
+
+from flowos.model import Case, Sample, lower_is_better
+from flowos.plan import Limits, judge
+
+Key = TypeVar("Key", bound=Hashable)
+
+SWEEPS = 10
+
+
+def case_effects(samples: Sequence[Sample], limits: Limits) -> dict[Case, float]:
+    """How good each case is (log), once what a whole round has in common is taken out.
+
+    Samples of one metric with positive values; disturbed ones count only where the others do not
+    hold every case. The best case has the highest effect, whatever the unit.
+    """
+    turns: dict[tuple[Case, Hashable], list[float]] = {}
+    for s in _calm(samples, limits):
+        sign = -1 if lower_is_better(s.unit) else 1
+        turns.setdefault((s.case, (s.run, s.round)), []).append(sign * math.log(median(s.values)))
+    cells = {cell: fmean(logs) for cell, logs in turns.items()}
+    cases = {case: 0.0 for case, _ in cells}
+    rounds: dict[Hashable, float] = {number: 0.0 for _, number in cells}
+    for _ in range(SWEEPS):
+        rounds = _medians((number, log - cases[case]) for (case, number), log in cells.items())
+        cases = _medians((case, log - rounds[number]) for (case, number), log in cells.items())
+    return cases
+
+
+def _calm(samples: Sequence[Sample], limits: Limits) -> Sequence[Sample]:
+    """The undisturbed samples, if they hold every case; else all."""
+    calm = [s for s in samples if judge([s.state], limits=limits).good]
+    return calm if {s.case for s in calm} == {s.case for s in samples} else samples
+
+
+def _medians(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    grouped: dict[Key, list[float]] = {}
+    for key, value in values:
+        grouped.setdefault(key, []).append(value)
+    return {key: median(found) for key, found in grouped.items()}
