@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flowos.acts._facts import facts
-from flowos.model import Facts, LaunchFailed, MeasureError, Wanted
+from flowos.model import Facts, LaunchFailed, MeasureError, Storage, Wanted
 from flowos.probes.facts import read_facts
 
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
@@ -135,6 +135,15 @@ def test_a_scratch_folder_that_cannot_do_direct_io_is_told(tmp_path: Path) -> No
     (tried,) = [each for each in found.tried if each.name == "direct I/O"]
     assert (tried.works, tried.says) == (False, "No such file or directory")
     assert "direct I/O" in {missing.what for missing in found.missing}
+
+
+def test_the_storage_to_be_measured_is_described(tmp_path: Path) -> None:
+    said = ["stat", "--file-system", "--format=%T", str(tmp_path)]
+    kind = subprocess.run(said, capture_output=True, check=True, text=True).stdout.strip()
+    found = facts(Wanted(scratch=tmp_path)).storage
+    assert found.file_system[:3] == kind[:3]  # stat says ext2/ext3 for ext4
+    assert found.free_bytes
+    assert facts(Wanted(scratch=tmp_path / "absent")).storage == Storage()
 
 
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:

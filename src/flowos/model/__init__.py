@@ -28,6 +28,7 @@ from flowos.model._facts import (
     Missing,
     Mpi,
     NumaNode,
+    Storage,
     Tool,
     Tried,
 )
@@ -175,6 +176,7 @@ __all__ = [
     "Share",
     "SliceFreed",
     "SliceRefused",
+    "Storage",
     "StoreError",
     "Task",
     "TaskFailed",

@@ -86,6 +86,14 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """The file system of the folder that a person wants measured; what is unknown is "" or None."""
+
+    file_system: str = ""
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
     """Something that the kernel lets us do, or not; `says` is its complaint or a detail."""
 
@@ -129,6 +137,7 @@ class Facts:
     tools: tuple[Tool, ...] = ()
     missing: tuple[Missing, ...] = ()
     tried: tuple[Tried, ...] = ()
+    storage: Storage = Storage()
 
     @property
     def usable(self) -> tuple[LogicalCpu, ...]:

@@ -18,6 +18,7 @@ from flowos.probes._facts_processor import (
     model_of,
 )
 from flowos.probes._facts_software import compilers_of, libraries_of, mpis_of, tools_of
+from flowos.probes._facts_storage import storage_of
 from flowos.probes._facts_topology import caches_of, cpus_of, nodes_of, online_cpus, processors_of
 from flowos.probes._facts_tree import MOST_CPUS, Tree, cpu_list, entries, kilobytes, texts
 
@@ -39,6 +40,7 @@ def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
         blas=libraries_of(software["libraries"]),
         tools=tools_of(software["tools"]),
         tried=_tried(collected.get("tried")),
+        storage=storage_of(collected.get("storage"), tree.text("/proc/self/mountinfo")),
     )
     by = installer_of(tree.text("/etc/os-release"), collected.get("uid"))
     return replace(facts, missing=missing_of(facts, tree, software, by))

@@ -300,7 +300,7 @@ def test_garbage_in_any_file_never_raises(data: st.DataObject) -> None:
     assert set(facts.allowed) <= {cpu.number for cpu in facts.cpus}
 
 
-PARTS = ["files", "binaries", "commands", "uname", "uid", "cpu_count", "tried"]
+PARTS = ["files", "binaries", "commands", "uname", "uid", "cpu_count", "tried", "storage"]
 PARTS += ["compilers", "mpis", "libraries", "tools"]
 
 

@@ -1,0 +1,38 @@
+"""Of which kind the storage is that a person wants measured, and how much room it has."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+
+from flowos.model import Storage
+
+
+def storage_of(raw: object, mounts: str) -> Storage:
+    """raw: the collector's "storage". mounts: /proc/self/mountinfo, in the order of mounting."""
+    told = raw if isinstance(raw, Mapping) else {}
+    folder, free = told.get("folder"), told.get("free_bytes")
+    return Storage(
+        file_system=_file_system(folder, mounts) if isinstance(folder, str) else "",
+        free_bytes=free if type(free) is int else None,
+    )
+
+
+def _file_system(folder: str, mounts: str) -> str:
+    """That of the deepest mount above the folder; of several at one place the last hides others."""
+    path = PurePath(folder)
+    above = [each for each in _mounted(mounts) if path.is_relative_to(each[0])]
+    deepest = max((len(at.parts) for at, _ in above), default=0)
+    return next((kind for at, kind in reversed(above) if len(at.parts) == deepest), "")
+
+
+def _mounted(mounts: str) -> Iterator[tuple[PurePath, str]]:
+    """(where, type) by proc(5): the fifth word with octal escapes, and the first behind a dash."""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        words, kind = before.split(), after.split()
+        if len(words) >= 5 and kind:
+            yield PurePath(re.sub(r"\\([0-7]{3})", _escaped, words[4])), kind[0]
+
+
+def _escaped(octal: re.Match[str]) -> str:
+    return chr(int(octal[1], 8))
