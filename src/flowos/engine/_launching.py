@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
-from flowos.drivers import Gang, Launcher, launcher_named, runtime_named
-from flowos.engine._launch_init import init_program
+from flowos.drivers import Gang, Launcher, Runtime, launcher_named
+from flowos.engine._launch_init import init_program, init_seen_inside
 from flowos.engine._run_folder import make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
+from flowos.engine._runtime_ways import runtime_for
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
@@ -40,6 +41,7 @@ class Prepared:
     launch: Launch
     folder: Path
     launcher: Launcher
+    runtime: Runtime
     most_output_bytes: int = MOST_OUTPUT_BYTES
 
     def start(self, *, stdin: Stdin = None) -> Running:
@@ -64,12 +66,14 @@ def prepare(
     starter: str = "",
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
+    runtime: Runtime | None = None,
 ) -> Prepared:
     """Check the launch and make its run folder.
 
     starter: path of the launcher's program (mpirun of one MPI of several).
     oversubscribe: allow more ranks than cpus, without binding.
     most_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
+    runtime: one to be tried, instead of the one that the launch's environment names.
     """
     driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
     _check(launch)
@@ -79,6 +83,7 @@ def prepare(
         launch=launch,
         folder=make_run_folder(),
         launcher=driver,
+        runtime=runtime or runtime_for(launch.env),
         most_output_bytes=most_output_bytes,
     )
 
@@ -161,7 +166,7 @@ def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
     _write_folder(prepared)
     if isinstance(stdin, bytes):
         (folder / "stdin").write_bytes(stdin)
-    init = init_program()
+    init = init_seen_inside() if prepared.launch.env.image else init_program()
     argv = _compose(prepared, init)
     variables = {} if argv[0] == str(init) else _launchers_variables(prepared)
 
@@ -199,14 +204,23 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
     gang = Gang(name=folder.name, ranks=launch.ranks) if launch.ranks > 1 else None
     inner = (str(init), str(folder), "--", *launch.argv)
-    entered = runtime_named(launch.env.runtime).wrap(inner, launch, folder, gang)
+    entered = prepared.runtime.wrap(inner, launch, folder, gang)
     return prepared.launcher.wrap(entered, launch)
 
 
 def _launchers_variables(prepared: Prepared) -> dict[str, str]:
-    """What the programs between us and flowos-init see: all of ours, and those of the launch."""
+    """What the programs between us and flowos-init see: all of ours, and those of the launch.
+
+    The latter are an image's where there is one, and its PATH and libraries are not the node's: of
+    them only what the launcher would pass through.
+    """
     launch = prepared.launch
-    merged = dict(os.environ) | dict(launch.env.variables) | dict(launch.variables)
+    merged = dict(launch.env.variables) | dict(launch.variables)
+    if launch.env.image is not None:
+        merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.passes)}
+        merged = {"USER": str(os.geteuid())} | dict(os.environ) | merged  # ch-run wants it
+    else:
+        merged = dict(os.environ) | merged
     hidden = (*prepared.launcher.replaces, *prepared.launcher.hides)
     return {n: v for n, v in merged.items() if not n.startswith(hidden)}
 

@@ -94,6 +94,11 @@ class Running:
     def done(self) -> bool:
         return self._ended.is_set()
 
+    @property
+    def code(self) -> int | None:
+        """Exit code of the outermost process, or minus the signal that ended it."""
+        return self._process.returncode
+
     def wait(self, seconds: float | None = None) -> Outcome:
         """How it ended; TimeoutError if it runs on after `seconds`."""
         if os.getpid() != self._owner:

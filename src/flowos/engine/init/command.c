@@ -114,27 +114,44 @@ static void default_signals(void) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, zeros, NULL, LAST_SIGNAL / 8);
 }
 
+struct start {
+  char** argv;
+  char** variables;
+  pid_t parent;
+  int report;
+};
+
+/* SIGTTOU is ignored here: we are not who the terminal listens to yet. */
+static void take_terminal(void) {
+  int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+  if (terminal < 0) return;
+  tcsetpgrp(terminal, getpgrp());
+  close(terminal);
+}
+
 /* In the child: becomes the command, or says through `report` why not. */
-static _Noreturn void become(const struct run_folder* folder, char** argv, char** variables,
-                             pid_t parent, int report) {
-  setpgid(0, 0);
+static _Noreturn void become(const struct run_folder* folder, struct job job,
+                             const struct start* start) {
+  setpgid(0, job.group);
+  if (job.terminal) take_terminal();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before the line above */
+  if (getppid() != start->parent) _exit(EXIT_FAILURE); /* it died before the line above */
   default_signals();
   struct failure f;
   const char* cwd = read_file(folder->fd, "cwd", NULL);
   if (cwd == NULL || chdir(cwd) != 0)
     f = (struct failure){CWD, errno};
   else {
-    publish_started(folder, parent, getpid()); /* before it can do anything that should be found */
-    f = execute(argv, variables);
+    /* before it can do anything that should be found */
+    publish_started(folder, start->parent, getpid());
+    f = execute(start->argv, start->variables);
     take_back_started(folder);
   }
-  while (write(report, &f, sizeof f) < 0 && errno == EINTR) continue;
+  while (write(start->report, &f, sizeof f) < 0 && errno == EINTR) continue;
   _exit(EXIT_FAILURE);
 }
 
-pid_t start_command(const struct run_folder* folder, char** argv, char** variables,
+pid_t start_command(const struct run_folder* folder, struct job job, char** argv, char** variables,
                     struct failure* why) {
   int report[2];
   *why = (struct failure){OWN, 0};
@@ -142,13 +159,13 @@ pid_t start_command(const struct run_folder* folder, char** argv, char** variabl
     why->error = errno;
     return -1;
   }
-  pid_t parent = getpid();
+  const struct start start = {argv, variables, getpid(), report[1]};
   pid_t command = fork();
-  if (command == 0) become(folder, argv, variables, parent, report[1]);
+  if (command == 0) become(folder, job, &start);
   why->error = errno;
   close(report[1]);
   if (command > 0) {
-    setpgid(command, command); /* both sides do it: whoever is first */
+    setpgid(command, job.group > 0 ? job.group : command); /* both sides do it: whoever is first */
     if (read_some(report[0], why, sizeof *why) != 0) {
       waitpid(command, NULL, 0);
       command = -1;

@@ -2,6 +2,7 @@
 #ifndef FLOWOS_INIT_COMMAND_H
 #define FLOWOS_INIT_COMMAND_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "run_folder.h"
@@ -16,9 +17,15 @@ struct failure {
 /* The whole environment of the command, from `env` and `passes`, or NULL and errno. It stays. */
 char** read_environment(int folder);
 
-/* Its process id, once it runs in its own process group with no signal blocked, to be killed when
- * this process dies. Or -1 and why not. */
-pid_t start_command(const struct run_folder* folder, char** argv, char** variables,
+/* How the command stands to a terminal. */
+struct job {
+  pid_t group;   /* the process group that it joins; 0: it leads its own */
+  bool terminal; /* leading its own, it is the one that the terminal listens to */
+};
+
+/* Its process id, once it runs in its process group with no signal blocked, to be killed when this
+ * process dies. Or -1 and why not. */
+pid_t start_command(const struct run_folder* folder, struct job job, char** argv, char** variables,
                     struct failure* why);
 
 #endif

@@ -12,6 +12,10 @@
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
  *   grace     optional: seconds between the two, 2 if it is not there
+ *   group     optional: the number of the process group that the terminal of a person listens to.
+ *             The command and we join it, so that it is a job like any other: Ctrl-C, Ctrl-Z and a
+ *             new window size reach it from the terminal itself. Where the runtime made a terminal
+ *             of its own, that one listens to the command
  * and writes there, by rename
  *   started.RANK  "INIT_PID COMMAND_PID SESSION NAMESPACE", just before the command runs:
  *                 numbers of this pid namespace (0: not known)
@@ -51,15 +55,18 @@ static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 static const double default_grace_seconds = 2.0;
 static const double sweep_seconds = 5.0;
+static const double same_signal_seconds = 1.0;
 
 struct run {
   struct run_folder folder;
-  int alive;     /* -1: nobody to watch, or not any more */
-  int signals;   /* signalfd */
-  pid_t command; /* leads its own process group */
+  struct job job;
+  int alive;   /* -1: nobody to watch, or not any more */
+  int signals; /* signalfd */
+  pid_t command;
   bool stopped;
   double kill_at; /* monotonic seconds; 0: not set */
   double began;
+  double from_terminal[NSIG]; /* when the terminal sent it to all of the group; 0: never */
 };
 
 static double now_seconds(void) {
@@ -98,6 +105,8 @@ static void block_signals(struct run* run) {
   sigset_t set;
   for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL); /* an inherited 'ignore' would hide signals */
   signal(SIGPIPE, SIG_IGN);                          /* our stderr may be gone before we are */
+  signal(SIGTTIN, SIG_IGN); /* a command that waits for its terminal must not stop us too */
+  signal(SIGTTOU, SIG_IGN);
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
   for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) sigaddset(&set, forwarded[i]);
@@ -142,10 +151,28 @@ static void stop_command(struct run* run) {
   }
 }
 
-static void forward_signals(const struct run* run) {
+/* In a terminal's job: what the terminal sends has reached the command too, and our supervisor, who
+ * hands it on to us. */
+static bool has_reached_command(struct run* run, const struct signalfd_siginfo* info) {
+  if (run->job.group == 0 || info->ssi_signo >= NSIG) return false;
+  double* sent = &run->from_terminal[info->ssi_signo];
+  if (info->ssi_code == SI_KERNEL) *sent = now_seconds();
+  return *sent > 0.0 && now_seconds() < *sent + same_signal_seconds;
+}
+
+static void forward_signals(struct run* run) {
   struct signalfd_siginfo info;
   while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info)
-    if (info.ssi_signo != SIGCHLD) signal_command(run, (int)info.ssi_signo);
+    if (info.ssi_signo != SIGCHLD && !has_reached_command(run, &info))
+      signal_command(run, (int)info.ssi_signo);
+}
+
+/* In a terminal of a runtime's own nobody could ever continue it. */
+static void keep_going(const struct run* run) {
+  siginfo_t info = {0};
+  if (!run->job.terminal) return;
+  if (waitid(P_PID, (id_t)run->command, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0)
+    signal_command(run, SIGCONT);
 }
 
 /* Reaps others; the command stays a zombie, so that its process group's number stays its own. */
@@ -166,6 +193,7 @@ static int milliseconds_until(double when) {
 
 static void wait_for_command(struct run* run) {
   while (!command_ended(run)) {
+    keep_going(run);
     struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}};
     int ready = poll(on, 2, run->kill_at > 0.0 ? milliseconds_until(run->kill_at) : -1);
     if (run->kill_at > 0.0 && now_seconds() >= run->kill_at) {
@@ -224,6 +252,19 @@ static bool supervisor_lives(struct run* run, struct failure* f) {
   return run->alive < 0 || read(run->alive, &byte, 1) != 0;
 }
 
+static struct job find_job(const struct run_folder* folder) {
+  struct job job = {0, false};
+  char* text = read_file(folder->fd, "group", NULL);
+  if (text == NULL) return job;
+  pid_t group = (pid_t)strtol(text, NULL, 10);
+  free(text);
+  if (group > 0 && setpgid(0, group) == 0)
+    job.group = group;
+  else
+    job.terminal = true; /* a session of its own */
+  return job;
+}
+
 static int supervise(struct run* run, char** argv) {
   struct failure f;
   char** variables = read_environment(run->folder.fd);
@@ -237,7 +278,8 @@ static int supervise(struct run* run, char** argv) {
     return SIGNALLED + SIGTERM;
   }
   if (f.error != 0) return fail(run, f);
-  run->command = start_command(&run->folder, argv, variables, &f);
+  run->job = find_job(&run->folder);
+  run->command = start_command(&run->folder, run->job, argv, variables, &f);
   if (run->command < 0) return fail(run, f);
   wait_for_command(run);
   return finish(run);

@@ -1,0 +1,170 @@
+"""Images as folders of ours, each made once per digest, with mount points where they are wanted.
+
+    /var/tmp/flowos-UID/images/DIGEST       the folder
+                               DIGEST.seen  what its tree looked like when it was made
+                               DIGEST.lock  held while one of us makes or changes it
+
+/var/tmp, as it is on a disk of the node and outlives a restart. What is there is used only if its
+tree still looks as it did: systems clean /var/tmp file by file. It is made under a hidden name and
+published by renaming; a half-made one is removed by the next to hold the lock.
+"""
+
+import fcntl
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from flowos.engine._image_digest import tree_identity
+from flowos.engine._image_squashfs import unpack_squashfs, unpacked_bytes
+from flowos.engine._run_folder import complaint_about
+from flowos.model import EnvironmentRefused, Image
+
+_BLOCK_BYTES = 4096
+_MOST_LINKS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class MountPoint:
+    """Where something is to be bound: an absolute path inside, a file or a folder."""
+
+    target: PurePath
+    file: bool = False
+
+
+def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Path:
+    """The folder of this image, with these mount points in it. EnvironmentRefused."""
+    home = private_folder()
+    name = image.digest.rpartition(":")[2]
+    folder, seen = home / name, home / f"{name}.seen"
+    try:
+        with _locked(home / f"{name}.lock"):
+            if not _is_as_seen(folder, seen):
+                _make(image, folder)
+            for point in missing_points(folder, points):
+                _make_point(folder, point)
+            seen.write_text(tree_identity(folder).words)
+    except OSError as error:
+        raise EnvironmentRefused(f"image {image.source}: cannot be unpacked: {error}") from error
+    return folder
+
+
+def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
+    return [point for point in points if not os.path.lexists(place_inside(root, point.target))]
+
+
+def place_inside(root: Path, target: PurePath) -> Path:
+    """Where an absolute path of the image lies outside: links lead nowhere but into the root."""
+    todo = list(reversed(target.parts))
+    place: list[str] = []
+    links = 0
+    while todo:
+        part = todo.pop()
+        if part == "/":
+            place = []
+        elif part == "..":
+            place = place[:-1]
+        elif (here := root.joinpath(*place, part)).is_symlink() and links < _MOST_LINKS:
+            links += 1
+            todo += reversed(here.readlink().parts)
+        else:
+            place.append(part)
+    return root.joinpath(*place)
+
+
+def private_folder() -> Path:
+    base = Path("/var/tmp") / f"flowos-{os.geteuid()}"
+    for folder in (base, base / "images"):
+        if complaint := complaint_about(folder):
+            raise EnvironmentRefused(f"no safe place for unpacked images: {folder} {complaint}")
+    return base / "images"
+
+
+def remove_tree(root: Path) -> None:
+    """Also where folders may not be written."""
+    open_folders(root)
+    shutil.rmtree(root)
+
+
+def open_folders(root: Path) -> None:
+    """Let us look and write into every folder: images have some that only root may."""
+    _open_folder(root)
+    for above, folders, _ in os.walk(root):
+        for name in folders:
+            _open_folder(Path(above, name))
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _is_as_seen(folder: Path, seen: Path) -> bool:
+    return seen.exists() and folder.is_dir() and seen.read_text() == tree_identity(folder).words
+
+
+def _make(image: Image, folder: Path) -> None:
+    half_made = folder.with_name(f".{folder.name}")
+    for old in (half_made, folder):
+        if old.exists():
+            remove_tree(old)
+    size, make = _how(image)
+    _refuse_without_room(image, folder.parent, size)
+    make(Path(image.source), half_made)
+    open_folders(half_made)
+    half_made.rename(folder)
+
+
+def _how(image: Image) -> tuple[int, Callable[[Path, Path], None]]:
+    source = Path(image.source)
+    if image.form == "folder":
+        return sum(map(_file_bytes, source.rglob("*"))), _copy
+    return unpacked_bytes(source), unpack_squashfs
+
+
+def _file_bytes(path: Path) -> int:
+    seen = path.lstat()
+    return -(-seen.st_size // _BLOCK_BYTES) * _BLOCK_BYTES if stat.S_ISREG(seen.st_mode) else 0
+
+
+def _copy(source: Path, to: Path) -> None:
+    done = subprocess.run(
+        ["cp", "-R", "-p", "--reflink=auto", "--", source, to],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise EnvironmentRefused(f"image {source}: cannot be copied: {done.stderr.strip()[:200]}")
+
+
+def _refuse_without_room(image: Image, place: Path, size: int) -> None:
+    free = shutil.disk_usage(place).free
+    if free < size:
+        raise EnvironmentRefused(
+            f"image {image.source}: unpacking it takes {size} bytes, {place} has {free} free; "
+            "make room there"
+        )
+
+
+def _make_point(root: Path, point: MountPoint) -> None:
+    place = place_inside(root, point.target)
+    above = place.parent if point.file else place
+    above.mkdir(parents=True, exist_ok=True)
+    if point.file:
+        place.touch()
+
+
+def _open_folder(folder: Path) -> None:
+    mode = folder.lstat().st_mode
+    if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
+        folder.chmod(stat.S_IMODE(mode) | 0o700)

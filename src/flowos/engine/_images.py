@@ -1,0 +1,125 @@
+"""What lies at a path: the form of an image, its digest, what it says of how it wants to be run."""
+
+import json
+import os
+import struct
+from pathlib import Path
+
+from flowos.engine._image_digest import (
+    Identity,
+    file_digest,
+    file_identity,
+    tree_digest,
+    tree_identity,
+)
+from flowos.engine._image_squashfs import read_in_squashfs
+from flowos.engine._kept import keep, kept
+from flowos.model import EnvironmentRefused, Form, Image, ImageConfig, from_plain, to_plain
+
+CONFIG = ".flowos/image.json"
+"""Where, inside an image of ours, its configuration lies."""
+
+_KIND = "image-digests"
+_HEAD_BYTES = 96
+_SQUASHFS_USED = 40  # where, in its superblock, a squashfs says how long it is: 8 bytes
+_SIF_MAGIC = slice(32, 41)
+
+
+def image_at(path: Path) -> Image:
+    """The image at a path, read whole where it was not read before. EnvironmentRefused."""
+    path = path.absolute()
+    try:
+        form = _form(path)
+        identity = tree_identity(path) if form == "folder" else file_identity(path)
+        known = _known(path, identity)
+        if known is not None:
+            return known
+        image = _read(path, form)
+    except OSError as error:
+        raise EnvironmentRefused(f"image {path}: {_why_unreadable(error, path)}") from error
+    except ValueError as error:
+        raise EnvironmentRefused(f"image {path}: {error}") from error
+    if identity.settled:
+        keep(_KIND, str(path), {"identity": identity.words, "image": to_plain(image)})
+    return image
+
+
+def _known(path: Path, identity: Identity) -> Image | None:
+    record = kept(_KIND, str(path))
+    if not isinstance(record, dict) or record.get("identity") != identity.words:
+        return None
+    try:
+        return from_plain(Image, record.get("image"))
+    except ValueError:  # kept by another version of us
+        return None
+
+
+def _read(path: Path, form: Form) -> Image:
+    digest = tree_digest(path) if form == "folder" else file_digest(path)
+    return Image(form=form, digest=digest, source=path, config=_config(path, form))
+
+
+def _why_unreadable(error: OSError, image: Path) -> str:
+    if error.filename is None or Path(os.fsdecode(error.filename)) == image:
+        return f"{error.strerror}"
+    return f"cannot be read whole: {os.fsdecode(error.filename)}: {error.strerror}"
+
+
+def _form(path: Path) -> Form:
+    """By what it is, never by its name."""
+    if path.is_dir():
+        return "folder"
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head[:4] == b"hsqs":
+        _refuse_cut_off(path, head)
+        return "squashfs"
+    if head[_SIF_MAGIC] == b"SIF_MAGIC":
+        return "sif"
+    _refuse_unknown(path)
+    return "oci-archive"
+
+
+def _refuse_cut_off(path: Path, head: bytes) -> None:
+    have = path.stat().st_size
+    wants = struct.unpack_from("<Q", head.ljust(_HEAD_BYTES, b"\0"), _SQUASHFS_USED)[0]
+    if len(head) < _HEAD_BYTES or have < wants:
+        raise EnvironmentRefused(
+            f"image {path}: a squashfs that is cut off: {have} of {wants} bytes; copy it again"
+        )
+
+
+def _refuse_unknown(path: Path) -> None:
+    import tarfile  # loads what most starts never need
+
+    try:
+        with tarfile.open(path) as archive:
+            names = {name.removeprefix("./") for name in archive.getnames()}
+    except (tarfile.TarError, EOFError) as error:
+        raise EnvironmentRefused(
+            f"image {path}: neither a folder nor a squashfs, SIF or OCI archive ({error})"
+        ) from error
+    if "oci-layout" not in names:
+        kind = "a Docker archive" if "manifest.json" in names else "an archive, but no OCI image"
+        raise EnvironmentRefused(
+            f"image {path}: {kind}; 'flowos image import' makes an image of it"
+        )
+
+
+def _config(path: Path, form: Form) -> ImageConfig:
+    text = _config_text(path, form)
+    return from_plain(ImageConfig, json.loads(text), CONFIG) if text else ImageConfig()
+
+
+def _config_text(path: Path, form: Form) -> bytes:
+    """Links are not followed: an image has no business with what lies outside of it."""
+    if form == "squashfs":
+        return read_in_squashfs(path, CONFIG)
+    if form != "folder" or (path / CONFIG).parent.is_symlink():
+        return b""
+    try:
+        fd = os.open(path / CONFIG, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        return file.read()

@@ -1,0 +1,73 @@
+"""What must run before an image can be entered, and what undoes it."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from flowos.drivers import Runtime, SetupStep
+from flowos.engine._launching import own_variables, run, start
+from flowos.engine._run_folder import make_run_folder
+from flowos.engine._running import Running
+from flowos.model import EnvironmentRefused, Image, Outcome
+
+_STEP_SECONDS = 600.0
+_MOUNT_SECONDS = 5.0
+_TICK_SECONDS = 0.001
+
+Undo = Callable[[], None]
+
+
+def set_up(way: Runtime, image: Image) -> tuple[Image, Undo]:
+    """Run the runtime's steps. What `wrap` is to be given, and what ends it all.
+
+    A step that stays is a launch of ours, so that it ends with us, however we end.
+    """
+    at = make_run_folder()
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, at, ignore_errors=True)
+        undo.callback(_tear_down, way, image, at)
+        for step in way.setup(image, at):
+            _take(step, image, at, undo)
+        return way.entered(image, at), undo.pop_all().close
+
+
+def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
+    launch = replace(step.launch, variables=(*own_variables(), *step.launch.variables))
+    if not step.stays:
+        outcome = run(replace(launch, limit_seconds=launch.limit_seconds or _STEP_SECONDS))
+        if not outcome.ok:
+            raise _failed(step, image, outcome)
+        return
+    running = start(launch)
+    undo.callback(_end, running)
+    until = time.monotonic() + _MOUNT_SECONDS
+    while not os.path.ismount(at):
+        if running.done:
+            raise _failed(step, image, running.wait())
+        if time.monotonic() > until:
+            raise EnvironmentRefused(
+                f"image {image.source}: {step.launch.argv[0]} mounted nothing in "
+                f"{_MOUNT_SECONDS:.0f} s"
+            )
+        time.sleep(_TICK_SECONDS)
+
+
+def _end(running: Running) -> None:
+    running.stop()
+    running.wait()
+
+
+def _tear_down(way: Runtime, image: Image, at: Path) -> None:
+    for launch in way.teardown(image, at):
+        run(replace(launch, variables=(*own_variables(), *launch.variables)))
+
+
+def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:
+    said = outcome.stderr.decode(errors="replace").strip().splitlines()
+    return EnvironmentRefused(
+        f"image {image.source}: {step.launch.argv[0]}: {said[-1] if said else outcome.end}"
+    )

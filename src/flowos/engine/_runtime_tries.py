@@ -1,0 +1,125 @@
+"""Trying a runtime: it enters an image that holds nothing but flowos-init."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowos.drivers import Runtime
+from flowos.engine._image_unpacked import private_folder
+from flowos.engine._launch_init import init_program
+from flowos.engine._launching import prepare
+from flowos.engine._runtime_setup import set_up
+from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
+
+LIMIT_SECONDS = 5.0
+
+_TRIED_FORMS: tuple[Form, ...] = ("folder", "squashfs")
+_FOLDERS = ("dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var")
+_FILES = ("etc/group", "etc/hosts", "etc/passwd", "etc/resolv.conf")
+_LAST_LINES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """What came of entering a form of image with a runtime; `way`: which one, if it worked."""
+
+    runtime: str
+    form: Form
+    way: int
+    works: bool
+    says: str = ""
+
+    @property
+    def tried(self) -> Tried:
+        return Tried(name=f"{self.runtime} {self.form}", works=self.works, says=self.says)
+
+
+def try_runtime(runtime: Runtime, facts: Facts) -> Iterator[Try]:
+    """Each form that one of its ways may enter, by the first way that can."""
+    ways = runtime.ways(facts)
+    for form in _TRIED_FORMS:
+        able = [n for n, way in enumerate(ways) if form in way.forms(facts)]
+        if able:
+            yield _try_form(ways, able, form, runtime.name)
+
+
+def _try_form(ways: Sequence[Runtime], able: Sequence[int], form: Form, name: str) -> Try:
+    """If none works, what the best of them said."""
+    complaints = []
+    for number in able:
+        complaint = _enter(ways[number], form)
+        if not complaint:
+            return Try(runtime=name, form=form, way=number, works=True)
+        complaints.append(complaint)
+    return Try(runtime=name, form=form, way=able[0], works=False, says=complaints[0])
+
+
+def _enter(way: Runtime, form: Form) -> str:
+    """A complaint, or nothing if the command inside ran and said what it should."""
+    try:
+        image, undo = set_up(way, _tiny_image(form))
+        try:
+            return _complaint(way, image)
+        finally:
+            undo()
+    except (FlowosError, OSError) as error:
+        return str(error)
+
+
+def _complaint(way: Runtime, image: Image) -> str:
+    env = Environment(image=image, runtime=way.name)
+    launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=LIMIT_SECONDS)
+    running = prepare(launch, runtime=way).start()
+    outcome = running.wait()
+    if outcome.ok and outcome.stdout.startswith(b"flowos-init"):
+        return ""
+    said = outcome.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+    return f"exit {running.code}: {' / '.join(said) or outcome.end}"
+
+
+def _tiny_image(form: Form) -> Image:
+    folder = _tiny_folder()
+    if form == "folder":
+        return Image(form=form, digest=f"tree-sha256:{folder.name}", source=folder)
+    file = folder.with_suffix(".sqfs")
+    if not file.exists():
+        _squash(folder, file)
+    return Image(form=form, digest=f"sha256:{folder.name}", source=file)
+
+
+def _tiny_folder() -> Path:
+    """Made once per flowos-init, and published by renaming."""
+    init = init_program()
+    seen = init.stat()
+    folder = private_folder().parent / f"tiny-{seen.st_size}-{seen.st_mtime_ns}"
+    if not folder.is_dir():
+        made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
+        for name in _FOLDERS:
+            (made / name).mkdir()
+        for name in _FILES:
+            (made / name).touch()
+        shutil.copy(init, made / "flowos-init")
+        with suppress(OSError):  # another was faster
+            made.rename(folder)
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _squash(folder: Path, file: Path) -> None:
+    handle, beside = tempfile.mkstemp(prefix=".tiny-", dir=file.parent)
+    os.close(handle)
+    words = ["mksquashfs", str(folder), beside, "-noappend", "-no-xattrs", "-no-progress", "-quiet"]
+    try:
+        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        Path(beside).replace(file)
+    except FileNotFoundError as error:
+        raise OSError("no mksquashfs to make an image to try it with") from error
+    except subprocess.CalledProcessError as error:
+        raise OSError(f"mksquashfs: {error.stderr.decode(errors='replace').strip()}") from error
+    finally:
+        Path(beside).unlink(missing_ok=True)
