@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from flowos.engine._environment import make_ready
 from flowos.engine.local._commands import CommandLane, Folders
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._files import with_present_files
@@ -33,7 +34,8 @@ def open_slice(
     """Compile the flow and hold the places that it runs on.
 
     cores: how many to hold, by default all that the cpuset and cgroup leave us. folder: where the
-    files that commands write are kept; without it they go when the slice is freed. SliceRefused.
+    files that commands write are kept; without it they go when the slice is freed. env: made ready
+    here, and undone when the slice is freed. SliceRefused, EnvironmentRefused.
     """
     have = usable_cores()
     held = have if cores is None else cores
@@ -44,6 +46,7 @@ def open_slice(
     room = (held, memory_bytes(), gpu_count())
     for unit in schedule.units:
         _refuse_unmet(unit, *room)
+    ready = make_ready(env)
     folders = Folders(folder)
     places = 1 if workers == "inline" else held
 
@@ -54,13 +57,21 @@ def open_slice(
         return Crew(
             schedule,
             lanes,
-            [Place(lane, CommandLane(folders, env, halt), halt) for lane, halt in pairs],
+            [Place(lane, CommandLane(folders, ready.env, halt), halt) for lane, halt in pairs],
             Room(*room),
             helpers=0 if workers == "inline" else places,
             emit=emit,
         )
 
-    return Slice(flow, hire, folders.clear)
+    def clear() -> None:
+        folders.clear()
+        ready.close()
+
+    try:
+        return Slice(flow, hire, clear, notes=ready.notes)
+    except BaseException:
+        clear()
+        raise
 
 
 def _threads(schedule: Schedule, halts: list[Halt]) -> Lanes:

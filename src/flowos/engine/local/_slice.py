@@ -26,10 +26,19 @@ class Slice:
     """A flow on a place to run. Made by `fo.slice`; free it, or use it in a `with`.
 
     hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk.
+    notes: what a person should know of its environment (unpacked, and why).
     """
 
-    def __init__(self, flow: Flow, hire: Callable[[], Crew], clear: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        hire: Callable[[], Crew],
+        clear: Callable[[], None],
+        *,
+        notes: tuple[str, ...] = (),
+    ) -> None:
         self.flow = flow
+        self.notes = notes
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
         self._files = any(p.spec.type is File for p in flow.inputs)
         self._hire = hire
