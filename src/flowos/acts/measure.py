@@ -6,22 +6,19 @@ Ctrl-C: what was sampled is kept, and the run so far is the answer.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Any
 
 from flowos import engine
-from flowos.acts._slice import slice_
+from flowos.acts._sampling import Emit, Keep, Progress, Sampler, run_flow
 from flowos.acts._work import Part, Work, work
 from flowos.model import (
     Cancelled,
     Case,
     Design,
-    Flow,
     FlowosError,
-    MachineState,
     Outcome,
     Reading,
     Run,
@@ -30,31 +27,18 @@ from flowos.model import (
     UsageError,
 )
 from flowos.plan import limits_for, next_round
-from flowos.probes import Probe, Program, flow_of, flow_of_builds, state
+from flowos.probes import Probe, flow_of, flow_of_builds
+
+__all__ = ["BUDGET_SECONDS", "Emit", "Keep", "Progress", "measure"]
 
 BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 """What measuring may take; facts, builds and the report come on top."""
 
-_STALE_SECONDS = 0.5
 _SLACK, _MOST = 1.1, 0.6
 _OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn",
     remedy="give more time, as in `flowos measure --minutes 10`",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run is. left_seconds: None while it cannot be said. lasting: is to stay shown."""
-
-    doing: str
-    lasting: bool = False
-    left_seconds: float | None = None
-    sample: Sample | None = None
-
-
-Keep = Callable[[Sample], None]
-Emit = Callable[[Progress], None]
 
 
 def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -> Run:
@@ -67,11 +51,12 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
     todo = work(run.facts, run.wanted)
     budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
     with _scratch_in(run.wanted.scratch) as scratch:
-        session = _Session(run=run, scratch=scratch, keep=keep, emit=emit)
+        sampler = Sampler(run=run, keep=keep, emit=emit)
+        session = _Session(run=run, scratch=scratch, sampler=sampler)
         session.unmeasured.update(todo.unmeasured)
         try:
             session.build(todo)
-            session.ends = engine.now() + budget
+            sampler.ends = engine.now() + budget
             for part, share, kept in zip(todo.parts, todo.shares, todo.reserves, strict=True):
                 often = part if seconds is None else part.as_often_as_time_allows
                 session.measure(often, share, kept)
@@ -100,24 +85,20 @@ class _Session:
 
     run: Run
     scratch: str
-    keep: Keep
-    emit: Emit
-    ends: float = 0.0
+    sampler: Sampler
     unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
-    spin: tuple[float, state.Spin] | None = None
 
     def build(self, todo: Work) -> None:
         """Compile all programs before the first sample, so that no compiler runs between two."""
-        spinner = state.program(self.run.facts)
         builds = {program.build for _case, program in todo.programs if program.build}
-        if isinstance(spinner, Program) and spinner.build:
-            builds.add(spinner.build)
+        if self.sampler.build:
+            builds.add(self.sampler.build)
         programs = "1 program" if len(builds) == 1 else f"{len(builds)} programs"
-        self.emit(Progress(doing=f"building {programs}"))
+        self.sampler.emit(Progress(doing=f"building {programs}"))
         flow = flow_of_builds(sorted(builds, key=lambda b: b.key))
         if flow is not None:
             with suppress(FlowosError):  # the case that needs it says why when it is measured
-                _run(flow)
+                run_flow(flow)
 
     def measure(self, part: Part, share: float, reserve: float) -> None:
         """Rounds of one probe until its design is done or its time is out.
@@ -126,7 +107,7 @@ class _Session:
         once, and what each of its own cases takes once, if that is more and most of it is left.
         """
         seen: list[Sample] = []
-        left = self.ends - engine.now()
+        left = self.sampler.left_seconds
         once = _SLACK * part.once_seconds
         least = once if left >= _MOST * once else left
         until = engine.now() + max(min(share * left, left - reserve), least)
@@ -150,65 +131,13 @@ class _Session:
         return replace(design, cases=tuple(c for c in design.cases if c not in self.unmeasured))
 
     def _sample(self, probe: Probe, case: Case, number: int) -> list[Sample]:
-        self.emit(Progress(doing=case.label, left_seconds=self.ends - engine.now()))
-        before, look = self._spin(), engine.look()
-        answer = self._read(probe, case)
-        if isinstance(answer, Unmeasured):
-            self.unmeasured[case] = answer
+        samples = self.sampler.sample(case, number, lambda: self._read(probe, case))
+        if isinstance(samples, Unmeasured):
+            self.unmeasured[case] = samples
             return []
-        readings, outcome = answer
-        watched = engine.state_between(look, engine.look(), outcome.usage)
-        around = state.around(watched, before, self._spin(fresh=True))
-        samples = [_sampled(self.run, case, number, reading, around) for reading in readings]
-        for sample in samples:
-            self.keep(sample)
-            self.emit(Progress(doing=case.label, sample=sample))
         return samples
 
     def _read(self, probe: Probe, case: Case) -> tuple[tuple[Reading, ...], Outcome] | Unmeasured:
-        try:
-            flow = flow_of(probe.program(case), case.label, self.scratch)
-            (outcome,) = _run(flow)
-            readings = probe.read(case, outcome)
-        except Cancelled:
-            raise
-        except FlowosError as error:
-            return Unmeasured(reason=str(error))
+        (outcome,) = run_flow(flow_of(probe.program(case), case.label, self.scratch))
+        readings = probe.read(case, outcome)
         return readings if isinstance(readings, Unmeasured) else (readings, outcome)
-
-    def _spin(self, *, fresh: bool = False) -> state.Spin | None:
-        """What spinning shows now; the last answer serves for half a second."""
-        if self.spin and not fresh and engine.now() - self.spin[0] < _STALE_SECONDS:
-            return self.spin[1]
-        program = state.program(self.run.facts)
-        if isinstance(program, Unmeasured):
-            return None
-        try:
-            (outcome,) = _run(flow_of(program, "state"))
-            answer = state.read(outcome)
-        except Cancelled:
-            raise
-        except FlowosError:
-            return None
-        if isinstance(answer, Unmeasured):
-            return None
-        self.spin = (engine.now(), answer)
-        return answer
-
-
-def _run(flow: Flow) -> list[Any]:
-    with slice_(flow) as held:
-        return held.run()
-
-
-def _sampled(run: Run, case: Case, number: int, reading: Reading, around: MachineState) -> Sample:
-    swept = case.at(**dict(reading.levels)) if reading.levels else case
-    return Sample(
-        run=run.id,
-        case=replace(swept, details=(*case.details, *reading.notes)),
-        round=number,
-        metric=reading.metric,
-        unit=reading.unit,
-        values=reading.values,
-        state=around,
-    )
