@@ -241,6 +241,29 @@ wrong_use_is_told() {
   grep -q 'cannot open /no/such/folder' "$top/err" || complain "$(cat "$top/err")"
 }
 
+a_held_container_is_entered() { # in which $top/mark is another file
+  command -v unshare >/dev/null || return 0
+  unshare --user --map-current-user --mount true 2>/dev/null || return 0
+  echo outside >"$top/mark"
+  echo inside >"$top/other"
+  unshare --user --map-current-user --mount sh -c \
+    'mount --bind "$1/other" "$1/mark" && : >"$1/held" && exec "$2" --hold' - "$top" "$init" &
+  local holder=$!
+  appears "$top/held" || return
+  echo "$holder $(stat -Lc %i "/proc/$holder/ns/mnt")" >"$run/enter"
+  same seen inside "$("$init" "$run" -- cat "$top/mark")"
+  same end "exit 0" "$(end_of)"
+  same user "$(id -u)" "$("$init" "$run" -- id -u)"
+  echo "$holder 1" >"$run/enter"
+  "$init" "$run" -- touch "$top/run-outside"
+  same code 125 $?
+  same end "error enter 116" "$(end_of)" # ESTALE: that process is another one by now
+  [ -e "$top/run-outside" ] && complain "the command ran outside"
+  kill "$holder"
+  wait "$holder"
+  same "holder's end" 143 $?
+}
+
 for promise in $(declare -F | awk '{ print $3 }' |
   grep -vxE 'complain|same|fresh|end_of|value_of|appears|gone'); do
   fresh

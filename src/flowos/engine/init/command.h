@@ -7,7 +7,7 @@
 
 #include "run_folder.h"
 
-enum stage { ENV, CWD, EXEC, INTERPRETER, OWN };
+enum stage { ENV, CWD, EXEC, INTERPRETER, OWN, ENTER };
 
 struct failure {
   enum stage stage;

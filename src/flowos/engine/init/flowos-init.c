@@ -1,4 +1,4 @@
-/* flowos-init RUNDIR -- COMMAND [ARG...]      (or: flowos-init --version)
+/* flowos-init RUNDIR -- COMMAND [ARG...]      (or: flowos-init --version, flowos-init --hold)
  *
  * Stands between every launcher or runtime and its command, so that a start behaves alike
  * everywhere: exact environment and folder, signals handed on, no process left behind, and an
@@ -8,6 +8,8 @@
  *   env       NAME=VALUE, each ended by NUL: the whole environment of the command
  *   passes    optional: prefixes, each ended by NUL. Variables of our own environment that begin
  *             with one go in too, and win: they say which rank this is
+ *   enter     optional: "PID INODE". Before all else join the user and mount namespaces of that
+ *             process, if the latter is still the one of that number: a container held for a gang
  *   cwd       the folder to start in
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
@@ -22,7 +24,8 @@
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
  *                 and what all processes that were reaped used together
- * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not) or own.
+ * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
+ * enter.
  *
  * Exit code: N, 128 + signal, 127 no such command, 126 it cannot be executed, 125 own failure.
  *
@@ -46,11 +49,12 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "enter.h"
 #include "run_folder.h"
 
 enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SIGNALLED = 128 };
 
-static const char* const stage_names[] = {"env", "cwd", "exec", "interpreter", "own"};
+static const char* const stage_names[] = {"env", "cwd", "exec", "interpreter", "own", "enter"};
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 static const double default_grace_seconds = 2.0;
@@ -269,6 +273,8 @@ static int supervise(struct run* run, char** argv) {
   struct failure f;
   char** variables = read_environment(run->folder.fd);
   if (variables == NULL) return fail(run, (struct failure){ENV, errno});
+  int refused = enter_container(run->folder.fd);
+  if (refused != 0) return fail(run, (struct failure){ENTER, refused});
   block_signals(run);
   if (run->signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
     return fail(run, (struct failure){OWN, errno});
@@ -290,6 +296,8 @@ int main(int argc, char** argv) {
     puts("flowos-init 1");
     return 0;
   }
+  if (argc == 2 && strcmp(argv[1], "--hold") == 0) /* a container, as its command */
+    for (;;) pause();
   if (argc < 4 || strcmp(argv[2], "--") != 0) {
     fputs("usage: flowos-init RUNDIR -- COMMAND [ARG...]\n", stderr);
     return OWN_FAILURE;
