@@ -243,17 +243,17 @@ wrong_use_is_told() {
 
 a_held_container_is_entered() { # in which $top/mark is another file
   command -v unshare >/dev/null || return 0
-  unshare --user --map-current-user --mount true 2>/dev/null || return 0
+  unshare --user --map-root-user --mount true 2>/dev/null || return 0
   echo outside >"$top/mark"
   echo inside >"$top/other"
-  unshare --user --map-current-user --mount sh -c \
+  unshare --user --map-root-user --mount sh -c \
     'mount --bind "$1/other" "$1/mark" && : >"$1/held" && exec "$2" --hold' - "$top" "$init" &
   local holder=$!
   appears "$top/held" || return
   echo "$holder $(stat -Lc %i "/proc/$holder/ns/mnt")" >"$run/enter"
   same seen inside "$("$init" "$run" -- cat "$top/mark")"
   same end "exit 0" "$(end_of)"
-  same user "$(id -u)" "$("$init" "$run" -- id -u)"
+  same user 0 "$("$init" "$run" -- id -u)" # of that namespace
   echo "$holder 1" >"$run/enter"
   "$init" "$run" -- touch "$top/run-outside"
   same code 125 $?
