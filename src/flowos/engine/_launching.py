@@ -12,11 +12,12 @@ What is promised, whatever the runtime and the launcher:
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from subprocess import DEVNULL, Popen
 
-from flowos.drivers import Gang, Launcher, Runtime, launcher_named
+from flowos.drivers import Launcher, Runtime, launcher_named
+from flowos.engine._gang import HOLD, await_held
 from flowos.engine._launch_init import init_program, init_seen_inside
 from flowos.engine._run_folder import make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
@@ -44,15 +45,25 @@ class Prepared:
     runtime: Runtime
     most_output_bytes: int = MOST_OUTPUT_BYTES
 
+    @property
+    def joined(self) -> bool:
+        """Whether ranks join a container that is held for them (see _gang)."""
+        return self.launch.env.image is not None and self.launcher.name != "direct"
+
     def start(self, *, stdin: Stdin = None) -> Running:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
+        holder = None
         try:
+            holder = _hold_container(self) if self.joined else None
             spawn = _ready_to_spawn(self, stdin)
         except BaseException:
+            if holder is not None:
+                holder.stop(grace_seconds=0.0)
+                holder.wait()
             self.discard()
             raise
         most = self.most_output_bytes
-        return Running(self.launch, self.folder, spawn, most_output_bytes=most)
+        return Running(self.launch, self.folder, spawn, most_output_bytes=most, holder=holder)
 
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
@@ -163,16 +174,14 @@ def _check_cpus(launch: Launch) -> None:
 
 def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
     folder = prepared.folder
-    _write_folder(prepared)
+    write_folder(prepared)
     if isinstance(stdin, bytes):
         (folder / "stdin").write_bytes(stdin)
-    init = init_seen_inside() if prepared.launch.env.image else init_program()
-    argv = _compose(prepared, init)
-    variables = {} if argv[0] == str(init) else _launchers_variables(prepared)
+    argv, variables = composed(prepared)
 
     def spawn() -> tuple["Popen[bytes]", Pipes]:
         with ExitStack() as undo, ExitStack() as after:
-            alive = _kept(undo, _open_alive(folder))
+            alive = _kept(undo, open_alive(folder))
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
             process = _spawn(argv, variables, (_stdin(stdin, folder, after), out_end, err_end))
@@ -182,7 +191,7 @@ def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
     return spawn
 
 
-def _write_folder(prepared: Prepared) -> None:
+def write_folder(prepared: Prepared) -> None:
     """What flowos-init reads; the format is told at its top."""
     launch, folder = prepared.launch, prepared.folder
     variables = dict(launch.env.variables) | dict(launch.variables)
@@ -200,12 +209,33 @@ def _write_folder(prepared: Prepared) -> None:
         raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
 
 
+def composed(prepared: Prepared) -> tuple[Argv, dict[str, str]]:
+    """The whole command line, and the variables of its first program."""
+    init = init_seen_inside() if prepared.launch.env.image else init_program()
+    argv = _compose(prepared, init)
+    return argv, {} if argv[0] == str(init) else _launchers_variables(prepared)
+
+
 def _compose(prepared: Prepared, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
-    gang = Gang(name=folder.name, ranks=launch.ranks) if launch.ranks > 1 else None
     inner = (str(init), str(folder), "--", *launch.argv)
-    entered = prepared.runtime.wrap(inner, launch, folder, gang)
-    return prepared.launcher.wrap(entered, launch)
+    if not prepared.joined:
+        inner = prepared.runtime.wrap(inner, launch, folder, None)
+    return prepared.launcher.wrap(inner, launch)
+
+
+def _hold_container(prepared: Prepared) -> Running:
+    """Enter the image for the ranks, and tell their flowos-init where."""
+    launch = prepared.launch
+    alone = replace(launch, argv=HOLD, cwd=PurePath("/"), ranks=1, limit_seconds=None)
+    holder = prepare(alone, runtime=prepared.runtime).start()
+    try:
+        (prepared.folder / "enter").write_bytes(await_held(holder))
+    except BaseException:
+        holder.stop(grace_seconds=0.0)
+        holder.wait()
+        raise
+    return holder
 
 
 def _launchers_variables(prepared: Prepared) -> dict[str, str]:
@@ -247,7 +277,7 @@ def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int])
         raise LaunchFailed(f"cannot start '{command[:80]}': {why}") from error
 
 
-def _open_alive(folder: Path) -> int:
+def open_alive(folder: Path) -> int:
     """For reading too: a FIFO that nobody reads yet cannot be opened for writing alone."""
     return os.open(folder / "alive", os.O_RDWR | os.O_CLOEXEC)
 

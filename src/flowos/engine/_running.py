@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, judge
-from flowos.engine._launch_leftovers import kill_leftovers
+from flowos.engine._launch_leftovers import is_named, kill_leftovers
 from flowos.engine._launch_output import Capture
 from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
@@ -30,11 +30,14 @@ _TICK_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """Our ends: the FIFO whose closing ends the launch, and what comes out."""
+    """Our ends: the FIFO whose closing ends the launch, and what comes out.
+
+    -1: it does not come out to us, but where our own goes.
+    """
 
     alive: int
-    stdout: int
-    stderr: int
+    stdout: int = -1
+    stderr: int = -1
 
 
 Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
@@ -50,9 +53,17 @@ class Running:
     _process: "Popen[bytes]"
 
     def __init__(
-        self, launch: Launch, folder: Path, spawn: Spawn, *, most_output_bytes: int
+        self,
+        launch: Launch,
+        folder: Path,
+        spawn: Spawn,
+        *,
+        most_output_bytes: int,
+        holder: "Running | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
+
+        holder: the launch that holds the container of this one, and ends with it.
 
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
         there and the note that it is ours.
@@ -64,6 +75,8 @@ class Running:
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
         self._owner = os.getpid()
+        self._holder = holder
+        self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
         self._alive = -1
         self._pidfd = -1
@@ -139,7 +152,8 @@ class Running:
             self._settle(Outcome(end=Lost("it never began")))
         else:
             self.pid, self._alive = self._process.pid, pipes.alive
-            self._open = {pipes.stdout: self._stdout, pipes.stderr: self._stderr}
+            outputs = ((pipes.stdout, self._stdout), (pipes.stderr, self._stderr))
+            self._open = {fd: capture for fd, capture in outputs if fd >= 0}
             self._guarded(self._follow)()
         finally:
             self._begun.set()
@@ -212,10 +226,15 @@ class Running:
         self._kill_leftovers()
         self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
 
+    def _helpers_live(self) -> bool:
+        """A killed runtime's helpers (podman's conmon) end, and tidy, when the command has."""
+        return self.launch.env.image is not None and is_named(self.folder)
+
     def _kill_leftovers(self) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own."""
         named = {at.session for at in self._answers()[1].values() if at.here}
-        kill_leftovers({self.pid, *named}, self.folder)
+        # what runs in our terminal is of our own session, as are others
+        kill_leftovers({self.pid, *named} - {os.getsid(0)}, self.folder)
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -228,10 +247,13 @@ class Running:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
         statuses, started = self._answers()
         waited_for = [at for rank, at in started.items() if rank not in statuses]
-        if any(map(_may_live, waited_for)) and time.monotonic() < until:
+        was_killed = self._process.returncode < 0
+        if time.monotonic() < until and (
+            any(map(_may_live, waited_for)) or (was_killed and self._helpers_live())
+        ):
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
             return
-        if len(statuses) < self.launch.ranks:
+        if was_killed or len(statuses) < self.launch.ranks:
             self._kill_leftovers()
         self._settle(self._judge(statuses, frozenset(started)))
 
@@ -277,7 +299,22 @@ class Running:
             remove_run_folder(self.folder)
         finally:
             _all.discard(self)
-            self._ended.set()
+            if self._holder is None:
+                self._tell_end()
+            else:
+                self._holder._end_then(self._tell_end)
+
+    def _tell_end(self) -> None:
+        self._ended.set()
+        for act in self._at_end:
+            act()
+
+    def _end_then(self, act: Act) -> None:
+        if self.done:
+            act()
+        else:
+            self._at_end.append(act)
+            self._guarded(partial(self._stop, "request", 0.0))()
 
     def _forget_pidfd(self) -> None:
         if self._pidfd >= 0:

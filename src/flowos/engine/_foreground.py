@@ -1,0 +1,180 @@
+"""A launch in the foreground: it has this process's standard streams and its terminal.
+
+In a terminal the command joins our process group: it is the job that the person's shell started,
+together with us and what else stands in the same pipe. Ctrl-C, Ctrl-Z, fg, a new window size and
+the right to read the keyboard come from the terminal itself; an interactive shell takes the
+terminal and gives it back. The runtime between us runs in a group of its own, as some die of a
+Ctrl-C that was meant for the command.
+
+Without a terminal it has a session of its own, and signals that we get are handed on.
+"""
+
+import contextlib
+import os
+import signal
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from types import FrameType
+from typing import Any
+
+from flowos.engine._launching import Prepared, composed, open_alive, write_folder
+from flowos.engine._running import Pipes, Running
+from flowos.model import LaunchFailed, Outcome
+
+HANDED_ON = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_READS_TERMINAL = frozenset({"podman"})
+"""Runtimes that make a terminal of their own inside and must be in the foreground to serve it."""
+
+
+def run_in_foreground(prepared: Prepared) -> Outcome:
+    """Start it and wait for its end, handing on signals; stdout and stderr are not captured.
+
+    To be called in the main thread. LaunchFailed, with the folder gone, if it cannot be started.
+    """
+    assert threading.current_thread() is threading.main_thread()
+    with _Terminal.kept() as terminal:
+        try:
+            spawn = _ready_to_spawn(prepared, terminal)
+        except BaseException:
+            prepared.discard()
+            raise
+        held = _Held()
+        with _handlers(held.take):
+            running = Running(prepared.launch, prepared.folder, spawn, most_output_bytes=1)
+            held.hand_to(running)
+            return running.wait()
+
+
+class _Held:
+    """Signals for the command. Before it has started there is nobody to tell: then it is over."""
+
+    def __init__(self) -> None:
+        self._early: list[int] = []
+        self._running: Running | None = None
+
+    def take(self, number: int, _: FrameType | None) -> None:
+        if self._running is None:
+            self._early.append(number)
+        else:
+            _hand_on(self._running, number)
+
+    def hand_to(self, running: Running) -> None:
+        self._running = running
+        if self._early:
+            running.stop()
+
+
+def _hand_on(running: Running, number: int) -> None:
+    try:
+        said = (running.folder / "started.0").read_text().split()
+    except OSError:  # not yet, or no more
+        running.stop()
+        return
+    here = int(said[3]) == Path("/proc/self/ns/pid").stat().st_ino
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(said[0]) if here else running.pid, number)
+
+
+@contextlib.contextmanager
+def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """What our caller has us ignore (nohup) stays ignored."""
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for number in HANDED_ON:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handler)
+        yield
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+
+
+def _ready_to_spawn(prepared: Prepared, terminal: "_Terminal | None") -> Callable[[], Any]:
+    write_folder(prepared)
+    argv, variables = composed(prepared)
+    group: dict[str, Any] = {"start_new_session": True}
+    if terminal is not None:
+        (prepared.folder / "group").write_text(str(os.getpgrp()))
+        own = prepared.launch.env.runtime not in _READS_TERMINAL
+        group = {"process_group": 0} if own else {}
+
+    def spawn() -> tuple["Popen[bytes]", Pipes]:
+        alive = open_alive(prepared.folder)
+        try:
+            process = Popen(argv, cwd="/", env=variables, **group)
+        except OSError as error:
+            os.close(alive)
+            raise LaunchFailed(f"cannot start '{argv[0]}': {error.strerror}") from error
+        return process, Pipes(alive)
+
+    return spawn
+
+
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """The controlling terminal, as it was before the launch."""
+
+    fd: int
+    modes: list[Any]
+
+    @classmethod
+    @contextlib.contextmanager
+    def kept(cls) -> Iterator["_Terminal | None"]:
+        """The terminal whose jobs we may be one of; its modes are put back afterwards.
+
+        None where there is none, or where its signals are not for us (nohup, a script's `&`).
+        """
+        deaf = signal.SIG_IGN in map(signal.getsignal, (signal.SIGINT, signal.SIGHUP))
+        fd = -1 if deaf else _open_terminal()
+        if fd < 0:
+            yield None
+            return
+        terminal = cls(fd, termios.tcgetattr(fd))
+        ours = os.tcgetpgrp(fd) == os.getpgrp()
+        try:
+            yield terminal
+        finally:
+            if ours:
+                terminal._restore()
+            os.close(fd)
+
+    def _restore(self) -> None:
+        """Unless the person has gone on with something else meanwhile."""
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+        try:
+            if not _is_alive(os.tcgetpgrp(self.fd)):
+                os.tcsetpgrp(self.fd, os.getpgrp())
+            if os.tcgetpgrp(self.fd) == os.getpgrp():
+                termios.tcsetattr(self.fd, termios.TCSADRAIN, self.modes)
+        except (OSError, termios.error):  # the window is closed
+            pass
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _open_terminal() -> int:
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return -1
+
+
+def _is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
