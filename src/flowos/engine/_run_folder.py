@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flowos.engine._launch_leftovers import end_orphans, unmount
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
@@ -108,7 +109,7 @@ def complaint_about(place: Path) -> str:
 
 
 def remove_leftovers(base: Path) -> None:
-    """Remove the folders of sessions whose process is gone."""
+    """Remove the folders of sessions whose process is gone, and what still runs of them."""
     for folder in base.iterdir():
         try:
             made = folder.lstat().st_mtime
@@ -119,6 +120,9 @@ def remove_leftovers(base: Path) -> None:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for of_launch in folder.iterdir():
+                end_orphans(of_launch)
+            unmount(folder)
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its process lives
             pass

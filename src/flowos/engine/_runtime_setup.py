@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flowos.drivers import Runtime, SetupStep
+from flowos.engine._launch_leftovers import unmount
 from flowos.engine._launching import own_variables, run, start
 from flowos.engine._run_folder import make_run_folder
 from flowos.engine._running import Running
@@ -29,6 +30,7 @@ def set_up(way: Runtime, image: Image) -> tuple[Image, Undo]:
     at = make_run_folder()
     with ExitStack() as undo:
         undo.callback(shutil.rmtree, at, ignore_errors=True)
+        undo.callback(unmount, at)
         undo.callback(_tear_down, way, image, at)
         for step in way.setup(image, at):
             _take(step, image, at, undo)
