@@ -6,35 +6,55 @@ from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from flowos.drivers import variables_inside
 from flowos.engine import own_variables, run
-from flowos.model import BARE, Environment, Exited, Facts, Launch, MeasureError, Outcome, Wanted
+from flowos.model import (
+    BARE,
+    Argv,
+    Environment,
+    Exited,
+    Facts,
+    Launch,
+    MeasureError,
+    Outcome,
+    Pairs,
+    Wanted,
+)
 from flowos.probes.facts import read_facts
 
 _LIMIT_SECONDS = 60.0
 
 
-def facts(wanted: Wanted | None = None, env: Environment = BARE) -> Facts:
-    """What is known of this node as seen from `env`, looked up anew.
+def facts(wanted: Wanted | None = None) -> Facts:
+    """What is known of this node, looked up anew.
 
     LaunchFailed or MeasureError, with what the collector complained of, if it cannot be run.
     """
     asked = wanted or Wanted()
-    return read_facts(collect(asked, env), asked.nominal)
+    return read_facts(collect(asked), asked.nominal)
 
 
-def collect(wanted: Wanted, env: Environment = BARE) -> Mapping[str, object]:
-    """The collector's raw answer; see probes/programs/collect.py."""
+def facts_inside(wanted: Wanted, env: Environment, programs: Path) -> Facts:
+    """What is known of this node as seen from an image that is ready, by the image's own Python.
+
+    programs: a copy of ours, where the image sees it. Raises as `facts`.
+    """
+    variables = variables_inside(env, own=(), host=dict(own_variables()), task=())
+    words = ("python3", str(programs / "collect.py"), "--scratch", str(wanted.scratch))
+    return read_facts(_collected(words, env, variables), wanted.nominal)
+
+
+def collect(wanted: Wanted) -> Mapping[str, object]:
+    """The collector's raw answer on this node; see probes/programs/collect.py."""
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         words = (sys.executable, str(programs / "collect.py"), "--scratch", str(wanted.scratch))
-        outcome = run(
-            Launch(
-                argv=(*words, "--deps", _unpacked_packages()),
-                env=env,
-                variables=own_variables(),
-                limit_seconds=_LIMIT_SECONDS,
-            )
-        )
-    return _answer(outcome)
+        return _collected((*words, "--deps", _unpacked_packages()), BARE, own_variables())
+
+
+def _collected(words: Argv, env: Environment, variables: Pairs) -> Mapping[str, object]:
+    return _answer(
+        run(Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS))
+    )
 
 
 def _unpacked_packages() -> str:
