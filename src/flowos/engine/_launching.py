@@ -52,16 +52,11 @@ class Prepared:
 
     def start(self, *, stdin: Stdin = None) -> Running:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
-        holder = None
-        try:
-            holder = _hold_container(self) if self.joined else None
+        with ExitStack() as undo:
+            undo.callback(self.discard)
+            holder = _hold_container(self, undo) if self.joined else None
             spawn = _ready_to_spawn(self, stdin)
-        except BaseException:
-            if holder is not None:
-                holder.stop(grace_seconds=0.0)
-                holder.wait()
-            self.discard()
-            raise
+            undo.pop_all()
         most = self.most_output_bytes
         return Running(self.launch, self.folder, spawn, most_output_bytes=most, holder=holder)
 
@@ -224,18 +219,19 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     return prepared.launcher.wrap(inner, launch)
 
 
-def _hold_container(prepared: Prepared) -> Running:
+def _hold_container(prepared: Prepared, undo: ExitStack) -> Running:
     """Enter the image for the ranks, and tell their flowos-init where."""
     launch = prepared.launch
     alone = replace(launch, argv=HOLD, cwd=PurePath("/"), ranks=1, limit_seconds=None)
     holder = prepare(alone, runtime=prepared.runtime).start()
-    try:
-        (prepared.folder / "enter").write_bytes(await_held(holder))
-    except BaseException:
-        holder.stop(grace_seconds=0.0)
-        holder.wait()
-        raise
+    undo.callback(_end_at_once, holder)
+    (prepared.folder / "enter").write_bytes(await_held(holder))
     return holder
+
+
+def _end_at_once(running: Running) -> None:
+    running.stop(grace_seconds=0.0)
+    running.wait()
 
 
 def _launchers_variables(prepared: Prepared) -> dict[str, str]:
