@@ -3,7 +3,15 @@
 from flowos.engine._clock import now, utc
 from flowos.engine._environment import Ready, make_ready
 from flowos.engine._images import image_at
-from flowos.engine._launching import Prepared, own_variables, prepare, run, start
+from flowos.engine._launching import (
+    Prepared,
+    composed,
+    own_variables,
+    prepare,
+    run,
+    start,
+)
+from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
 from flowos.engine._usability import runtime_facts, usability
@@ -13,6 +21,7 @@ __all__ = [
     "Prepared",
     "Ready",
     "Running",
+    "composed",
     "image_at",
     "look",
     "make_ready",
@@ -21,6 +30,7 @@ __all__ = [
     "prepare",
     "run",
     "runtime_facts",
+    "session_folder",
     "start",
     "state_between",
     "usability",
