@@ -1,7 +1,9 @@
 """The only room with processes, sockets, sleep and clock."""
 
 from flowos.engine._clock import now, utc
+from flowos.engine._devices import gpu_devices
 from flowos.engine._environment import Ready, make_ready
+from flowos.engine._foreground import run_in_foreground
 from flowos.engine._images import image_at
 from flowos.engine._launching import (
     Prepared,
@@ -29,6 +31,7 @@ __all__ = [
     "own_variables",
     "prepare",
     "run",
+    "run_in_foreground",
     "runtime_facts",
     "session_folder",
     "start",

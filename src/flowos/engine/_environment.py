@@ -11,7 +11,8 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Self
 
-from flowos.drivers import RUNTIMES
+from flowos.drivers import RUNTIMES, path_inside
+from flowos.engine._devices import devices_of
 from flowos.engine._image_squashfs import found_in_squashfs
 from flowos.engine._image_unpacked import MountPoint, missing_points, unpacked
 from flowos.engine._images import image_at
@@ -57,13 +58,15 @@ def make_ready(
     if env.image is None:
         return _ready_without_image(env)
     points = [MountPoint(point) for point in mount_points]
-    points += [_checked_bind(source, target) for source, target in env.binds]
+    devices = devices_of(env)
+    points += [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
     image = _verified(env.image, expected)
     name, facts = _runtime(env.runtime, image)
     chosen = _entered_form(name, image, facts, points)
     way = runtime_for(Environment(image=chosen.image, runtime=name))
     entered, undo = set_up(way, chosen.image)
-    return Ready(replace(env, image=entered, runtime=name), chosen.notes, undo)
+    entered_env = devices.given_to(replace(env, image=entered, runtime=name))
+    return Ready(entered_env, chosen.notes, undo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,11 @@ def _checked_bind(source: str, target: str) -> MountPoint:
             raise EnvironmentRefused(f"{where}: {str(path)!r} is no absolute path")
     if not Path(source).exists():
         raise EnvironmentRefused(f"{where}: there is no {source}; make it, or leave out the bind")
+    if _is_shared(inside) and not Path(inside).exists():
+        raise EnvironmentRefused(
+            f"{where}: this machine's own {inside} is seen there and does not exist; make it, "
+            "or bind elsewhere"
+        )
     return MountPoint(inside, file=not Path(source).is_dir())
 
 
@@ -168,7 +176,12 @@ def _as_folder(image: Image, points: Sequence[MountPoint], why: str) -> _Chosen:
     return _Chosen(replace(image, form="folder", source=folder), (note,))
 
 
+def _is_shared(inside: PurePath) -> bool:
+    return path_inside(inside, ()) is not None
+
+
 def _missing(image: Image, points: Sequence[MountPoint]) -> list[MountPoint]:
+    points = [point for point in points if not _is_shared(point.target)]
     if not points or image.form not in ("folder", "squashfs"):
         return []
     if image.form == "folder":

@@ -1,0 +1,159 @@
+"""The devices of an environment: found in this node's CDI specs, checked, given to its runtime."""
+
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from flowos.drivers import (
+    CdiSpec,
+    Placed,
+    device_edits,
+    draws,
+    every_gpu,
+    path_inside,
+    place_devices,
+    read_cdi_spec,
+    specs_of,
+    with_devices,
+)
+from flowos.engine._run_folder import session_folder
+from flowos.model import Environment, EnvironmentRefused, Pairs
+
+USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+"""Where the CDI has specs, by rising priority. FLOWOS_CDI_DIRS (folders, a colon between) names
+others instead."""
+
+_READ_SPECS = frozenset({"apptainer", "podman"})
+"""Runtimes that are given a device's name and look into the usual folders themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """What an environment's devices need, whatever its runtime turns out to be."""
+
+    placed: Placed
+    at: PurePath
+    usual: bool
+
+    @property
+    def bound(self) -> Pairs:
+        """The binds whose targets the image must have."""
+        return tuple(b for b in self.placed.binds if path_inside(_target(b), ()) is None)
+
+    def given_to(self, env: Environment) -> Environment:
+        """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
+        if not env.devices or (self.usual and env.runtime in _READ_SPECS):
+            return env
+        return with_devices(env, self.placed, self.at)
+
+
+def devices_of(env: Environment) -> Devices:
+    """EnvironmentRefused for a device that no spec names, or of which something is not there."""
+    if not env.devices:
+        return Devices(placed=Placed(), at=PurePath("/"), usual=False)
+    specs = cdi_specs()
+    chosen = tuple(spec for _, spec in specs_of(env.devices, specs))
+    edits = device_edits(env.devices, specs)
+    config = env.image.config.variables if env.image else ()
+    graphics = draws(dict(config) | dict(env.variables))
+    at = Path(tempfile.mkdtemp(prefix="devices-", dir=session_folder()))
+    names = {host: _other_names(Path(host)) for host, _, _ in edits.mounts}
+    placed = place_devices(edits, at, names, graphics=graphics)
+    _check(env, placed, chosen)
+    _make_mount_points(at, placed)
+    return Devices(placed=placed, at=at, usual=all(map(_is_usual, chosen)))
+
+
+def gpu_devices() -> tuple[str, ...]:
+    """The CDI names of all GPUs here; none where no spec tells of GPUs."""
+    return every_gpu(cdi_specs())
+
+
+def cdi_specs() -> tuple[CdiSpec, ...]:
+    """All specs of this node. EnvironmentRefused for one that cannot be read."""
+    found = []
+    for priority, folder in enumerate(_folders()):
+        for file in _files(folder):
+            found.append(read_cdi_spec(_parsed(file), file, priority))
+    return tuple(found)
+
+
+def _folders() -> Sequence[str]:
+    named = os.environ.get("FLOWOS_CDI_DIRS", "")
+    return [f for f in named.split(":") if f] or USUAL_FOLDERS
+
+
+def _files(folder: str) -> Iterator[Path]:
+    try:
+        entries = sorted(Path(folder).iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise EnvironmentRefused(f"CDI specs in {folder}: {error.strerror}") from error
+    yield from (e for e in entries if e.suffix in (".json", ".yaml", ".yml"))
+
+
+def _parsed(file: Path) -> object:
+    try:
+        text = file.read_text()
+        return json.loads(text) if file.suffix == ".json" else _yaml(file).safe_load(text)
+    except OSError as error:
+        raise EnvironmentRefused(f"CDI spec {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise EnvironmentRefused(f"CDI spec {file}: {_first_line(error)}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "yaml":
+            raise
+        raise EnvironmentRefused(f"CDI spec {file}: {_first_line(error)}") from error
+
+
+def _yaml(file: Path) -> Any:
+    try:
+        return importlib.import_module("yaml")
+    except ImportError:
+        raise EnvironmentRefused(
+            f"CDI spec {file}: reading YAML needs PyYAML: pip install pyyaml; "
+            "or have the spec written as JSON (nvidia-ctk cdi generate --format=json)"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _other_names(file: Path) -> tuple[str, ...]:
+    """The links beside a library that lead to it: its soname, and what programs are linked by."""
+    try:
+        beside = [e for e in file.parent.iterdir() if e.is_symlink() and e.name != file.name]
+    except OSError:
+        return ()
+    return tuple(sorted(e.name for e in beside if e.resolve() == file.resolve()))
+
+
+def _check(env: Environment, placed: Placed, chosen: Sequence[CdiSpec]) -> None:
+    for path in placed.needed:
+        if not Path(path).exists():
+            raise EnvironmentRefused(
+                f"device {', '.join(env.devices)}: {path} is not there, which "
+                f"{chosen[0].source} names; is the driver loaded, and the spec of this driver?"
+            )
+
+
+def _make_mount_points(at: Path, placed: Placed) -> None:
+    for folder, names in (("lib", placed.libraries), ("bin", placed.programs)):
+        (at / folder).mkdir()
+        for name in names:
+            (at / folder / name).touch()
+
+
+def _is_usual(spec: CdiSpec) -> bool:
+    return str(spec.source.parent) in USUAL_FOLDERS
+
+
+def _target(bind: tuple[str, str]) -> PurePath:
+    return PurePath(bind[1].removesuffix(":ro"))
