@@ -60,7 +60,7 @@ def end_orphans(folder: Path) -> None:
 
 
 def unmount(folder: Path) -> None:
-    """Undo FUSE mounts there and below, that a killed server left; ours are in no other namespace."""
+    """Undo FUSE mounts there and below, as a killed server leaves them."""
     program = shutil.which("fusermount3") or shutil.which("fusermount")
     for mount in _mounts(folder) if program else ():
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
