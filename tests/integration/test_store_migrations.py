@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import inspect
 
 from flowos.model import StoreError
-from flowos.store import SliceEvent, open_store
+from flowos.store import KeptImage, SliceEvent, open_store
 from flowos.store._tables import metadata
 
-OLD = Path(__file__).parents[1] / "data/store/schema-1.db"
+DATABASES = Path(__file__).parents[1] / "data/store"
+OLD = DATABASES / "schema-1.db"
 
 
 def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> None:
@@ -26,10 +27,22 @@ def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> N
         assert len(store.events("s")) == 1
 
 
-@pytest.mark.parametrize("old", [True, False], ids=["migrated", "fresh"])
-def test_a_database_has_the_tables_that_the_code_describes(old: bool, tmp_path: Path) -> None:
+def test_a_database_without_image_names_gets_them_and_keeps_its_events(tmp_path: Path) -> None:
+    shutil.copy(DATABASES / "schema-2.db", tmp_path / "old.db")
+    with open_store(str(tmp_path / "old.db")) as store:
+        assert store.images() == ()
+        image = KeptImage(name="fio", digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
+        store.name_image(image)
+        assert store.images() == (image,)
+        (event,) = store.events("s1")
+        assert (event.kind, event.notes) == ("held", (("cores", "2"),))
+        assert len(store.runs()) == 2
+
+
+@pytest.mark.parametrize("old", ["schema-1.db", "schema-2.db", ""], ids=["1", "2", "fresh"])
+def test_a_database_has_the_tables_that_the_code_describes(old: str, tmp_path: Path) -> None:
     if old:
-        shutil.copy(OLD, tmp_path / "x.db")
+        shutil.copy(DATABASES / old, tmp_path / "x.db")
     with open_store(str(tmp_path / "x.db")) as store:
         seen = inspect(store._engine)
         for table in metadata.sorted_tables:

@@ -1,8 +1,8 @@
 """From any older schema to the present one: an ordered list of steps, forward only.
 
 A step never changes once released, so it names tables and columns by itself and does not use
-`_tables`, which moves on. A test migrates a committed database of schema 1 and compares the
-result with a fresh one.
+`_tables`, which moves on. A test migrates committed databases of older schemas and compares the
+results with a fresh one.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,22 @@ def _slice_events(connection: Connection) -> None:
     connection.execute(text("CREATE INDEX flowos_samples_by_run ON flowos_samples (run)"))
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _slice_events)
+def _image_names(connection: Connection) -> None:
+    """Schema 3: what images are called here, and where they came from."""
+    meta = MetaData()
+    Table(
+        "flowos_images",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("name", Text, nullable=False, unique=True),
+        Column("digest", Text, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    meta.create_all(connection)
+    connection.execute(text("CREATE INDEX flowos_images_by_digest ON flowos_images (digest)"))
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _slice_events, _image_names)
 NEWEST = len(STEPS)
 
 

@@ -144,6 +144,11 @@ def on_network(file: Path, mounts: Sequence[str]) -> bool:
     return nearest in _NETWORK or nearest.startswith("fuse.")
 
 
+def lies_on_network(file: Path) -> bool:
+    """Whether a file of this place would lie on a network file system, now and here."""
+    return on_network(file, _mounts())
+
+
 def _mounts() -> list[str]:
     try:
         return Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Runs, samples and slice events in a database.
+"""Runs, samples, slice events and image names in a database.
 
 Promises: what `keep` returned from is on the disk, so that a crash loses nothing; several programs
 may write at once; every failure is a StoreError of one line. The store knows no clock: time stamps
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, func, insert, select, update
+from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, update
 
 from flowos.model import Pairs, Run, Sample, StoreError, from_plain, to_plain
 from flowos.store._errors import place, translated
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
 from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
-from flowos.store._tables import events, runs, samples
+from flowos.store._tables import events, images, runs, samples
 
 T = TypeVar("T")
 
@@ -31,6 +31,26 @@ class SliceEvent:
     at: str
     kind: str
     notes: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptImage:
+    """What an image is called here, and how it came to be. Identity is the digest.
+
+    at: when it got this name, ISO 8601 in UTC. source: what it was made of, as it was named;
+    source_digest: of what was found there. recipe_digest: of the file that it was built by.
+    made_with: (program, version).
+    """
+
+    name: str
+    digest: str
+    at: str
+    size_bytes: int
+    architecture: str = ""
+    source: str = ""
+    source_digest: str = ""
+    recipe_digest: str = ""
+    made_with: Pairs = ()
 
 
 def open_store(url: str | None = None) -> "Store":
@@ -115,6 +135,23 @@ class Store:
         }
         with self._writing("keep an event in") as connection:
             connection.execute(insert(events), row)
+
+    def name_image(self, image: KeptImage) -> None:
+        """Keep it under its name, which then means this image and no other."""
+        row = {"name": image.name, "digest": image.digest, "body": _text(image)}
+        with self._writing("keep the image's name in") as connection:
+            connection.execute(delete(images).where(images.c.name == image.name))
+            connection.execute(insert(images), row)
+
+    def forget_image(self, name: str) -> None:
+        """Let the name mean nothing any more."""
+        with self._writing("forget the image's name in") as connection:
+            connection.execute(delete(images).where(images.c.name == name))
+
+    def images(self) -> tuple[KeptImage, ...]:
+        """Every named image, the newest name first."""
+        query = select(images.c.body).order_by(images.c.number.desc())
+        return tuple(self._read(KeptImage, body) for (body,) in self._rows(query))
 
     def runs(self, limit: int | None = None) -> tuple[Run, ...]:
         """The runs kept, newest first, at most `limit` of them."""

@@ -41,3 +41,13 @@ events = Table(
     Column("notes", Text, nullable=False),
 )
 events_by_slice = Index("flowos_events_by_slice", events.c.slice)
+
+images = Table(
+    "flowos_images",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("digest", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+images_by_digest = Index("flowos_images_by_digest", images.c.digest)

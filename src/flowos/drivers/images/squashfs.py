@@ -1,0 +1,59 @@
+"""squashfs-tools: one squashfs out of a tar stream, and back."""
+
+import re
+from pathlib import PurePath
+
+from flowos.model import Argv
+
+PACKAGE = "squashfs-tools"
+HIDES = ("SOURCE_DATE_EPOCH",)
+"""mksquashfs refuses its own options for times beside this variable."""
+
+_BLIND = re.compile(r"because you're not superuser|^\s*$")
+_LEVEL = "9"
+
+
+def squash(to: PurePath, *, processors: int) -> Argv:
+    """Reads a tar on standard input; the same tar gives the same bytes.
+
+    zstd 9: of a 381 MB Debian it makes 129 MB in 3 s on 2 cores; gzip, the default, 132 MB in 17 s,
+    and reading it back takes three times as long. Every FUSE reader since 2019 knows it.
+    """
+    return (
+        *("mksquashfs", "-", str(to), "-tar", "-noappend", "-quiet", "-no-progress"),
+        *("-comp", "zstd", "-Xcompression-level", _LEVEL, "-no-xattrs", "-exit-on-error"),
+        *("-all-root", "-mkfs-time", "0", "-all-time", "0", "-root-mode", "0755"),
+        *("-processors", str(processors)),
+    )
+
+
+def unsquash(squashfs: PurePath, to: PurePath, *, processors: int) -> Argv:
+    """`to` must not be there."""
+    options = ("-no-progress", "-quiet", "-no-xattrs", "-processors", str(processors))
+    return ("unsquashfs", *options, "-dest", str(to), str(squashfs))
+
+
+def cat(squashfs: PurePath, path: str) -> Argv:
+    """The text of one file in it."""
+    return ("unsquashfs", "-cat", str(squashfs), path)
+
+
+def version() -> Argv:
+    return ("mksquashfs", "-version")
+
+
+def read_version(stdout: str) -> str:
+    found = re.search(r"version (\S+)", stdout)
+    return found[1] if found else "unknown"
+
+
+def complaint(code: int, stderr: str) -> str:
+    """Why it failed; "" if it did not, or only could not make device nodes, which only root may."""
+    lines = [line for line in stderr.splitlines() if not _BLIND.search(line)]
+    if code == 0 or (code == 2 and not lines):
+        return ""
+    if "No space left" in stderr or "Probably out of space" in stderr:
+        return "the disk is full"
+    if "Can't find a valid SQUASHFS superblock" in stderr or "read_block" in stderr:
+        return "it is damaged or truncated"
+    return " ".join(lines[-1:]) or f"exit {code}"

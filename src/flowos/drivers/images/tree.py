@@ -1,0 +1,295 @@
+"""How the layers of an image make one tree of files.
+
+Nothing is unpacked: the tree lives in memory and says where each file's bytes lie, so an archive
+cannot write anywhere. Rules of layers: OCI image specification, layer.md ("Applying Changesets").
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+_HIDDEN = ".wh."
+_HIDES_ALL = ".wh..wh..opq"
+_MOST_HOPS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Where a file's bytes lie: in a file on this node, or in the text itself."""
+
+    file: str
+    offset: int
+    size_bytes: int
+    text: bytes = b""
+
+
+@dataclass(eq=False, slots=True)
+class File:
+    """One inode: found under several names, it is hard-linked. mtime: whole seconds, as POSIX."""
+
+    content: Content
+    mode: int
+    mtime: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Symlink:
+    target: str
+
+
+@dataclass(eq=False, slots=True)
+class Folder:
+    mode: int = 0o755
+    entries: "dict[str, Node]" = field(default_factory=dict)
+
+
+Node = File | Symlink | Folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One member of a layer, in its order. target: of a symlink or hard link."""
+
+    path: str
+    kind: Literal["file", "folder", "symlink", "hardlink"]
+    mode: int = 0o644
+    mtime: int = 0
+    content: Content = Content("", 0, 0)
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A node as `walk` meets it.
+
+    first: the name under which a hard-linked file came before. source_mtime: of the .py that a
+    .pyc was compiled from.
+    """
+
+    path: str
+    node: Node
+    first: str = ""
+    source_mtime: int | None = None
+
+
+def merged(layers: Iterable[Iterable[Entry]]) -> Folder:
+    """The tree of these layers, the lowest first. ValueError: what cannot be applied, and why."""
+    root = Folder()
+    for layer in layers:
+        entries = list(layer)
+        for entry in entries:
+            _hide(root, entry)
+        for entry in entries:
+            parts = _parts(entry.path)
+            if not parts:
+                root.mode = entry.mode
+            elif not parts[-1].startswith(_HIDDEN):
+                _apply(root, entry, parts)
+    return root
+
+
+def one_layer(entries: Iterable[Entry]) -> Folder:
+    """The tree of an archive that is no layer: names with `.wh.` are names like any other."""
+    root = Folder()
+    for entry in entries:
+        if parts := _parts(entry.path):
+            _apply(root, entry, parts)
+        else:
+            root.mode = entry.mode
+    return root
+
+
+def found(root: Folder, path: str) -> Node | None:
+    """What lies at `path` inside, symbolic links followed as after chroot; None if nothing."""
+    for _ in range(_MOST_HOPS):
+        *parents, name = _split(path) or [""]
+        try:
+            at = _folder(root, parents, path, make=False)
+        except ValueError:
+            return None
+        node = at.entries.get(name) if at and name else at
+        if not isinstance(node, Symlink):
+            return node
+        absolute = node.target.startswith("/")
+        path = node.target if absolute else "/".join((*parents, node.target))
+    return None
+
+
+def put(root: Folder, path: str, node: Node) -> None:
+    """Put a node there, in place of what was there; its parents are made."""
+    *parents, name = _split(path)
+    at = _folder(root, parents, path, make=True)
+    assert at is not None
+    at.entries[name] = node
+
+
+def walk(root: Folder) -> Iterator[Item]:
+    """Every node below the root, folders before their entries, by name: the same tree walks alike.
+
+    No recursion: a hostile archive may be deeper than Python's stack.
+    """
+    first: dict[int, str] = {}
+    todo: list[tuple[str, Node, Folder, Folder]] = _children("", root, root)
+    while todo:
+        path, node, parent, grandparent = todo.pop()
+        if isinstance(node, Folder):
+            yield Item(path, node)
+            todo += _children(path, node, parent)
+        elif isinstance(node, File):
+            before = first.setdefault(id(node), path)
+            if before != path:
+                yield Item(path, node, first=before)
+            else:
+                yield Item(path, node, source_mtime=_source_mtime(path, grandparent))
+        else:
+            yield Item(path, node)
+
+
+def total_bytes(root: Folder) -> int:
+    """What the files hold, each hard-linked one once."""
+    return sum(
+        item.node.content.size_bytes
+        for item in walk(root)
+        if isinstance(item.node, File) and not item.first
+    )
+
+
+def with_timeless_source(head: bytes, source_mtime: int) -> bytes:
+    """The head of a .pyc whose source's time becomes 0, as every time in an image does.
+
+    A .pyc names the time of its source (PEP 552); if they differ Python compiles anew at every
+    start, since it cannot write into an image. One that is stale already is left as it is.
+    """
+    by_time, named = head[4:8] == bytes(4), int.from_bytes(head[8:12], "little")
+    if len(head) < 16 or not by_time or named != source_mtime & 0xFFFFFFFF:
+        return head
+    return head[:8] + bytes(4) + head[12:]
+
+
+PYC_HEAD_BYTES = 16
+
+
+def _source_mtime(path: str, grandparent: Folder) -> int | None:
+    if not path.endswith(".pyc") or "/__pycache__/" not in path:
+        return None
+    source = grandparent.entries.get(path.rpartition("/")[2].partition(".")[0] + ".py")
+    return source.mtime if isinstance(source, File) else None
+
+
+def _children(path: str, node: Folder, parent: Folder) -> list[tuple[str, Node, Folder, Folder]]:
+    prefix = f"{path}/" if path else ""
+    names = sorted(node.entries, reverse=True)
+    return [(prefix + name, node.entries[name], node, parent) for name in names]
+
+
+def _hide(root: Folder, entry: Entry) -> None:
+    """A whiteout hides what lower layers have, wherever in its own layer it stands."""
+    *parents, name = _parts(entry.path) or [""]
+    if not name.startswith(_HIDDEN):
+        return
+    at = _folder(root, parents, entry.path, make=False)
+    if at is None:
+        return
+    if name == _HIDES_ALL:
+        at.entries.clear()
+    else:
+        at.entries.pop(name.removeprefix(_HIDDEN), None)
+
+
+def _apply(root: Folder, entry: Entry, parts: list[str]) -> None:
+    *parents, name = parts
+    at = _folder(root, parents, entry.path, make=True)
+    assert at is not None
+    there = at.entries.get(name)
+    if entry.kind == "folder" and isinstance(there, Folder):
+        there.mode = entry.mode
+    else:
+        at.entries[name] = _node(root, entry)
+
+
+def _node(root: Folder, entry: Entry) -> Node:
+    if entry.kind == "folder":
+        return Folder(entry.mode)
+    if entry.kind == "symlink":
+        return Symlink(entry.target)
+    if entry.kind == "file":
+        return File(entry.content, entry.mode, entry.mtime)
+    linked = _linked(root, entry)
+    if linked is None or isinstance(linked, Folder):
+        raise ValueError(f"{entry.path!r} is a hard link to {entry.target!r}, which is no file")
+    return linked
+
+
+def _linked(root: Folder, entry: Entry) -> Node | None:
+    *parents, name = _parts(entry.target) or [""]
+    at = _folder(root, parents, entry.path, make=False)
+    return at.entries.get(name) if at else None
+
+
+def _parts(path: str) -> list[str]:
+    parts = _split(path)
+    if ".." in parts:
+        raise ValueError(f"entry {path!r} leads out of the image")
+    return parts
+
+
+def _split(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _folder(root: Folder, parts: list[str], path: str, *, make: bool) -> Folder | None:
+    """The folder there, symbolic links followed as after chroot. None: not there, not made."""
+    trail, todo, hops = [root], parts[::-1], 0
+    while todo:
+        name = todo.pop()
+        if name == "..":
+            trail = trail[:-1] or [root]
+            continue
+        node = trail[-1].entries.get(name)
+        if isinstance(node, Symlink):
+            hops += 1
+            if hops > _MOST_HOPS:
+                raise ValueError(f"entry {path!r} lies behind a loop of symbolic links")
+            trail = [root] if node.target.startswith("/") else trail
+            todo += _split(node.target)[::-1]
+        elif isinstance(node, Folder):
+            trail.append(node)
+        elif not make:
+            return None
+        elif node is not None:
+            raise ValueError(f"entry {path!r} lies in {name!r}, which is no folder")
+        else:
+            trail[-1].entries[name] = made = Folder()
+            trail.append(made)
+    return trail[-1]
+
+
+CONFIG = ".flowos/image.json"
+"""Where an image says how it wants to be run."""
+
+_BOUND = ("proc", "sys", "dev", "tmp")
+_FOLDERS = (
+    *("var/tmp", "home", "mnt", "mnt/flowos", "opt", "root", "run", "scratch", "work", "data"),
+)
+_FILES = ("etc/passwd", "etc/group", "etc/hosts", "etc/resolv.conf")
+
+
+def complete(root: Folder, config: bytes) -> None:
+    """Put in what every image of ours has: its configuration, and what a runtime binds onto.
+
+    A mount point that is there stays as it is, except that a runtime cannot bind onto a link.
+    """
+    above = root.entries.get(".flowos")
+    if not isinstance(above, Folder):
+        root.entries[".flowos"] = above = Folder()
+    above.mode = 0o755
+    above.entries["image.json"] = File(Content("", 0, len(config), config), 0o644)
+    for name in _BOUND:
+        if not isinstance(root.entries.get(name), Folder):
+            root.entries[name] = Folder(0o1777 if name == "tmp" else 0o755)
+    for path in _FOLDERS:
+        if not isinstance(found(root, path), Folder):
+            put(root, path, Folder(0o1777 if path == "var/tmp" else 0o755))
+    for path in _FILES:
+        there = found(root, path)
+        put(root, path, there if isinstance(there, File) else File(Content("", 0, 0), 0o644))
