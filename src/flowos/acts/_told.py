@@ -14,9 +14,27 @@ _SLACK = 1.2
 
 
 def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """The same verdicts; of those that cannot tell, `why` also says about what would."""
-    seconds = _round_seconds(run)
-    return tuple(_with_time(run, v, seconds.get(v.probe)) for v in verdicts)
+    """The same verdicts; those that cannot tell also say how many rounds would, and the command."""
+    found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+    commands = {
+        probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
+        for probe, seconds in _round_seconds(run).items()
+        if any(v.probe == probe for v in found)
+    }
+    return tuple(_told(v, commands.get(v.probe, "")) for v in found)
+
+
+def _command(run: Run, probe: str, seconds: float) -> str:
+    effort = "" if run.wanted.effort == "normal" else f"--{run.wanted.effort} "
+    minutes = max(1, math.ceil(_SLACK * seconds / 60))
+    return f"for more rounds: `flowos measure {effort}--only {probe} --minutes {minutes}`"
+
+
+def _told(v: Verdict, command: str) -> Verdict:
+    if v.answer != "cannot tell":
+        return v
+    would = command if v.needed else "as the rounds scatter here, no sensible number would tell"
+    return replace(v, why="; ".join(word for word in (v.why, would) if word))
 
 
 def _round_seconds(run: Run) -> dict[str, float]:
@@ -24,19 +42,3 @@ def _round_seconds(run: Run) -> dict[str, float]:
     known = {probe.name for probe in PROBES}
     wanted = replace(run.wanted, probes=tuple(n for n in run.wanted.probes if n in known))
     return {part.probe.name: 2 * part.once_seconds for part in work(run.facts, wanted).parts}
-
-
-def _with_time(run: Run, v: Verdict, round_seconds: float | None) -> Verdict:
-    if v.answer != "cannot tell":
-        return v
-    rounds = rounds_to_tell(v)
-    if rounds is None:
-        would = "as they scatter here, no sensible number of rounds would tell"
-    elif round_seconds is None:
-        would = f"about {rounds} rounds would tell"
-    else:
-        minutes = math.ceil(_SLACK * rounds * round_seconds / 60)
-        effort = "" if run.wanted.effort == "normal" else f"--{run.wanted.effort} "
-        command = f"flowos measure {effort}--only {v.probe} --minutes {minutes}"
-        would = f"about {rounds} rounds would tell: `{command}`"
-    return replace(v, why="; ".join(word for word in (v.why, would) if word))

@@ -198,7 +198,8 @@ class Verdict:
 
     `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
     95 % interval; equal means that the interval lies within 1 -/+ `margin`. Of the `rounds` it
-    rests on, `disturbed` were marked and had to be used.
+    rests on, `disturbed` were marked and had to be used; about `needed` would turn 'cannot tell'
+    into an answer (0: not known).
     """
 
     probe: str
@@ -215,6 +216,7 @@ class Verdict:
     answer: Answer
     why: str = ""
     disturbed: int = 0
+    needed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

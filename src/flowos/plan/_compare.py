@@ -107,7 +107,7 @@ def _answer(where: Interval, margin: float) -> Answer:
 def _why(rounds: Sequence[Round], kept: Sequence[Round], answer: Answer) -> str:
     notes: list[str] = []
     if len(kept) < LEAST_ROUNDS:
-        notes.append(f"{len(kept)} whole rounds in which both ran; {LEAST_ROUNDS} are needed")
+        notes.append(f"both ran in {len(kept)} of the {LEAST_ROUNDS} whole rounds needed")
     elif answer == "cannot tell":
         notes.append("the interval holds 1 and is wider than the margin")
     if left_out := len(rounds) - len(kept):

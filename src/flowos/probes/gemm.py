@@ -273,7 +273,7 @@ def _slow(default: Measurement, forced: Measurement) -> str:
     because = f", as your environment sets {environment}" if environment else ""
     return (
         f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
-        f" {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
+        f" at best {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
         f" {case.level('cores')} cores), where its {forced.case.detail('kernel')} kernels do"
         f" {forced.best / 1e9:.0f} Gflop/s. To mend it: `export {forced.case.detail('forced_by')}`"
     )

@@ -16,10 +16,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """One of the few numbers by which the machine is known."""
+    """One of the few numbers by which the machine is known. `named`: axes that the label tells."""
 
     label: str
     measured: Measurement
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ _FIXED = (
     "low",
     "high",
     "best",
+    "is_ceiling",
     "measured_ceiling",
     "measured_share",
     "measured_of",
@@ -51,7 +52,7 @@ def _fixed(m: Measurement) -> list[object]:
             ("", "", "") if found is None else (found.ceiling, found.value, _inert(found.of))
         )
     names = [_inert(word) for word in (m.case.probe, m.metric, m.unit)]
-    numbers = [m.count, m.median, m.low, m.high, m.best]
+    numbers = [m.count, m.median, m.low, m.high, m.best, "yes" if m.ceiling else "no"]
     trust = ["yes" if m.trust.good else "no", _inert("; ".join(m.trust.marks))]
     return [*names, *numbers, *ceilings, *trust]
 

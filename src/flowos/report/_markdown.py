@@ -2,22 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 
-from flowos.model import Measurement
+from flowos.model import Measurement, Verdict
 from flowos.report._book import Book
 from flowos.report._panels import headlines_of
+from flowos.report._verdicts import doubted, grouped, known, rounds_of, summary
 from flowos.report._words import (
+    RULE,
     case_text,
     facts_rows,
     gaps_of,
     machine_line,
     ratio_text,
+    remedy_of,
     share_text,
+    spans_of,
     spread_of,
     trust_of,
     value_of,
 )
 
-_NUMBER = ("median", "middle half", "of measured ceiling", "of nominal", "trust")
+_NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust")
+
+_WITH_COMMANDS = ("to mend it", "why")
 
 
 def markdown(book: Book) -> str:
@@ -38,11 +44,17 @@ def _head(book: Book) -> Iterator[str]:
 def _headlines(book: Book) -> Iterator[str]:
     found = headlines_of(book)
     rows = [(h.label, *_cells(h.measured)) for h in found]
-    return _section("Headlines", ("", *_NUMBER), rows)
+    yield from _section("Headlines", ("", *_NUMBER), rows)
+    if rows:
+        yield RULE
+        yield ""
 
 
 def _gaps(book: Book) -> Iterator[str]:
-    rows = [(g.what, g.why.reason, g.why.remedy) for g in gaps_of(book.run)]
+    rows = [
+        ("; ".join(map(case_text, g.cases)), g.why.reason, remedy_of(g.why.remedy))
+        for g in gaps_of(book.run)
+    ]
     return _section("Not measured", ("what", "why", "to mend it"), rows)
 
 
@@ -50,25 +62,36 @@ def _findings(book: Book) -> Iterator[str]:
     if book.findings:
         yield "## Findings"
         yield ""
-        yield from (f"- {_cell(finding)}" for finding in book.findings)
+        yield from (f"- {_told(finding)}" for finding in book.findings)
         yield ""
 
 
 def _verdicts(book: Book) -> Iterator[str]:
-    rows = [
-        (
-            f"{v.probe} {v.metric}",
-            f"{v.axis}: {v.other} instead of {v.base}",
-            v.answer,
-            ratio_text(v),
-            str(v.rounds),
-            ", ".join(f"{axis} {level}" for axis, level in v.rest),
-            v.why,
-        )
-        for v in book.verdicts
-    ]
-    names = ("number", "change", "answer", "ratio (95 %)", "rounds", "at", "why")
-    return _section("What each setting is worth", names, rows)
+    if not book.verdicts:
+        return
+    yield "## What each setting is worth"
+    yield ""
+    yield _cell(summary(book.verdicts)) + "."
+    yield ""
+    names = ("change", "answer", "ratio (95 %)", "rounds", "at", "why")
+    for group in grouped(book.verdicts):
+        rows = [
+            (
+                f"{v.axis}: {v.other} instead of {v.base}",
+                _answer(v),
+                ratio_text(v),
+                rounds_of(v),
+                group.at(v),
+                v.why,
+            )
+            for v in group.rows
+        ]
+        yield from _section(group.title, names, rows, level=3)
+
+
+def _answer(v: Verdict) -> str:
+    mark = f"NOT TRUSTED ({doubted(v)})" if v.disturbed else ""
+    return ", ".join(word for word in (v.answer, known(v), mark) if word)
 
 
 def _numbers(book: Book) -> Iterator[str]:
@@ -85,7 +108,7 @@ def _numbers(book: Book) -> Iterator[str]:
 def _facts(book: Book) -> Iterator[str]:
     facts = book.run.facts
     yield from _section("The machine", ("", ""), facts_rows(facts))
-    rows = [(m.what, m.loses, m.remedy) for m in facts.missing]
+    rows = [(m.what, m.loses, remedy_of(m.remedy)) for m in facts.missing]
     yield from _section("Not known", ("what", "what is lost", "to mend it"), rows)
 
 
@@ -99,14 +122,18 @@ def _cells(m: Measurement) -> tuple[str, ...]:
     )
 
 
-def _section(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _section(
+    title: str, names: Sequence[str], rows: Sequence[Sequence[str]], level: int = 2
+) -> Iterator[str]:
     if not rows:
         return
-    yield f"## {_cell(title)}"
+    yield f"{'#' * level} {_cell(title)}"
     yield ""
     yield _line(names)
     yield _line(["---"] * len(names))
-    yield from (_line([_cell(cell) for cell in row]) for row in rows)
+    kinds = [_told if name in _WITH_COMMANDS else _cell for name in names]
+    for row in rows:
+        yield _line([kind(cell) for kind, cell in zip(kinds, row, strict=True)])
     yield ""
 
 
@@ -114,9 +141,22 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def _told(words: str) -> str:
+    """Words in which commands, in backquotes, are code; in that only a column's end is escaped."""
+    return "".join(
+        "`{}`".format(_flat(piece).replace("|", "\\|")) if code else _cell(piece)
+        for piece, code in spans_of(words)
+    )
+
+
 def _cell(words: str) -> str:
     """Text that stays text: no markup, no second line, no second column."""
-    flat = "".join(c if c.isprintable() else " " for c in words)
+    flat = _flat(words)
     for sign in "\\`*_<>[]|":
         flat = flat.replace(sign, "\\" + sign)
-    return flat.encode("utf-8", "replace").decode("utf-8")
+    return flat
+
+
+def _flat(words: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in words)
+    return printable.encode("utf-8", "replace").decode("utf-8")

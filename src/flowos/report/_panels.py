@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from flowos.model import Chart, Measurement, Pairs, lower_is_better
 from flowos.report._book import Book, Headline, Section, Step
+from flowos.report._units import ONE, Scale, common_scale
 
 MOST_COLOURS = 8
 
@@ -48,14 +49,12 @@ class Panel:
     ceilings: tuple[Ceiling, ...]
     steps: tuple[Step, ...]
     rows: tuple[Measurement, ...]
+    scale: Scale = ONE
+    """The unit of all that the chart shows, in each of its panels."""
 
     @property
     def title(self) -> str:
         return ", ".join(f"{axis} {level}" for axis, level in self.facets)
-
-    @property
-    def unit(self) -> str:
-        return self.rows[0].unit
 
     @property
     def metric(self) -> str:
@@ -75,7 +74,16 @@ def panels_of(book: Book, section: Section, chart: Chart) -> tuple[Panel, ...]:
     chart = _with_few_bars(chart, found.values())
     steps = tuple(s for s in book.steps if (s.probe, s.axis) == (section.probe, chart.x))
     panels = [_panel(chart, facets, rows, steps) for facets, rows in _sorted(found)]
-    return _coloured(panels)
+    return _coloured(_in_one_unit(panels))
+
+
+def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:
+    """One unit for the whole chart, so that its numbers can be compared at sight."""
+    drawn = [m for p in panels for m in (p.drawn or p.rows)]
+    if not drawn:
+        return panels
+    scale = common_scale([m.value for m in drawn], drawn[0].unit, drawn[0].metric)
+    return [replace(p, scale=scale) for p in panels]
 
 
 def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Chart:
@@ -133,14 +141,14 @@ def headlines_of(book: Book) -> tuple[Headline, ...]:
 
 
 def best_of(measured: Iterable[Measurement]) -> Measurement:
-    """The best median of at least one; what is no number is the worst."""
+    """The best of at least one; what is no number is the worst."""
     return max(measured, key=goodness)
 
 
 def goodness(m: Measurement) -> float:
-    if not math.isfinite(m.median):
+    if not math.isfinite(m.value):
         return -math.inf
-    return -m.median if lower_is_better(m.unit) else m.median
+    return -m.value if lower_is_better(m.unit) else m.value
 
 
 def varying(rows: Iterable[Measurement], axes: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -195,7 +203,7 @@ def _can_be_drawn(m: Measurement, chart: Chart) -> bool:
     x = as_number(m.case.level(chart.x))
     if chart.kind == "curve" and (x is None or (chart.log_x and x <= 0)):
         return False
-    return math.isfinite(m.median) and (m.median > 0 or not chart.log_y)
+    return math.isfinite(m.value) and (m.value > 0 or not chart.log_y)
 
 
 def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:

@@ -4,8 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from flowos.model import Verdict
 from flowos.report._book import Book, Headline
+from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
+from flowos.report._verdicts import lines_of
 from flowos.report._words import (
+    RULE,
+    UNKNOWN,
     counted,
     doubts_of,
     gaps_of,
@@ -14,29 +18,22 @@ from flowos.report._words import (
     share_text,
     spread_of,
     value_of,
-    verdict_text,
 )
 
-_COLUMNS = ("", "median", "middle half", "of measured ceiling", "of nominal", "trust")
+_COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
 _MOST_DOUBTS = 10
 
 
 def text(book: Book) -> str:
     """Headlines by probe, then what not to believe, what was not measured, and the findings."""
-    parts = [*_head(book), *_headlines(book), *_doubts(book), *_gaps(book), *_findings(book)]
+    sections = (_head, _headlines, _doubts, _gaps, _findings, _worth)
+    parts = [line for section in sections for line in section(book)]
     return "\n".join(_safe(line) for line in parts).rstrip() + "\n"
 
 
 def verdicts_text(verdicts: Sequence[Verdict]) -> str:
-    """One line for each comparison, for `flowos compare`."""
-    lines = [_verdict(v) for v in verdicts] or ["nothing to compare: no case is in both"]
-    return "\n".join(_safe(line) for line in lines) + "\n"
-
-
-def _verdict(v: Verdict) -> str:
-    rest = ", ".join(f"{axis} {level}" for axis, level in v.rest)
-    where = f"{v.probe} {v.metric}" + (f" at {rest}" if rest else "")
-    return f"{where}: {verdict_text(v)}" + (f" - {v.why}" if v.why else "")
+    """The sum of the answers, then a table for each probe, for `flowos compare`."""
+    return "\n".join(_safe(line) for line in lines_of(verdicts)) + "\n"
 
 
 def _head(book: Book) -> list[str]:
@@ -57,9 +54,9 @@ def _headlines(book: Book) -> Iterator[str]:
     if not found:
         return
     titles = {section.probe: section.title for section in book.sections}
-    rows = [_row(headline) for headline in found]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    yield _aligned(_COLUMNS, widths)
+    names, *rows = _told([_COLUMNS, *(_row(headline) for headline in found)])
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    yield _aligned(names, widths)
     probe = ""
     for headline, row in zip(found, rows, strict=True):
         if headline.measured.case.probe != probe:
@@ -67,6 +64,14 @@ def _headlines(book: Book) -> Iterator[str]:
             yield titles.get(probe, probe)
         yield _aligned(row, widths)
     yield ""
+    yield from wrapped(RULE)
+    yield ""
+
+
+def _told(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    """Without the columns in which nothing is known."""
+    columns = [c for c in zip(*rows, strict=True) if any(cell != UNKNOWN for cell in c[1:])]
+    return list(zip(*columns, strict=True))
 
 
 def _row(headline: Headline) -> tuple[str, ...]:
@@ -96,9 +101,9 @@ def _doubts(book: Book) -> Iterator[str]:
     for doubt in found[:_MOST_DOUBTS]:
         first, count = number_text(doubt.numbers[0]), len(doubt.numbers)
         if count == 1:
-            yield f"  {first}: {'; '.join(doubt.numbers[0].trust.marks)}"
+            yield from _item(f"{first}: {'; '.join(doubt.numbers[0].trust.marks)}")
         else:
-            yield f"  {first} and {counted(count - 1, 'other')}: {doubt.why}"
+            yield from _item(f"{first} and {counted(count - 1, 'other')}: {doubt.why}")
     if len(found) > _MOST_DOUBTS:
         yield f"  and {len(found) - _MOST_DOUBTS} more reasons, all in the report"
     yield ""
@@ -110,16 +115,28 @@ def _gaps(book: Book) -> Iterator[str]:
         return
     yield "Not measured"
     for gap in gaps:
-        mend = f"; to mend it: {gap.why.remedy}" if gap.why.remedy else ""
-        yield f"  {gap.what}: {gap.why.reason}{mend}"
+        yield from _item(f"{gap.what}: {gap.why.reason}")
+        if gap.why.remedy:
+            yield f"    to mend it: {gap.why.remedy}"
     yield ""
 
 
 def _findings(book: Book) -> Iterator[str]:
-    if book.findings or book.verdicts:
+    if book.findings:
         yield "Findings"
-        yield from (f"  {finding}" for finding in book.findings)
-        yield from (f"  {_verdict(v)}" for v in book.verdicts)
+        for finding in book.findings:
+            yield from _item(finding)
+        yield ""
+
+
+def _worth(book: Book) -> Iterator[str]:
+    if book.verdicts:
+        yield "What each setting is worth"
+        yield from lines_of(book.verdicts)
+
+
+def _item(words: str) -> Sequence[str]:
+    return wrapped(words, "  ", "    ")
 
 
 def _safe(line: str) -> str:

@@ -1,7 +1,7 @@
 """Numbers for people: the one place where SI base units are scaled. ASCII, for any terminal."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _SYMBOLS = {"second": "s", "byte/s": "B/s", "byte": "B", "1/s": "/s", "1": ""}
@@ -21,6 +21,19 @@ class Scale:
     def text(self, value: float) -> str:
         """The value in this unit, three significant digits, without the unit."""
         return digits(value / self.factor)
+
+    def number(self, value: float) -> str:
+        """The value with the unit; what is no number says so."""
+        return f"{self.text(value)} {self.symbol}".rstrip() if math.isfinite(value) else NO_NUMBER
+
+    def span(self, low: float, high: float) -> str:
+        """Two ends, such as 45.1 to 46.2 GB/s."""
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return NO_NUMBER
+        return f"{self.text(low)} to {self.text(high)} {self.symbol}".rstrip()
+
+
+ONE = Scale(1.0, "")
 
 
 def symbol_of(unit: str, metric: str = "") -> str:
@@ -44,6 +57,16 @@ def scale_for(values: Iterable[float], unit: str, metric: str = "") -> Scale:
     return Scale(factor, spaced)
 
 
+def common_scale(values: Sequence[float], unit: str, metric: str = "") -> Scale:
+    """The unit in which most of these values read as 0.1 to 1000; of several the largest."""
+    found = {scale_for((v,), unit, metric) for v in values if math.isfinite(v) and v}
+
+    def fitness(scale: Scale) -> tuple[int, float]:
+        return sum(0.1 <= abs(v) / scale.factor < 1000 for v in values), scale.factor
+
+    return max(found, key=fitness, default=scale_for((), unit, metric))
+
+
 def digits(value: float) -> str:
     """Three significant digits, never an exponent below a million."""
     if not math.isfinite(value):
@@ -58,18 +81,12 @@ def digits(value: float) -> str:
 
 def number(value: float, unit: str, metric: str = "") -> str:
     """Such as 61.2 GB/s, 110 ns, 70.5 k IOPS."""
-    if not math.isfinite(value):
-        return NO_NUMBER
-    scale = scale_for((value,), unit, metric)
-    return f"{scale.text(value)} {scale.symbol}".rstrip()
+    return scale_for((value,), unit, metric).number(value)
 
 
 def span(low: float, high: float, unit: str, metric: str = "") -> str:
     """Two ends in one unit, such as 45.1 to 46.2 GB/s."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return NO_NUMBER
-    scale = scale_for((low, high), unit, metric)
-    return f"{scale.text(low)} to {scale.text(high)} {scale.symbol}".rstrip()
+    return scale_for((low, high), unit, metric).span(low, high)
 
 
 def share(value: float) -> str:

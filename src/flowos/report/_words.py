@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flowos.model import (
@@ -19,31 +19,46 @@ from flowos.model import (
     Verdict,
 )
 from flowos.report import _units
+from flowos.report._units import Scale
 
 UNKNOWN = "unknown"
+IS_CEILING = "it is the ceiling"
+RULE = (
+    "A number is the median of its repetitions. A ceiling is the best of them, as nothing may "
+    "exceed it, and shares are of that best. Of several settings the one is shown that comes out "
+    "best when what all settings of a round had in common is taken out, so that a fast minute "
+    "makes no winner."
+)
+"""Which number stands for a case, and which case for several; said in every format."""
+
+_COMMANDS = frozenset(
+    ("apk", "apt", "dnf", "echo", "export", "flowos", "pacman", "pip", "sudo", "zypper")
+)
 _SAMPLES = re.compile(r" \(in \d+ of \d+ samples\)$")
 _FIGURES = re.compile(r"[\d.]+")
 
 
-def value_of(m: Measurement) -> str:
-    return _units.number(m.median, m.unit, m.metric)
+def value_of(m: Measurement, scale: Scale | None = None) -> str:
+    """The median; of a ceiling the best. scale: a unit that is shared with other numbers."""
+    return (scale or _units.scale_for((m.value,), m.unit, m.metric)).number(m.value)
 
 
-def spread_of(m: Measurement) -> str:
+def spread_of(m: Measurement, scale: Scale | None = None) -> str:
     """The middle half of the repetitions."""
-    return _units.span(m.low, m.high, m.unit, m.metric)
+    return (scale or _units.scale_for((m.low, m.high), m.unit, m.metric)).span(m.low, m.high)
 
 
 def share_of(m: Measurement, kind: str) -> Share | None:
     return next((s for s in m.shares if s.kind == kind), None)
 
 
-def share_text(m: Measurement, kind: str) -> str:
+def share_text(m: Measurement, kind: str, scale: Scale | None = None) -> str:
     """Such as 88% of 133 Gflop/s; 'unknown' where there is no such ceiling."""
     found = share_of(m, kind)
     if found is None:
-        return UNKNOWN
-    return f"{_units.share(found.value)} of {_units.number(found.ceiling, m.unit, m.metric)}"
+        return IS_CEILING if m.ceiling and kind == "measured" else UNKNOWN
+    scale = scale or _units.scale_for((found.ceiling,), m.unit, m.metric)
+    return f"{_units.share(found.value)} of {scale.number(found.ceiling)}"
 
 
 def trust_of(m: Measurement) -> str:
@@ -105,9 +120,20 @@ def number_text(m: Measurement) -> str:
     return f"{case_text(m.case)}: {m.metric.replace('_', ' ')} {value_of(m)}"
 
 
-def verdict_text(v: Verdict) -> str:
-    """Such as: stores: plain instead of nt: slower, 0.70 (0.68 to 0.72)."""
-    return f"{v.axis}: {v.other} instead of {v.base}: {v.answer}, {ratio_text(v)}"
+def remedy_of(words: str) -> str:
+    """A remedy that is a command as a whole stands in backquotes, as commands in words do."""
+    return f"`{words}`" if words.split(" ")[0] in _COMMANDS and "`" not in words else words
+
+
+def spans_of(words: str) -> Iterator[tuple[str, bool]]:
+    """The words in pieces: (text, is it a command?). Commands stand in backquotes."""
+    pieces = words.split("`")
+    if len(pieces) % 2 == 0:
+        yield words, False
+        return
+    for number, piece in enumerate(pieces):
+        if piece:
+            yield piece, number % 2 == 1
 
 
 def ratio_text(v: Verdict) -> str:

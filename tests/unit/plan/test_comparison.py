@@ -94,7 +94,7 @@ def test_a_wide_interval_cannot_tell_and_says_what_would_help() -> None:
 def test_three_rounds_are_too_few_however_well_they_agree() -> None:
     found = verdict(rounds([[1, 2, 2, 1]] * 3))
     assert (found.answer, found.ratio, found.low, found.high) == ("cannot tell", 2, 0, math.inf)
-    assert "3 whole rounds in which both ran; 4 are needed" in found.why
+    assert "both ran in 3 of the 4 whole rounds needed" in found.why
 
 
 def test_noise_that_hits_a_whole_round_cancels() -> None:

@@ -47,7 +47,7 @@ OPEN_ENDED = replace(
     low=0.0,
     high=float("inf"),
     answer="cannot tell",
-    why="3 rounds; 4 are needed",
+    why="both ran in 3 of the 4 whole rounds needed",
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Case, Measurement, Trust, UsageError
-from flowos.report import Book, csv, json, markdown, read_json, text, verdicts_text
+from flowos.report import Book, Headline, csv, json, markdown, read_json, text
 
 from .books import HOSTILE, doubted, hostile
 
@@ -111,14 +111,20 @@ def test_json_says_what_it_is(small: Book) -> None:
     assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
 
 
-def test_comparisons_are_one_line_each(small: Book) -> None:
-    first, second, third = verdicts_text(small.verdicts).splitlines()
-    assert first == (
-        "stream triad at threads 2: stores: plain instead of nt: slower, 0.747 (0.741 to 0.752)"
-    )
-    assert second.endswith("cannot tell, 0.747, no interval - 3 rounds; 4 are needed")
-    assert third.endswith("cannot tell, no ratio")
-    assert verdicts_text(()) == "nothing to compare: no case is in both\n"
+def test_a_ceiling_is_called_one_and_its_best_is_shown_and_shared(small: Book) -> None:
+    ceiling = replace(small.measurements[0], ceiling=True, shares=())
+    book = replace(small, headlines=(Headline(label="Memory", measured=ceiling),))
+    row = next(line for line in text(book).splitlines() if line.startswith("  Memory"))
+    assert "57.1 GB/s" in row
+    assert "it is the ceiling" in row
+    assert "| it is the ceiling |" in markdown(book)
+    assert ",yes," in csv(replace(book, measurements=(ceiling,)))
+
+
+def test_a_column_of_the_terminal_in_which_nothing_is_known_is_left_out(small: Book) -> None:
+    bare = tuple(replace(h, measured=replace(h.measured, shares=())) for h in small.headlines)
+    assert "of nominal" in text(small)
+    assert "of nominal" not in text(replace(small, headlines=bare))
 
 
 def test_without_headlines_the_best_of_each_panel_is_shown(small: Book) -> None:

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from flowos.model import Chart, Measurement, Run, Trust
-from flowos.report import Book, Section, Step, html
+from flowos.model import Case, Chart, Measurement, Run, Trust, Unmeasured
+from flowos.report import Book, Headline, Section, Step, html, markdown, text
 from flowos.report.page._style import DARK, DASHES, LIGHT
 from flowos.report.page._ticks import (
     Axis,
@@ -163,6 +163,84 @@ def test_a_verdict_without_an_interval_draws_none(small: Book) -> None:
     assert html(small).count('class="forest"') == 1
     wide = replace(small.verdicts[0], margin=1.5)
     assert html(replace(small, verdicts=(wide,))).count('class="forest"') == 1
+
+
+def test_a_chart_has_one_unit_in_all_its_panels_legends_and_tables(small: Book) -> None:
+    rows = [
+        bounded(measured(v, threads=t, stores=s), 65e9, "m")
+        for s, t, v in (
+            ("nt", "1", 40e6),
+            ("nt", "2", 61e9),
+            ("plain", "1", 2e9),
+            ("plain", "2", 3e9),
+        )
+    ]
+    for chart in (replace(CURVE, facets=("stores",), series=()), CURVE):
+        page = page_of(small.run, chart, *rows)
+        body = page[page.index("<main") : page.index("</main>")]
+        assert set(re.findall(r"\b[kMGT]?B/s", body[body.index("<figure") :])) == {"GB/s"}
+        assert "0.0400\u00a0GB/s" in body
+
+
+def test_the_legends_number_says_that_it_is_the_best_and_a_lone_dot_where_it_is(
+    small: Book,
+) -> None:
+    rows = [
+        measured(v, threads=t, stores=s)
+        for s, t, v in (("nt", "1", 41e9), ("nt", "2", 30e9), ("plain", "1", 2e9))
+    ]
+    page = page_of(small.run, CURVE, *rows)
+    assert "nt best <b>41.0\u00a0GB/s</b></span>" in page
+    assert "plain best <b>2.00\u00a0GB/s</b>, at threads 1 only</span>" in page
+
+
+def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does(
+    small: Book,
+) -> None:
+    ceiling = replace(small.measurements[1], ceiling=True, shares=small.measurements[1].shares[1:])
+    for m, told in (
+        (ceiling, "this is the measured ceiling"),
+        (replace(ceiling, shares=()), "this is the ceiling"),
+    ):
+        rows = (m, *small.measurements[:1])
+        book = replace(small, measurements=rows, headlines=(Headline(label="L", measured=m),))
+        page = html(book)
+        card = page[page.index('class="cards"') : page.index("What not to believe")]
+        assert told in card
+        assert "62.4<small>" in card
+        assert "best of 12 repetitions" in card
+        assert "<b>62.4\u00a0GB/s</b>" in page
+        assert "<b>61.2\u00a0GB/s</b>" not in page
+
+
+def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
+    shown = small.measurements[1]
+    for named, told in (((), "with threads 2, nt<"), (("threads",), "with nt<")):
+        headline = Headline(label="Triad", measured=shown, named=named)
+        assert told in html(replace(small, headlines=(headline,)))
+    once = replace(shown, count=1)
+    page = html(replace(small, headlines=(Headline(label="Triad", measured=once),)))
+    assert "measured once" in page
+
+
+def test_the_rule_by_which_numbers_stand_for_cases_is_said(small: Book) -> None:
+    for shown in (html(small), markdown(small), " ".join(text(small).split())):
+        assert "A number is the median of its repetitions. A ceiling is the best" in shown
+        assert "Of several settings the one is shown that comes out best" in shown
+
+
+def test_gaps_with_one_reason_are_counted_and_named_on_demand(small: Book) -> None:
+    page = html(small)
+    assert "<summary>Which</summary>" in page
+    assert "gemm: isa avx2<" in page
+
+
+def test_words_that_are_no_command_are_not_set_as_one(small: Book) -> None:
+    why = Unmeasured(reason="too late", remedy="give more time, as in `flowos measure --minutes 9`")
+    run = replace(small.run, unmeasured=((Case("mpi"), why),))
+    page = html(replace(small, run=run, findings=("slow. To mend it: `export A=1`",)))
+    assert "To mend it: give more time, as in <code>flowos measure --minutes 9</code>" in page
+    assert "To mend it: <code>export A=1</code>" in page
 
 
 def test_what_cannot_be_drawn_says_so_and_keeps_its_table(small: Book) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from flowos.model import Facts, LogicalCpu
 from flowos.report import number
-from flowos.report._units import digits, scale_for, share, size, span
+from flowos.report._units import common_scale, digits, scale_for, share, size, span
 from flowos.report._words import facts_rows, machine_line
 
 
@@ -95,3 +95,15 @@ def test_a_machine_on_which_we_may_use_nothing_is_described() -> None:
         host="h", system="S", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
     )
     assert dict(facts_rows(nothing))["Usable"] == "0 cores, no cpu"
+
+
+def test_numbers_side_by_side_take_the_unit_in_which_most_read_well() -> None:
+    def common(*values: float, unit: str = "byte/s") -> str:
+        return common_scale(values, unit).symbol
+
+    assert common(40e6, 60e9, 70e9) == "GB/s"
+    assert common(9e6, 100e6, 1e9, 15e9) == "GB/s"
+    assert common(300e-9, 5e-6, 400e-6, unit="second") == "us"
+    assert common(980e-6, 1.9e-3, 54e-6, 70e-6, unit="second") == "us"
+    assert common(50e9, 99e9, 250e9, 1.3e12) == "GB/s"
+    assert common(0.0, math.nan) == "B/s"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from flowos.model import Measurement
 from flowos.report._panels import Line, Panel, in_order, with_axis
+from flowos.report._units import Scale
 from flowos.report._words import share_of, spread_of, trust_of, value_of
 from flowos.report.page._marks import WIDTH, drawing, line, marker, people, text
 from flowos.report.page._markup import Markup, tag
@@ -19,7 +20,7 @@ Group = tuple[str, tuple[tuple[Line, Measurement], ...]]
 def bars(panel: Panel, name: str) -> Markup:
     """The drawing of a panel that has at least one bar."""
     groups = _groups(panel)
-    most = max(m.median for each in panel.lines for _, m in each.points)
+    most = max(m.value for each in panel.lines for _, m in each.points)
     axis = _axis(panel, most)
     parts: list[Markup] = []
     y = 4.0
@@ -28,10 +29,10 @@ def bars(panel: Panel, name: str) -> Markup:
         y += _HEAD
         parts.append(line("base", 0.5, y - 2, 0.5, y + len(members) * (_BAR + _GAP) - 2))
         for each, m in members:
-            parts.append(_bar(each, m, _ceiling(m, panel, most), axis, y))
+            parts.append(_bar(each, m, _ceiling(m, panel, most), axis, y, panel.scale))
             y += _BAR + _GAP
         y += 8
-    return drawing(panel, name, y, _told(groups), *parts)
+    return drawing(panel, name, y, _told(groups, panel.scale), *parts)
 
 
 def _groups(panel: Panel) -> tuple[Group, ...]:
@@ -48,10 +49,10 @@ def _members(panel: Panel, x: str) -> Iterator[tuple[Line, Measurement]]:
 
 def _axis(panel: Panel, most: float) -> Axis:
     shown = [m for each in panel.lines for _, m in each.points]
-    ends = [v for m in shown for v in (m.median, m.high, *_ceiling(m, panel, most))]
+    ends = [v for m in shown for v in (m.value, m.high, *_ceiling(m, panel, most))]
     high = max(v for v in ends if v <= abs(most) * _OFF_THE_SCALE)
     if panel.chart.log_y:
-        low = min(m.median for m in shown) / 2
+        low = min(m.value for m in shown) / 2
         return Axis(low, max(high, low * 10), 1, WIDTH - _NUMBERS, log=True)
     return Axis(0.0, high if high > 0 else 1.0, 1, WIDTH - _NUMBERS)
 
@@ -61,9 +62,12 @@ def _ceiling(m: Measurement, panel: Panel, most: float) -> list[float]:
     return [found.ceiling] if found and 0 < found.ceiling <= most * _OFF_THE_SCALE else []
 
 
-def _bar(each: Line, m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> Markup:
-    end = axis.at(m.median) if axis.log else axis.at(max(m.median, 0.0))
-    told = people(f"{each.label}: {value_of(m)}") + f" ({spread_of(m)}; {trust_of(m)})"
+def _bar(
+    each: Line, m: Measurement, ceilings: Sequence[float], axis: Axis, y: float, scale: Scale
+) -> Markup:
+    end = axis.at(m.value) if axis.log else axis.at(max(m.value, 0.0))
+    number = people(value_of(m, scale))
+    told = f"{each.label}: {number} ({spread_of(m, scale)}; {trust_of(m)})"
     parts: list[Markup] = []
     if axis.log:
         middle = y + _BAR / 2
@@ -76,7 +80,7 @@ def _bar(each: Line, m: Measurement, ceilings: Sequence[float], axis: Axis, y: f
         parts.append(tag("rect", title, class_=style, x=1, y=y, width=width, height=_BAR, rx=1.5))
     parts += _extent(m, ceilings, axis, y)
     doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
-    parts.append(text(doubt + people(value_of(m)), WIDTH, y + 14.5, "end", "strong"))
+    parts.append(text(doubt + number, WIDTH, y + 14.5, "end", "strong"))
     return tag("g", *parts, class_=f"series s{each.colour}")
 
 
@@ -92,9 +96,10 @@ def _extent(m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> 
         yield line("ceiling", at, y - 1, at, y + _BAR + 1)
 
 
-def _told(groups: tuple[Group, ...]) -> str:
+def _told(groups: tuple[Group, ...], scale: Scale) -> str:
     words = [
-        f"{label}: " + ", ".join(f"{each.label} {people(value_of(m))}" for each, m in members)
+        f"{label}: "
+        + ", ".join(f"{each.label} {people(value_of(m, scale))}" for each, m in members)
         for label, members in groups
     ]
     return "Bars. " + "; ".join(words) + "."

@@ -1,8 +1,8 @@
-"""The headline numbers as cards: value, share of ceiling as a bar, spread, trust."""
+"""The headline numbers as cards: value, setting, share of ceiling as a bar, spread, trust."""
 
 from flowos.model import Measurement
 from flowos.report._book import Book, Headline
-from flowos.report._panels import headlines_of
+from flowos.report._panels import headlines_of, varying, with_axis
 from flowos.report._words import UNKNOWN, counted, share_of, share_text, spread_of, value_of
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
@@ -11,21 +11,43 @@ from flowos.report.page._markup import Markup, join, tag
 def cards(book: Book) -> Markup | None:
     """All headlines, or None when nothing was measured."""
     found = headlines_of(book)
-    return tag("ul", *map(_card, found), class_="cards") if found else None
+    return tag("ul", *(_card(book, h) for h in found), class_="cards") if found else None
 
 
-def _card(headline: Headline) -> Markup:
+def _card(book: Book, headline: Headline) -> Markup:
     m = headline.measured
     value, _, unit = value_of(m).partition(" ")
+    setting = _setting(book, headline)
     return tag(
         "li",
         tag("h3", headline.label),
         tag("p", value, tag("small", f" {symbol(unit)}"), class_="big"),
         _meter(m),
-        tag("p", f"{people(spread_of(m))} in {counted(m.count, 'repetition')}", class_="note"),
+        tag("p", _repeated(m), class_="note"),
+        tag("p", f"with {setting}", class_="note") if setting else None,
         _trust(m),
         class_="card" if m.trust.good else "card doubt",
     )
+
+
+def _setting(book: Book, headline: Headline) -> str:
+    """Which of the cases of this metric it is, as far as the label does not tell."""
+    m = headline.measured
+    rows = [
+        other
+        for other in book.measurements
+        if (other.case.probe, other.metric) == (m.case.probe, m.metric)
+    ]
+    levels = ((axis, m.case.level(axis)) for axis in varying(rows))
+    levels = ((axis, level) for axis, level in levels if axis not in headline.named)
+    return ", ".join(with_axis(axis, level) for axis, level in levels if level)
+
+
+def _repeated(m: Measurement) -> str:
+    kind = "best" if m.ceiling else "median"
+    if m.count == 1:
+        return "measured once"
+    return f"{kind} of {counted(m.count, 'repetition')}, middle half {people(spread_of(m))}"
 
 
 def _meter(m: Measurement) -> Markup:
@@ -33,15 +55,17 @@ def _meter(m: Measurement) -> Markup:
     kind = next((k for k in ("measured", "nominal") if share_of(m, k)), None)
     found = share_of(m, kind) if kind else None
     if found is None:
-        return tag("p", "no ceiling is known", class_="note")
+        told = "this is the ceiling" if m.ceiling else "no ceiling is known"
+        return tag("p", told, class_="note")
     words = (tag("p", _of(m, "measured")), tag("p", _of(m, "nominal"), class_="note"))
     width = 100 * min(max(found.value, 0.0), 1.0) if found.value == found.value else 0.0
     return join(tag("div", tag("i", style=f"width:{width:.1f}%"), class_="meter"), *words)
 
 
 def _of(m: Measurement, kind: str) -> str:
-    found = share_of(m, kind)
-    if found is None:
+    if m.ceiling and kind == "measured":
+        return "this is the measured ceiling"
+    if share_of(m, kind) is None:
         return f"{kind} ceiling {UNKNOWN}"
     return people(share_text(m, kind)).replace(" of ", f" of the {kind} ceiling, ", 1)
 

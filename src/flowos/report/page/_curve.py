@@ -1,12 +1,12 @@
 """A panel as lines over a numeric axis, with ceilings, spread, and marks such as cache steps."""
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 from flowos.model import Measurement
 from flowos.report import _units
 from flowos.report._panels import Ceiling, Line, Panel, as_number
+from flowos.report._units import Scale
 from flowos.report._words import spread_of, trust_of, value_of
 from flowos.report.page._marks import WIDTH, drawing, line, marker, people, symbol, text
 from flowos.report.page._markup import Markup, join, tag
@@ -25,7 +25,7 @@ _WIDEST_CHARACTER = 9.6
 class _Frame:
     x: Axis
     y: Axis
-    scale: _units.Scale
+    scale: Scale
     binary: bool
 
 
@@ -47,7 +47,7 @@ def curve(panel: Panel, name: str) -> Markup:
 
 def _frame(panel: Panel) -> _Frame:
     chart, drawn = panel.chart, panel.drawn
-    values = [m.median for m in drawn]
+    values = [m.value for m in drawn]
     most = max(values)
     ceilings = [v for c in panel.ceilings for _, v in c.points if v <= most * _OFF_THE_SCALE]
     top = max([most, *ceilings])
@@ -64,9 +64,7 @@ def _frame(panel: Panel) -> _Frame:
     return _Frame(
         x=Axis(left, right, _LEFT + 8, WIDTH - _RIGHT, chart.log_x),
         y=Axis(low, high, HEIGHT - _BOTTOM, _TOP, chart.log_y),
-        scale=_units.scale_for(
-            [math.sqrt(low * high) if chart.log_y else top], panel.unit, panel.metric
-        ),
+        scale=panel.scale,
         binary="byte" in chart.x_label.lower() or chart.x == "bytes",
     )
 
@@ -116,7 +114,7 @@ def _plain(value: float) -> str:
 
 
 def _points(each: Line, frame: _Frame) -> list[tuple[float, float, Measurement]]:
-    return [(frame.x.at(float(x)), frame.y.at(m.median), m) for x, m in each.points]
+    return [(frame.x.at(float(x)), frame.y.at(m.value), m) for x, m in each.points]
 
 
 def _path(points: list[tuple[float, float, Measurement]]) -> str:
@@ -148,7 +146,8 @@ def _series(each: Line, frame: _Frame) -> Markup:
 
 def _point_told(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
     at = _units.size(float(level)) if frame.binary else level
-    return people(f"{each.label} at {at}: {value_of(m)}") + f" ({spread_of(m)}; {trust_of(m)})"
+    number = people(value_of(m, frame.scale))
+    return f"{each.label} at {at}: {number} ({spread_of(m, frame.scale)}; {trust_of(m)})"
 
 
 def _ceilings(panel: Panel, frame: _Frame) -> Markup:
@@ -159,7 +158,7 @@ def _ceilings(panel: Panel, frame: _Frame) -> Markup:
     places = apart(wanted, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
     for each, at in zip(labelled, places, strict=True):
         kind = "nominal " if each.kind == "nominal" else ""
-        words = f"{kind}ceiling {_units.number(each.points[-1][1], panel.unit)}"
+        words = f"{kind}ceiling {frame.scale.number(each.points[-1][1])}"
         named = f"{each.label} {words}".strip()
         parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo"))
     return join(*parts)
@@ -192,8 +191,9 @@ def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
 def _told(panel: Panel) -> str:
     """The plot in a sentence, for a screen reader; the numbers follow as a table."""
     lines = [
-        f"{each.label}: from {people(value_of(each.points[0][1]))} at {each.points[0][0]}"
-        f" to {people(value_of(each.points[-1][1]))} at {each.points[-1][0]}"
+        f"{each.label}: from {people(value_of(each.points[0][1], panel.scale))} at"
+        f" {each.points[0][0]} to {people(value_of(each.points[-1][1], panel.scale))} at"
+        f" {each.points[-1][0]}"
         for each in panel.lines
     ]
     return f"Lines over {panel.chart.x_label or panel.chart.x}. " + "; ".join(lines) + "."

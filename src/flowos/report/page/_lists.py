@@ -4,8 +4,17 @@ from collections.abc import Sequence
 
 from flowos.model import Measurement
 from flowos.report._book import Book
-from flowos.report._words import Doubt, counted, doubts_of, gaps_of, number_text
-from flowos.report.page._marks import people
+from flowos.report._words import (
+    Doubt,
+    Gap,
+    case_text,
+    counted,
+    doubts_of,
+    gaps_of,
+    number_text,
+    remedy_of,
+)
+from flowos.report.page._marks import people, words
 from flowos.report.page._markup import Markup, join, tag
 
 _AT_ONCE = 6
@@ -40,14 +49,20 @@ def _more(m: Measurement) -> Sequence[str]:
 
 
 def gaps(book: Book) -> Markup | None:
-    """What was not measured, why, and the command that mends it."""
-    rows = []
-    for gap in gaps_of(book.run):
-        mend = (
-            join(tag("br"), "To mend it: ", tag("code", gap.why.remedy)) if gap.why.remedy else None
-        )
-        rows.append(tag("li", tag("strong", gap.what), f" - {gap.why.reason}", mend))
+    """What was not measured, why, and what mends it."""
+    rows = [_gap(gap) for gap in gaps_of(book.run)]
     return tag("div", tag("h3", "Not measured"), _list(rows)) if rows else None
+
+
+def _gap(gap: Gap) -> Markup:
+    """Several cases with one reason are counted, and named on demand."""
+    remedy = gap.why.remedy
+    mend = join(tag("br"), "To mend it: ", words(remedy_of(remedy))) if remedy else None
+    which = None
+    if len(gap.cases) > 1:
+        named = (tag("li", case_text(case)) for case in gap.cases)
+        which = tag("details", tag("summary", "Which"), tag("ul", *named, class_="plain"))
+    return tag("li", tag("strong", gap.what), f" - {gap.why.reason}", mend, which)
 
 
 def _list(rows: Sequence[Markup]) -> Markup:

@@ -1,6 +1,7 @@
 """What all plots share: markers, swatches of the legend, and the frame that names a drawing."""
 
 from flowos.report._panels import Panel
+from flowos.report._words import spans_of
 from flowos.report.page._markup import Markup, join, tag
 
 WIDTH = 560.0
@@ -26,6 +27,11 @@ def people(words: str) -> str:
     """A number with its unit, as it is shown on the page: never on two lines."""
     head, space, unit = words.rpartition(" ")
     return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
+
+
+def words(told: str) -> Markup:
+    """Words in which the commands, in backquotes, are set as such."""
+    return join(*(tag("code", piece) if code else piece for piece, code in spans_of(told)))
 
 
 def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from flowos.model import Missing
 from flowos.report import _units
 from flowos.report._book import Book, Section
-from flowos.report._panels import Line, Panel, panels_of
-from flowos.report._words import counted, facts_rows, machine_line, value_of
+from flowos.report._panels import Line, Panel, best_of, panels_of
+from flowos.report._verdicts import grouped, summary
+from flowos.report._words import RULE, counted, facts_rows, machine_line, remedy_of, value_of
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
 from flowos.report.page._curve import curve
 from flowos.report.page._lists import doubts, gaps
-from flowos.report.page._marks import people, swatch
+from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._style import CSS, DARK, LIGHT
 from flowos.report.page._tables import panel_table, scrolled
@@ -40,7 +41,9 @@ Part = tuple[str, str, Markup]
 
 
 def _parts(book: Book) -> Iterator[Part | None]:
-    yield _part("headlines", "Headlines", "What it reaches", cards(book))
+    shown = cards(book)
+    rule = tag("p", RULE, class_="note") if shown else None
+    yield _part("headlines", "Headlines", "What it reaches", rule, shown)
     yield _trust(book)
     for number, section in enumerate(book.sections):
         yield _section(book, section, f"p{number}")
@@ -165,35 +168,43 @@ def _legend(panel: Panel) -> Markup | None:
     curved = panel.chart.kind == "curve"
     if len(panel.lines) < 2 and not panel.context:
         return None
-    items = [_legend_item(panel, each) for each in panel.lines]
+    places = len({x for each in panel.lines for x, _ in each.points})
+    items = [_legend_item(panel, each, places) for each in panel.lines]
     if panel.context:
         shown = "in grey" if curved else "in the table only"
         items.append(tag("li", f"{len(panel.context)} more {shown}", class_="note"))
     return tag("ul", *items, class_="legend")
 
 
-def _legend_item(panel: Panel, each: Line) -> Markup:
+def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
+    """The line's name with its best number; of a line that is a lone dot where that stands."""
     curved = panel.chart.kind == "curve"
     marked = swatch(each.colour, bar=not curved and not panel.chart.log_y)
-    last = people(value_of(each.points[-1][1])) if curved else None
-    words = tag("span", each.label, " " if last else None, tag("b", last) if last else None)
-    return tag("li", marked, words, class_=f"k{each.colour}")
+    if not curved:
+        return tag("li", marked, tag("span", each.label), class_=f"k{each.colour}")
+    best = people(value_of(best_of(m for _, m in each.points), panel.scale))
+    lone = len(each.points) == 1 < places
+    where = f", at {panel.chart.x} {each.points[0][0]} only" if lone else None
+    told = tag("span", each.label, " best ", tag("b", best), where)
+    return tag("li", marked, told, class_=f"k{each.colour}")
 
 
 def _worth(book: Book) -> Part | None:
-    findings = tag("ul", *(tag("li", f) for f in book.findings), class_="plain")
+    findings = tag("ul", *(tag("li", words(f)) for f in book.findings), class_="plain")
+    tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(book.verdicts))]
+    told = tag("p", f"{summary(book.verdicts)}.", class_="note")
     return _part(
         "worth",
         "What settings are worth",
         "What to change, and what it is worth",
         findings if book.findings else None,
-        verdict_table(book.verdicts) if book.verdicts else None,
+        join(told, *tables) if tables else None,
     )
 
 
 def _machine(book: Book) -> Part | None:
     facts = book.run.facts
-    rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts_rows(facts)]
+    rows = [join(tag("dt", what), tag("dd", told)) for what, told in facts_rows(facts)]
     if book.steps:
         found = ", ".join(f"{s.label} at {_units.size(s.at)}" for s in book.steps)
         rows.append(join(tag("dt", "Steps that were measured"), tag("dd", found)))
@@ -206,7 +217,7 @@ def _machine(book: Book) -> Part | None:
 
 
 def _missing(m: Missing) -> Markup:
-    remedy = tag("code", m.remedy) if m.remedy else None
+    remedy = words(remedy_of(m.remedy))
     cells = (tag("th", m.what, scope="row"), tag("td", m.loses), tag("td", remedy))
     return tag("tr", *cells)
 
@@ -216,10 +227,10 @@ def _footer(book: Book) -> Markup:
         "footer",
         tag(
             "p",
-            "How to read this: a number is the median of its repetitions; the middle half lies "
-            "between the two values beside it. A measured ceiling was measured on this machine in "
-            "the same run; a nominal one is what data sheets promise. A hollow mark or a triangle "
-            "is a number that cannot be trusted, and its table says why. Intervals are 95 %.",
+            "How to read this: the middle half of the repetitions lies between the two values "
+            "beside a number. A measured ceiling was measured on this machine in the same run; a "
+            "nominal one is what data sheets promise. A hollow mark or a triangle is a number that "
+            "cannot be trusted, and its table says why. Intervals are 95 %.",
         ),
         tag("p", f"Run {book.run.id}, FlowOS {book.run.version}."),
     )

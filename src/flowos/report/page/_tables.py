@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 
 from flowos.model import Measurement
-from flowos.report import _units
 from flowos.report._panels import Panel, in_order, varying
-from flowos.report._words import share_text, spread_of, trust_of, value_of
+from flowos.report._units import Scale
+from flowos.report._words import share_text, spread_of, trust_of
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, join, tag
 
 _NUMBERS = ("median", "middle half", "best", "n", "of measured ceiling", "of nominal", "trust")
 
 
-def scrolled(caption: str, names: Sequence[str], rows: Sequence[Markup], name: str) -> Markup:
-    """A table that scrolls inside its own box, which the keyboard reaches."""
+def scrolled(
+    caption: str,
+    names: Sequence[str],
+    rows: Sequence[Markup],
+    name: str,
+    kind: str | None = None,
+) -> Markup:
+    """A table that scrolls inside its own box, which the keyboard reaches. kind: its class."""
     head = tag("tr", *(tag("th", n, scope="col", class_=_side(n)) for n in names))
     return tag(
         "div",
@@ -22,6 +28,7 @@ def scrolled(caption: str, names: Sequence[str], rows: Sequence[Markup], name: s
             tag("caption", tag("span", caption), id=name),
             tag("thead", head),
             tag("tbody", *rows),
+            class_=kind,
         ),
         class_="scroll",
         tabindex="0",
@@ -39,7 +46,7 @@ def panel_table(panel: Panel, name: str) -> Markup:
     metrics = len({m.metric for m in panel.rows}) > 1
     names = [*axes, *(["metric"] if metrics else []), *_NUMBERS]
     caption = chart.title + (f", {panel.title}" if panel.title else "") + _constants(panel, axes)
-    rows = [_row(m, axes, metrics) for m in _sorted(panel.rows, chart.x)]
+    rows = [_row(m, axes, metrics, panel.scale) for m in _sorted(panel.rows, chart.x)]
     count = f"The numbers: {len(rows)} row" + ("" if len(rows) == 1 else "s")
     return tag("details", tag("summary", count), scrolled(caption, names, rows, name))
 
@@ -57,7 +64,7 @@ def _sorted(rows: Sequence[Measurement], x: str) -> list[Measurement]:
     return sorted(rows, key=lambda m: place[m.case.level(x)])
 
 
-def _row(m: Measurement, axes: Sequence[str], metrics: bool) -> Markup:
+def _row(m: Measurement, axes: Sequence[str], metrics: bool, scale: Scale) -> Markup:
     first, *rest = [m.case.level(axis) for axis in axes]
     trust = tag("td", "trusted") if m.trust.good else tag("td", trust_of(m), class_="warn wrap")
     return tag(
@@ -65,16 +72,24 @@ def _row(m: Measurement, axes: Sequence[str], metrics: bool) -> Markup:
         tag("th", first or "all", scope="row"),
         *(tag("td", level) for level in rest),
         tag("td", m.metric) if metrics else None,
-        number_cells(m),
+        number_cells(m, scale),
         trust,
     )
 
 
-def number_cells(m: Measurement) -> Markup:
-    best = people(_units.number(m.best, m.unit, m.metric))
-    words = (people(value_of(m)), people(spread_of(m)), best, str(m.count))
-    shares = (people(share_text(m, "measured")), people(share_text(m, "nominal")))
-    return join(*(tag("td", word, class_="n") for word in (*words, *shares)))
+def number_cells(m: Measurement, scale: Scale) -> Markup:
+    """Of the median and the best the one that stands for it, as on cards, is in bold."""
+    numbers = [people(scale.number(value)) for value in (m.median, m.best)]
+    median, best = (
+        tag("td", tag("b", number) if bold else number, class_="n")
+        for number, bold in zip(numbers, (not m.ceiling, m.ceiling), strict=True)
+    )
+    words = (
+        str(m.count),
+        *(people(share_text(m, kind, scale)) for kind in ("measured", "nominal")),
+    )
+    rest = (tag("td", word, class_="n") for word in words)
+    return join(median, tag("td", people(spread_of(m, scale)), class_="n"), best, *rest)
 
 
 def _side(name: str) -> str | None:

@@ -1,25 +1,38 @@
 """Comparisons as a table in which each row draws its 95 % interval around 1."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flowos.model import Verdict
+from flowos.report._verdicts import Group, doubted, known, rounds_of
 from flowos.report._words import ratio_text
-from flowos.report.page._marks import line
-from flowos.report.page._markup import Markup, tag
+from flowos.report.page._marks import line, words
+from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._tables import scrolled
 from flowos.report.page._ticks import Axis
 
-_NAMES = ("change", "answer", "ratio (95 %)", "interval", "rounds", "number", "at")
-_WIDTH = 170.0
+_NAMES = ("answer", "ratio (95 %)", "interval", "rounds")
+Column = Callable[[Verdict], str]
+
+_WIDTH = 150.0
 _MIDDLE = 10.0
 
 
-def verdict_table(verdicts: Sequence[Verdict]) -> Markup:
-    """One row for each; below 1 is slower, the band is what counts as equal."""
-    axis = _axis(verdicts)
-    caption = "Each setting beside the best, all else equal. Below 1 is slower."
-    return scrolled(caption, _NAMES, [_row(v, axis) for v in verdicts], "verdicts")
+def verdict_table(group: Group, name: str) -> Markup:
+    """One row for each, the slowest first; the band is what counts as equal."""
+    axis = _axis(group.rows)
+    caption = f"{group.title}. Below 1 is slower."
+    if any(v.needed for v in group.rows):
+        caption += " Rounds: how many it rests on, of about how many that would tell."
+    columns = [c for c in (group.at, _why) if any(c(v) for v in group.rows)]
+    told = {group.at: "at", _why: "why"}
+    names = (group.change_title, *_NAMES, *(told[c] for c in columns))
+    rows = [_row(group, v, axis, columns) for v in group.rows]
+    return scrolled(caption, names, rows, name, "told")
+
+
+def _why(v: Verdict) -> str:
+    return v.why
 
 
 def _axis(verdicts: Sequence[Verdict]) -> Axis:
@@ -29,19 +42,28 @@ def _axis(verdicts: Sequence[Verdict]) -> Axis:
     return Axis(1 / widest, widest, 4, _WIDTH - 4, log=True)
 
 
-def _row(v: Verdict, axis: Axis) -> Markup:
-    rest = ", ".join(f"{name} {level}" for name, level in v.rest)
-    answer = {"slower": "warn", "faster": "good"}.get(v.answer)
+def _row(group: Group, v: Verdict, axis: Axis, columns: Sequence[Column]) -> Markup:
     return tag(
         "tr",
-        tag("th", f"{v.axis}: {v.other} instead of {v.base}", scope="row"),
-        tag("td", v.answer, class_=answer),
+        tag("th", group.change(v), scope="row"),
+        _answer(v),
         tag("td", ratio_text(v), class_="n"),
         tag("td", _interval(v, axis)),
-        tag("td", str(v.rounds), class_="n"),
-        tag("td", f"{v.probe} {v.metric}"),
-        tag("td", "; ".join(word for word in (rest, v.why) if word), class_="wrap"),
+        tag("td", rounds_of(v), class_="n"),
+        *(tag("td", words(column(v))) for column in columns),
     )
+
+
+def _answer(v: Verdict) -> Markup:
+    """The answer, what an open one still says, and what speaks against it."""
+    style = {"slower": "warn", "faster": "good"}.get(v.answer)
+    parts = [tag("strong", v.answer)]
+    if told := known(v):
+        parts.append(join(tag("br"), told))
+    if doubt := doubted(v):
+        mark = tag("span", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {doubt}", class_="warn")
+        parts.append(join(tag("br"), mark))
+    return tag("td", *parts, class_=style)
 
 
 def _interval(v: Verdict, axis: Axis) -> Markup | None:

@@ -1,0 +1,28 @@
+"""Words for a terminal: lines of at most WIDTH columns, commands left whole."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from flowos.report._words import spans_of
+
+WIDTH = 100
+_HELD = "\N{NO-BREAK SPACE}"
+
+
+def wrapped(words: str, first: str = "", rest: str = "") -> Sequence[str]:
+    """The words in lines that begin with `first` and, from the second on, with `rest`.
+
+    A command in backquotes stays on one line.
+    """
+    held = "".join(
+        f"`{piece.replace(' ', _HELD)}`" if code else piece for piece, code in spans_of(words)
+    )
+    lines = wrap(
+        held,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_HELD, " ") for line in lines]

@@ -1,0 +1,162 @@
+"""Comparisons as rows: grouped by probe, worst first, what all have in common said once."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from flowos.model import Pairs, Verdict
+from flowos.report._lines import WIDTH, wrapped
+from flowos.report._panels import with_axis
+from flowos.report._units import share
+from flowos.report._words import counted, ratio_text
+
+_ORDER = ("slower", "cannot tell", "equal", "faster")
+_CHANGE_WIDTH, _LEAST_WIDTH = 30, 14
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The comparisons of one probe. `same`: levels that hold for all of them."""
+
+    probe: str
+    rows: tuple[Verdict, ...]
+    same: Pairs
+
+    @property
+    def one_axis(self) -> bool:
+        return len({(v.axis, v.base) for v in self.rows}) == 1
+
+    @property
+    def change_title(self) -> str:
+        return self.rows[0].axis if self.one_axis else "change"
+
+    def change(self, v: Verdict) -> str:
+        return v.other if self.one_axis else f"{v.axis}: {v.other} instead of {v.base}"
+
+    def at(self, v: Verdict) -> str:
+        """The metric and the levels that tell this row from the others."""
+        metrics = {row.metric for row in self.rows}
+        words = [v.metric.replace("_", " ")] if len(metrics) > 1 else []
+        words += [
+            with_axis(axis, level) for axis, level in v.rest if (axis, level) not in self.same
+        ]
+        return ", ".join(words)
+
+    @property
+    def title(self) -> str:
+        first = self.rows[0]
+        one_metric = {row.metric for row in self.rows} == {first.metric} != {self.probe}
+        name = f"{self.probe} {first.metric}" if one_metric else self.probe
+        change = f": {first.axis} instead of {first.base}" if self.one_axis else ""
+        told = ", ".join(f"{axis} {level}" for axis, level in self.same)
+        return name.replace("_", " ") + change + (f" (all with {told})" if told else "")
+
+
+def grouped(verdicts: Iterable[Verdict]) -> tuple[Group, ...]:
+    """By probe in the order given; in each the slowest first and the fastest last."""
+    found: dict[str, list[Verdict]] = {}
+    for v in verdicts:
+        found.setdefault(v.probe, []).append(v)
+    return tuple(
+        Group(probe=probe, rows=tuple(sorted(rows, key=_badness)), same=_same(rows))
+        for probe, rows in found.items()
+    )
+
+
+def _badness(v: Verdict) -> tuple[int, bool, float]:
+    known = math.isfinite(v.ratio)
+    return _ORDER.index(v.answer), not known, v.ratio if known else 0.0
+
+
+def _same(rows: Sequence[Verdict]) -> Pairs:
+    """Levels that every row has, but for the axis that it changes itself."""
+    pairs = dict.fromkeys(pair for v in rows for pair in v.rest)
+    return tuple(
+        (axis, level)
+        for axis, level in pairs
+        if all(axis == v.axis or (axis, level) in v.rest for v in rows)
+    )
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """Such as 5 comparisons: 2 slower, 1 cannot tell, 2 equal, 0 faster."""
+    answers = [v.answer for v in verdicts]
+    told = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
+    doubtful = sum(v.disturbed > 0 for v in verdicts)
+    marked = f"; {doubtful} of them on disturbed rounds (!)" if doubtful else ""
+    return f"{counted(len(answers), 'comparison')}: {told}{marked}"
+
+
+def doubted(v: Verdict) -> str:
+    """What speaks against a verdict, or nothing."""
+    return f"{v.disturbed} of {counted(v.rounds, 'round')} disturbed" if v.disturbed else ""
+
+
+def rounds_of(v: Verdict) -> str:
+    """How many it rests on and, where it is open, about how many would tell: 4 of ~10."""
+    return f"{v.rounds} of ~{v.needed}" if v.needed else str(v.rounds)
+
+
+def known(v: Verdict) -> str:
+    """What an open answer still says, such as: from 40% slower to 21% faster."""
+    if v.answer != "cannot tell" or not (v.low > 0 and math.isfinite(v.high)):
+        return ""
+    return f"from {_difference(v.low)} to {_difference(v.high)}"
+
+
+def _difference(ratio: float) -> str:
+    return f"{share(abs(ratio - 1))} {'slower' if ratio < 1 else 'faster'}"
+
+
+def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """For a terminal: the sum, then a table for each probe, no line longer than WIDTH."""
+    if not verdicts:
+        yield "nothing to compare: no case is in both"
+        return
+    yield from wrapped(summary(verdicts))
+    for group in grouped(verdicts):
+        yield ""
+        yield from wrapped(group.title, rest="  ")
+        yield from _table(group)
+
+
+def _table(group: Group) -> Iterator[str]:
+    met = [v for v in group.rows if v.rounds or math.isfinite(v.ratio)]
+    notes = _notes(met)
+    rows = [_cells(group, v, notes) for v in met]
+    names = (group.change_title, "answer", "ratio (95 %)", "rounds", "note", "at")
+    yield from _aligned([names, *rows]) if rows else ()
+    if apart := len(group.rows) - len(met):
+        yield f"  {apart} more: not measured there and back in one round"
+    for note, number in notes.items():
+        head = f"  [{number}] "
+        yield from wrapped(note, head, " " * len(head))
+
+
+def _notes(rows: Iterable[Verdict]) -> dict[str, int]:
+    """Each reason once, numbered in the order of the rows."""
+    told = dict.fromkeys(note for v in rows for note in v.why.split("; ") if note)
+    return {note: number for number, note in enumerate(told, start=1)}
+
+
+def _cells(group: Group, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
+    told = ",".join(map(str, sorted(notes[note] for note in v.why.split("; ") if note)))
+    answer = f"{v.answer} !" if v.disturbed else v.answer
+    return (group.change(v), answer, ratio_text(v), rounds_of(v), told, group.at(v))
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The first and the last column wrap; a column in which nothing is said is left out."""
+    used = [i for i in range(len(rows[0])) if i < 4 or any(row[i] for row in rows[1:])]
+    widths = {i: max(len(row[i]) for row in rows) for i in used}
+    widths[0] = min(widths[0], _CHANGE_WIDTH)
+    if used[-1] == 5:
+        taken = sum(widths[i] + 2 for i in used[:-1]) + 2
+        widths[5] = max(_LEAST_WIDTH, WIDTH - taken)
+    for row in rows:
+        columns = [wrap(row[i], widths[i]) if i in (0, 5) else [row[i]] for i in used]
+        for at in range(max(map(len, columns))):
+            cells = [column[at] if at < len(column) else "" for column in columns]
+            padded = (cell.ljust(widths[i]) for cell, i in zip(cells, used, strict=True))
+            yield f"  {'  '.join(padded)}".rstrip()

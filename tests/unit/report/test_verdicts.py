@@ -1,0 +1,121 @@
+"""Comparisons: summed up, worst first, within 100 columns, and marked where rounds were not."""
+
+import math
+import re
+from dataclasses import replace
+
+from flowos.model import Verdict
+from flowos.report import Book, html, json, markdown, read_json, text, verdicts_text
+from flowos.report._verdicts import known, rounds_of
+
+from .conftest import OPEN_ENDED, VERDICT
+
+FASTER = replace(VERDICT, answer="faster", ratio=1.2, low=1.1, high=1.3)
+EQUAL = replace(VERDICT, answer="equal", ratio=1.0, low=0.99, high=1.01)
+OPEN = replace(
+    VERDICT,
+    answer="cannot tell",
+    ratio=0.9,
+    low=0.6,
+    high=1.21,
+    rounds=4,
+    needed=10,
+    why="the interval is wide; for more rounds: `flowos measure --only stream --minutes 3`",
+)
+DISTURBED = replace(VERDICT, disturbed=8, ratio=0.9)
+
+
+def test_the_first_line_sums_up() -> None:
+    first = verdicts_text((FASTER, VERDICT, OPEN, EQUAL, DISTURBED)).splitlines()[0]
+    assert first == (
+        "5 comparisons: 2 slower, 1 cannot tell, 1 equal, 1 faster; 1 of them on disturbed"
+        " rounds (!)"
+    )
+
+
+def test_the_worst_is_first_and_the_best_last() -> None:
+    slower = replace(VERDICT, ratio=0.5, low=0.4, high=0.6)
+    shown = verdicts_text((FASTER, EQUAL, OPEN, VERDICT, slower))
+    assert re.findall(r"(\d\.\d{3}) \(", shown) == ["0.500", "0.747", "0.900", "1.000", "1.200"]
+
+
+def test_what_all_have_in_common_is_said_once_above_each_probes_table() -> None:
+    other = replace(VERDICT, rest=(("threads", "1"), ("pages", "huge")), metric="copy")
+    mine = replace(VERDICT, rest=(("threads", "2"), ("pages", "huge")))
+    fio = replace(VERDICT, probe="fio", metric="fio", axis="engine", base="a", other="b")
+    lines = verdicts_text((mine, other, fio)).splitlines()
+    assert "stream: stores instead of nt (all with pages huge)" in lines
+    assert "fio: engine instead of a (all with threads 2)" in lines
+    assert any(line.endswith("triad, threads 2") for line in lines)
+    assert sum("huge" in line for line in lines) == 1
+
+
+def test_no_line_is_longer_than_100_columns_whatever_the_names() -> None:
+    many = tuple(
+        replace(
+            v,
+            axis=axis,
+            base="a-compiler-of-some-length-12.2.0",
+            other=f"another-of-length-{i}",
+            rest=tuple((f"axis{j}", f"level-{j * (i + j)}") for j in range(7)),
+            why="; ".join(
+                f"reason {i} for so many words that no line holds them " * 2 for i in "ab"
+            ),
+        )
+        for i, v in enumerate((VERDICT, OPEN, DISTURBED, OPEN_ENDED))
+        for axis in ("compiler", "flags")
+    )
+    for shown in (verdicts_text(many), verdicts_text(many[:1] * 3)):
+        assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_a_reason_that_several_share_is_noted_once() -> None:
+    lines = verdicts_text((OPEN, replace(OPEN, other="x"))).splitlines()
+    assert lines.count("  [1] the interval is wide") == 1
+    assert lines[-1] == "  [2] for more rounds: `flowos measure --only stream --minutes 3`"
+
+
+def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
+    never = replace(OPEN_ENDED, rounds=0, ratio=math.nan, why="")
+    shown = verdicts_text((VERDICT, never, never))
+    assert "2 more: not measured there and back in one round" in shown
+    assert "no ratio" not in shown
+    assert "answer" not in verdicts_text((never,))
+    assert verdicts_text(()) == "nothing to compare: no case is in both\n"
+
+
+def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small: Book) -> None:
+    assert known(OPEN) == "from 40% slower to 21% faster"
+    assert known(OPEN_ENDED) == known(VERDICT) == ""
+    assert rounds_of(OPEN) == "4 of ~10"
+    page = html(replace(small, verdicts=(OPEN,)))
+    assert "from 40% slower to 21% faster" in page
+    assert "<code>flowos measure --only stream --minutes 3</code>" in page
+
+
+def test_a_verdict_on_disturbed_rounds_is_marked_in_every_format(small: Book) -> None:
+    definite, book = VERDICT, replace(small, verdicts=(DISTURBED,))
+    assert "slower !" in text(book)
+    assert "slower, NOT TRUSTED (8 of 8 rounds disturbed)" in markdown(book)
+    assert "not trusted: 8 of 8 rounds disturbed" in html(book)
+    assert '"disturbed":8' in json(book)
+    assert read_json(json(book)).verdicts == (DISTURBED,)
+    quiet = replace(small, verdicts=(definite,))
+    assert "slower !" not in text(quiet)
+    assert "rounds disturbed" not in markdown(quiet) + html(quiet)
+
+
+def test_a_verdict_kept_by_an_older_version_is_still_read(small: Book) -> None:
+    old = json(replace(small, verdicts=(VERDICT,)))
+    for field in (',"disturbed":0', ',"needed":0', ',"ceiling":false', ',"named":[]'):
+        assert field in old
+        old = old.replace(field, "")
+    assert read_json(old).verdicts == (VERDICT,)
+
+
+def test_columns_in_which_nothing_is_said_are_left_out(small: Book) -> None:
+    plain: Verdict = replace(VERDICT, why="")
+    page = html(replace(small, verdicts=(plain,)))
+    table = page[page.index('class="told"') :]
+    assert ">why<" not in table
+    assert ">at<" not in table
