@@ -8,7 +8,18 @@ from importlib.metadata import version
 
 from flowos.model import FlowosError, UsageError
 
-COMMANDS = ("measure", "list", "show", "compare", "report", "doctor", "image")
+COMMANDS = (
+    "measure",
+    "list",
+    "show",
+    "compare",
+    "report",
+    "doctor",
+    "exec",
+    "shell",
+    "run",
+    "image",
+)
 """In the order in which help shows them; each is a module of this room."""
 
 _EXIT_USAGE, _EXIT_FAILED, _EXIT_INTERRUPTED = 2, 1, 130

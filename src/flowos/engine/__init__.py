@@ -5,6 +5,7 @@ from flowos.engine._devices import gpu_devices
 from flowos.engine._environment import Ready, make_ready
 from flowos.engine._foreground import run_in_foreground
 from flowos.engine._images import image_at
+from flowos.engine._inside import home_folder, launch_variables
 from flowos.engine._launching import (
     Prepared,
     composed,
@@ -24,7 +25,10 @@ __all__ = [
     "Ready",
     "Running",
     "composed",
+    "gpu_devices",
+    "home_folder",
     "image_at",
+    "launch_variables",
     "look",
     "make_ready",
     "now",

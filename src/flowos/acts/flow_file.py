@@ -1,0 +1,193 @@
+"""`flowos run flow.py`: a flow that a Python file makes, with inputs given as words.
+
+A flow file is a Python file that leaves a flow in its module: under the name `flow`, or as the only
+one that there is. It is imported under its own name, so that what stands below
+`if __name__ == "__main__":` is left alone.
+"""
+
+import importlib.util
+import json
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from flowos.model import (
+    Environment,
+    File,
+    Flow,
+    FlowosError,
+    PortSpec,
+    TaskFailed,
+    UsageError,
+    any_,
+    bool_,
+    bytes_,
+    shown,
+    str_,
+)
+
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def run_flow_file(
+    word: str, given: Sequence[str], env: Environment, **how: Any
+) -> dict[str, object]:
+    """Load the flow, run it once on a slice of this node, return its outputs by name.
+
+    word: FILE or FILE:NAME. given: NAME=VALUE for each input. UsageError where the file or a value
+    is not what is wanted; else what `fo.slice` and `run` raise.
+    """
+    from flowos.acts._slice import slice_
+
+    flow = load_flow(word)
+    values = read_values(flow, given)
+    with slice_(flow, env, **how) as on:
+        results = on.run(**values)
+    return dict(zip((p.name for p in flow.task.outputs), results, strict=True))
+
+
+def load_flow(word: str) -> Flow:
+    """The flow of a flow file."""
+    file, _, name = word.partition(":")
+    path = Path(file).absolute()
+    if not path.is_file():
+        raise UsageError(f"no such flow file: there is nothing at {path}")
+    module = _imported(path)
+    flows = {n: v for n, v in vars(module).items() if isinstance(v, Flow) and n[:1] != "_"}
+    if name:
+        return _named(flows, name, file)
+    if "flow" in flows:
+        return flows["flow"]
+    if len({id(flow) for flow in flows.values()}) == 1:
+        return next(iter(flows.values()))
+    if not flows:
+        raise UsageError(
+            f"{file} makes no flow: it must leave one in its module, as in "
+            "flow = fo.flow_output(...)"
+        )
+    first = next(iter(flows))
+    raise UsageError(
+        f"{file} makes several flows ({', '.join(flows)}); name one, as in {file}:{first}"
+    )
+
+
+def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
+    """The inputs' values, read by the types of their ports. UsageError names the first that is
+    wrong."""
+    ports = {p.spec.name: p.spec for p in flow.inputs}
+    takes = ", ".join(f"{p.name}: {p.type}" for p in ports.values()) or "none"
+    values: dict[str, object] = {}
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or name not in ports:
+            raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
+        if name in values:
+            raise UsageError(f"{word!r}: input {name!r} is given twice")
+        values[name] = _read(ports[name], text)
+    missing = [name for name in ports if name not in values]
+    if missing:
+        raise UsageError(f"no value for {', '.join(missing)}; the flow's inputs are {takes}")
+    return values
+
+
+def plain_output(value: object) -> object:
+    """An output as JSON has it: arrays as lists, files as paths, what JSON has not as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _imported(path: Path) -> Any:
+    name = path.stem if path.stem.isidentifier() else "flow_file"
+    if name in sys.modules or name in sys.stdlib_module_names:
+        name = f"flow_file_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except FlowosError:
+        raise
+    except Exception as error:
+        raise TaskFailed(
+            f"{path}{_line_of(error, path)}: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+def _line_of(error: Exception, path: Path) -> str:
+    """Where in the file, as :LINE."""
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f":{lines[-1]}" if lines else ""
+
+
+def _named(flows: Mapping[str, Flow], name: str, file: str) -> Flow:
+    if name not in flows:
+        known = f"its flows are {', '.join(flows)}" if flows else "it makes no flow"
+        raise UsageError(f"{file} has no flow {name!r}; {known}")
+    return flows[name]
+
+
+def _read(port: PortSpec, text: str) -> object:
+    try:
+        value = _parsed(port, text)
+    except (ValueError, OSError) as error:
+        raise UsageError(f"input {port}: {shown(text)}: {error}") from error
+    complaint = port.type.check(value)
+    if complaint:
+        raise UsageError(f"input {port.name!r}: {complaint}")
+    return value
+
+
+def _parsed(port: PortSpec, text: str) -> object:
+    """A text of a person as what the port takes, or what it will complain of."""
+    kind = port.type
+    if kind in (str_, File):
+        return text
+    if kind == bytes_:
+        return text.encode()
+    if kind == bool_:
+        return _TRUTHS.get(text.lower(), text)
+    if kind.name.startswith(("int", "uint")):
+        return int(text, 0) if _is_number(text, int) else text
+    if kind.name.startswith("float"):
+        return float(text) if _is_number(text, float) else text
+    if kind == any_:
+        return _json_or_text(text)
+    return _array(port, text)
+
+
+def _is_number(text: str, kind: type) -> bool:
+    try:
+        kind(text, 0) if kind is int else kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _json_or_text(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _array(port: PortSpec, text: str) -> object:
+    """From a .npy file, or nested lists of numbers as JSON."""
+    import numpy as np
+
+    if text.endswith(".npy"):
+        return np.load(text, allow_pickle=False)
+    dtype = getattr(port.type, "dtype", None)
+    return np.array(json.loads(text), dtype=dtype)

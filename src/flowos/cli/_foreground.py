@@ -1,0 +1,85 @@
+"""What `exec`, `shell` and `run` share: how a command in the foreground is run and told of."""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from flowos.cli._environment import add_environment, environment_of
+from flowos.model import Exited, FlowosError, Killed, Outcome, to_plain
+
+if TYPE_CHECKING:
+    from flowos.acts.exec import Planned, Wish
+
+_EXIT_OWN = 125
+"""It did not begin: a code that few commands have, as env(1) and container engines say it."""
+
+
+def add_foreground(command: argparse.ArgumentParser, *, required: bool = False) -> None:
+    add_environment(command, required=required)
+    command.add_argument(
+        "--cwd", type=PurePath, metavar="DIR", help="folder to start in (default: the current one)"
+    )
+    command.add_argument(
+        "--dry-run", action="store_true", help="show the command line that would be started"
+    )
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="say how it ended and what it used: JSON in one line, the last on standard error",
+    )
+
+
+def wish_of(args: argparse.Namespace, argv: tuple[str, ...]) -> "Wish":
+    from flowos.acts.exec import Wish
+
+    return Wish(env=environment_of(args), argv=argv, cwd=args.cwd)
+
+
+def words_after_dashes(words: list[str]) -> tuple[str, ...]:
+    return tuple(words[1:] if words[:1] == ["--"] else words)
+
+
+def run_or_show(args: argparse.Namespace, wish: "Wish") -> int:
+    """The exit code: the command's own, or 125 if it did not begin."""
+    from flowos.acts.exec import executed, exit_code, planned
+
+    def say(note: str) -> None:
+        print(f"flowos {args.command}: {note}", file=sys.stderr)
+
+    if args.dry_run:
+        _show(planned(wish), args.json)
+        return 0
+    try:
+        outcome = executed(wish, say)
+    except FlowosError as error:
+        say(str(error))
+        return _EXIT_OWN
+    if not isinstance(outcome.end, (Exited, Killed)):
+        say(outcome.end.reason)
+    if args.json:
+        print(json.dumps(_told(outcome, exit_code(outcome))), file=sys.stderr)
+    return exit_code(outcome)
+
+
+def _told(outcome: Outcome, code: int) -> dict[str, object]:
+    end = {"how": type(outcome.end).__name__, **_plain(outcome.end)}
+    return {"exit_code": code, "end": end, "usage": _plain(outcome.usage)}
+
+
+def _plain(value: object) -> dict[str, object]:
+    plain = to_plain(value)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _show(plan: "Planned", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_plain(plan), indent=1))
+        return
+    for note in plan.notes:
+        print(f"# {note}")
+    print(f"# {plan.environment}, in folder {plan.cwd}")
+    print(shlex.join(plan.argv))

@@ -1,0 +1,25 @@
+"""`flowos exec`: one command, bare or in an image."""
+
+import argparse
+
+from flowos.cli._foreground import add_foreground, run_or_show, wish_of, words_after_dashes
+from flowos.cli._shared import with_example
+from flowos.model import UsageError
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands,
+        "exec",
+        "run one command in an environment; its streams, terminal and exit code pass through",
+        "flowos exec --env image.sqfs -- python3 train.py",
+    )
+    add_foreground(command)
+    command.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARG...]")
+
+
+def run(args: argparse.Namespace) -> int:
+    argv = words_after_dashes(args.argv)
+    if not argv:
+        raise UsageError("no command; name one: flowos exec --env IMAGE -- COMMAND")
+    return run_or_show(args, wish_of(args, argv))

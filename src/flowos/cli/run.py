@@ -1,0 +1,67 @@
+"""`flowos run`: what an image wants run, or a flow of a Python file."""
+
+import argparse
+import json
+from pathlib import Path
+
+from flowos.cli._environment import environment_of
+from flowos.cli._foreground import add_foreground, run_or_show, wish_of, words_after_dashes
+from flowos.cli._shared import with_example
+from flowos.model import UsageError
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands,
+        "run",
+        "run a flow of a Python file, or what an image itself is made to run",
+        "flowos run flow.py --env image.sqfs count=100\n"
+        "         flowos run --env image.sqfs -- --help",
+    )
+    add_foreground(command)
+    command.add_argument(
+        "--workers",
+        choices=("thread", "process", "inline"),
+        help="where Python tasks of a flow run",
+    )
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="FLOW.py[:NAME] [INPUT=VALUE...] | -- [ARG...]",
+        help="a flow file, the flow's name in it where it has several, and the flow's inputs; "
+        "without one, arguments for what the image runs",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from flowos.acts.exec import own_wish
+
+    if args.words and _is_flow_file(args.words[0]):
+        return _run_flow(args)
+    if args.env is None or args.env == "bare":
+        raise UsageError(
+            "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
+        )
+    return run_or_show(args, own_wish(wish_of(args, words_after_dashes(args.words))))
+
+
+def _is_flow_file(word: str) -> bool:
+    return Path(word.partition(":")[0]).suffix == ".py"
+
+
+def _run_flow(args: argparse.Namespace) -> int:
+    from flowos.acts.flow_file import load_flow, plain_output, run_flow_file
+
+    word, *given = args.words
+    env = environment_of(args)
+    if args.dry_run:
+        print(load_flow(word))
+        return 0
+    outputs = run_flow_file(word, given, env, workers=args.workers)
+    if args.json:
+        print(json.dumps({name: plain_output(value) for name, value in outputs.items()}, indent=1))
+        return 0
+    for name, value in outputs.items():
+        text = str(plain_output(value))
+        print(f"{name} = {text.rstrip()}")
+    return 0
