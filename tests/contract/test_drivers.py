@@ -61,6 +61,21 @@ def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
     assert all(passed), "an empty prefix would let everything through"
 
 
+@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("around", [n for n in LAUNCHERS if n != "direct"])
+def test_the_guard_of_a_gang_around_us_is_no_rank_of_ours(name: str, around: str) -> None:
+    launcher = launcher_named(name)
+    hidden = (*launcher.replaces, *launcher.hides)
+    assert all(v.startswith(hidden) for v, _ in launcher_named(around).guards)
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_a_launcher_does_not_pass_its_own_guard_through(name: str) -> None:
+    """It is for the rank alone: the launcher itself must not see it."""
+    launcher = launcher_named(name)
+    assert not any(v.startswith(launcher.passes or ("=",)) for v, _ in launcher.guards)
+
+
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_a_runtime_leaves_the_inner_words_as_they_are(name: str) -> None:
     argv = runtime_named(name).wrap(INNER, LAUNCH, PurePath("/tmp/flowos-7/abc/0"), None)

@@ -188,6 +188,42 @@ def test_a_killed_launcher_leaves_no_rank(mpi: Mpi, tmp_path: Path) -> None:
     assert not running.folder.exists()
 
 
+def test_a_killed_launcher_leaves_no_file(mpi: Mpi, tmp_path: Path) -> None:
+    script = f"{mpi.hello}; echo $$ >>{tmp_path}/pids; sleep 300"
+    before = shared_files()
+    variables = (("GIVEN", "x"),)
+    running = start(
+        gang("sh", "-c", script, variables=variables), launcher=mpi.launcher, starter=mpi.starter
+    )
+    numbers_in(tmp_path / "pids", 2)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait(PATIENCE_SECONDS)
+    assert shared_files() <= before
+
+
+def shared_files() -> set[Path]:
+    """Ours in /tmp and /dev/shm, but our own session's."""
+    found = [p for d in ("/tmp", "/dev/shm") for p in Path(d).iterdir()]
+    return {p for p in found if p.name.startswith(("ompi.", "vader_", "ucx_", "flowos-"))}
+
+
+def test_a_program_of_another_mpi_fails_with_the_reason_and_runs_no_worlds_of_one(
+    tmp_path: Path,
+) -> None:
+    for (launcher, _, starter), (_, compiler, _) in (KNOWN, KNOWN[::-1]):
+        if not shutil.which(compiler) or not shutil.which(starter):
+            pytest.skip(f"no {compiler} or {starter} on this machine")
+        (tmp_path / "hello.c").write_text(HELLO)
+        argv = [compiler, "-o", str(tmp_path / "hello"), str(tmp_path / "hello.c")]
+        subprocess.run(argv, check=True, capture_output=True)
+        launch = gang(str(tmp_path / "hello"), variables=(("GIVEN", "x"),))
+        outcome = run(launch, launcher=launcher, starter=starter)
+        assert isinstance(outcome.end, Exited | Killed), outcome
+        assert outcome.end != Exited(0)
+        assert b" of 1, " not in outcome.stdout
+        assert b"the-starter-is-of-" in outcome.stderr.replace(b"_", b"-")
+
+
 def test_a_launcher_that_is_none_is_told_with_its_last_words(tmp_path: Path) -> None:
     broken = tmp_path / "mpirun"
     broken.write_text("#!/bin/sh\necho 'libmpi.so.40: cannot open' >&2\nexit 127\n")

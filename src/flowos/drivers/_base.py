@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
-from flowos.model import Argv, Facts, Form, Image, Launch
+from flowos.model import Argv, Facts, Form, Image, Launch, Pairs
 
 RunDir = PurePath
 """The folder of one launch, with the same path inside and outside of every environment."""
@@ -77,7 +77,19 @@ class Runtime(Protocol):
         ...
 
 
-ONE_RANK = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "HYDI_", "MPI_LOCAL")
+REFUSES_OPEN_MPI = ("OMPI_MCA_orte_ess", "the_starter_is_of_MPICH_but_this_program_is_of_Open_MPI")
+"""A program of Open MPI 4 fails at MPI_Init: there is no such component, and it says its name."""
+
+REFUSES_MPICH = (
+    "PMI_PORT",
+    "the-starter-is-of-Open-MPI-but-this-program-is-of-MPICH-or-its-like-here-a-clear-failure:1",
+)
+"""A program of the MPICH family fails at MPI_Init: it cannot connect to that host, and says so.
+
+No name server is asked: it is longer than the 63 characters that a label may have (RFC 1035).
+"""
+
+ONE_RANK = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "HYDI_", "MPI_LOCAL", REFUSES_OPEN_MPI[0])
 """Prefixes of the variables that describe one rank to an MPI library."""
 
 ALLOCATION = ("SLURM_", "PBS_", "LSB_")
@@ -87,10 +99,13 @@ ALLOCATION = ("SLURM_", "PBS_", "LSB_")
 class Launcher(Protocol):
     """Starts the ranks of a launch.
 
-    All three are prefixes of variables.
+    These three are prefixes of variables.
     passes: by these it tells a rank who it is; they reach the command beside those of the launch.
     replaces: these describe a rank of a gang around us: neither it nor the command may see them.
     hides: these it must not see, as they describe an allocation whose other nodes are not meant.
+
+    guards: variables of a rank. A program of another MPI would not see the other ranks: as many
+    worlds of one rank each, without a word. By these it fails instead.
     """
 
     @property
@@ -101,6 +116,15 @@ class Launcher(Protocol):
     def replaces(self) -> tuple[str, ...]: ...
     @property
     def hides(self) -> tuple[str, ...]: ...
+    @property
+    def guards(self) -> Pairs: ...
+
+    def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
+        """Variables by which it and the ranks keep their files in these folders.
+
+        They would leave them behind where they are killed. memory: lies in shared memory.
+        """
+        ...
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         """The command line that starts `launch.ranks` times `argv` on this node.

@@ -156,6 +156,10 @@ def _not_started(stage: str, number: int, launch: Launch) -> End:
             return NotStarted(f"no such folder to start in: {launch.cwd}")
         case "cwd":
             return NotStarted(f"cannot start in folder {launch.cwd}: {name}")
+        case "enter":
+            return RuntimeFailed(
+                f"'{launch.argv[0]}': its rank cannot join the container held for it: {name}"
+            )
         case _:
             return RuntimeFailed(f"flowos-init cannot start '{launch.argv[0]}': {stage}: {name}")
 

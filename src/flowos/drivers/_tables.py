@@ -26,7 +26,7 @@ LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
         ("-genv", "I_MPI_PIN_DOMAIN", "{cores}:compact"),
         (*_HYDRA_PASSES, "I_MPI_"),
     ),
-    "other": partial(Hydra, "other"),
+    "other": partial(Hydra, "other", guards=()),
 }
 """Name -> what makes a launcher of `starter` (path of its mpirun) and `oversubscribe`."""
 

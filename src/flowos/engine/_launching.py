@@ -19,7 +19,7 @@ from subprocess import DEVNULL, Popen
 from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine._gang import HOLD, await_held
 from flowos.engine._launch_init import init_program, init_seen_inside
-from flowos.engine._run_folder import make_run_folder, remove_run_folder
+from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
 from flowos.engine._runtime_ways import runtime_for
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
@@ -37,12 +37,16 @@ def own_variables() -> Pairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A launch whose run folder is there, to put something in (a socket) before the start."""
+    """A launch whose run folder is there, to put something in (a socket) before the start.
+
+    kept: variables by which the launcher keeps its files there too.
+    """
 
     launch: Launch
     folder: Path
     launcher: Launcher
     runtime: Runtime
+    kept: Pairs = ()
     most_output_bytes: int = MOST_OUTPUT_BYTES
 
     @property
@@ -85,11 +89,15 @@ def prepare(
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch)
+    entered = runtime or runtime_for(launch.env)
+    folder = make_run_folder()
+    alone = driver.name == "direct"
     return Prepared(
         launch=launch,
-        folder=make_run_folder(),
+        folder=folder,
         launcher=driver,
-        runtime=runtime or runtime_for(launch.env),
+        runtime=entered,
+        kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
         most_output_bytes=most_output_bytes,
     )
 
@@ -188,15 +196,15 @@ def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
 
 def write_folder(prepared: Prepared) -> None:
     """What flowos-init reads; the format is told at its top."""
-    launch, folder = prepared.launch, prepared.folder
-    variables = dict(launch.env.variables) | dict(launch.variables)
-    replaced = prepared.launcher.replaces
+    launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
+    merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
+    variables = {n: v for n, v in merged.items() if not n.startswith(launcher.replaces)}
+    pairs = (variables | dict(launcher.guards)).items()
     try:
-        pairs = (f"{n}={v}\0" for n, v in variables.items() if not n.startswith(replaced))
-        (folder / "env").write_bytes(os.fsencode("".join(pairs)))
+        (folder / "env").write_bytes(os.fsencode("".join(f"{n}={v}\0" for n, v in pairs)))
         (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
-        if prepared.launcher.passes:
-            (folder / "passes").write_text("\0".join(prepared.launcher.passes))
+        if launcher.passes:
+            (folder / "passes").write_text("\0".join(launcher.passes))
         os.mkfifo(folder / "alive", 0o600)
     except UnicodeEncodeError as error:
         raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
@@ -247,6 +255,7 @@ def _launchers_variables(prepared: Prepared) -> dict[str, str]:
         merged = {"USER": str(os.geteuid())} | dict(os.environ) | merged  # ch-run wants it
     else:
         merged = dict(os.environ) | merged
+    merged = dict(prepared.kept) | merged
     hidden = (*prepared.launcher.replaces, *prepared.launcher.hides)
     return {n: v for n, v in merged.items() if not n.startswith(hidden)}
 

@@ -6,6 +6,8 @@
 of a unix socket in it must fit in 108 bytes. SESSION is locked (flock) while its process lives:
 the lock tells the folders of the dead from those of the living, in other pid namespaces too, and
 keeps systemd-tmpfiles away.
+
+What ranks of a gang share lies in /dev/shm/flowos-UID-SESSION-NUMBER, and goes with its run folder.
 """
 
 import atexit
@@ -25,6 +27,7 @@ from flowos.engine._launch_leftovers import end_orphans, unmount
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
+_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,22 @@ def make_run_folder() -> Path:
     return folder
 
 
+def make_memory_folder(folder: Path) -> Path:
+    """In shared memory, beside this run folder; the latter itself where there is none."""
+    made = _memory_folder(folder)
+    try:
+        made.mkdir(mode=0o700)
+    except OSError:
+        return folder
+    return made
+
+
+def _memory_folder(folder: Path) -> Path:
+    return _MEMORY / f"flowos-{os.geteuid()}-{folder.parent.name}-{folder.name}"
+
+
 def remove_run_folder(folder: Path) -> None:
+    shutil.rmtree(_memory_folder(folder), ignore_errors=True)
     try:
         for path in folder.iterdir():
             path.unlink()
@@ -122,6 +140,7 @@ def remove_leftovers(base: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for of_launch in folder.iterdir():
                 end_orphans(of_launch)
+                shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
             unmount(folder)
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its process lives
@@ -133,6 +152,8 @@ def remove_leftovers(base: Path) -> None:
 def _close() -> None:
     global _session
     if _session is not None:
+        for of_launch in _session.folder.iterdir():
+            shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
         shutil.rmtree(_session.folder, ignore_errors=True)
         os.close(_session.lock)
         _session = None

@@ -127,6 +127,12 @@ def test_a_failure_of_the_init_is_the_runtimes() -> None:
     )
 
 
+def test_a_rank_that_cannot_join_its_container_is_the_runtimes() -> None:
+    assert end(ONE, seen(status("error enter 1"), code=125)) == RuntimeFailed(
+        "'prog': its rank cannot join the container held for it: EPERM"
+    )
+
+
 def test_without_any_sign_the_runtime_failed_and_its_last_words_say_why() -> None:
     what = replace(seen(code=1, stderr=b"----\nfirst\n\nno slots\n-----\n"), started=frozenset())
     assert end(ONE, what) == RuntimeFailed(

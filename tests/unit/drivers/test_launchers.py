@@ -85,3 +85,26 @@ def test_an_unknown_launcher_is_one_line_that_names_the_known() -> None:
 def test_a_launch_in_a_folder_keeps_its_path_out_of_the_launcher() -> None:
     launch = Launch(argv=("x",), ranks=2, cwd=PurePath("/no such"))
     assert "/no such" not in launcher_named("openmpi").wrap(INNER, launch)
+
+
+def test_what_ranks_and_starter_leave_when_killed_lies_in_the_folders_given() -> None:
+    folder, memory = PurePath("/tmp/run"), PurePath("/dev/shm/run")
+    kept = {name: dict(launcher_named(name).kept_in(folder, memory)) for name in LAUNCHERS}
+    assert kept["direct"] == {}
+    assert kept["mpich"] == kept["intel"] == {"UCX_POSIX_DIR": "/dev/shm/run"}
+    assert kept["openmpi"] == {
+        "OMPI_MCA_orte_tmpdir_base": "/tmp/run",
+        "PRTE_MCA_prte_tmpdir_base": "/tmp/run",
+        "OMPI_MCA_btl_vader_backing_directory": "/dev/shm/run",
+        "OMPI_MCA_btl_sm_backing_directory": "/dev/shm/run",
+        "UCX_POSIX_DIR": "/dev/shm/run",
+    }
+
+
+def test_a_guard_is_seen_by_the_other_mpi_only_and_asks_no_name_server() -> None:
+    (of_openmpi,) = launcher_named("openmpi").guards
+    (of_mpich,) = launcher_named("mpich").guards
+    assert of_openmpi[0].startswith("PMI_")
+    assert len(of_openmpi[1].partition(":")[0]) > 63
+    assert of_mpich[0].startswith("OMPI_MCA_")
+    assert launcher_named("direct").guards == launcher_named("other").guards == ()

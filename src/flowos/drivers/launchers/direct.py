@@ -1,9 +1,10 @@
 """One process, started as it is."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from flowos.drivers._base import ONE_RANK
-from flowos.model import Argv, Launch, LaunchFailed
+from flowos.model import Argv, Launch, LaunchFailed, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,10 @@ class Direct:
     passes: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     hides: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
+    guards: Pairs = ()
+
+    def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
+        return ()
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         if launch.ranks != 1:

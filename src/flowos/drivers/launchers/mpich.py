@@ -1,9 +1,10 @@
 """Hydra's mpiexec, as MPICH, MVAPICH and Intel MPI have it, all ranks on this node."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from flowos.drivers._base import ALLOCATION, ONE_RANK
-from flowos.model import Argv, Launch
+from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_OPEN_MPI
+from flowos.model import Argv, Launch, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class Hydra:
     oversubscribe: bool = False
     replaces: tuple[str, ...] = ONE_RANK
     hides: tuple[str, ...] = ALLOCATION
+    guards: Pairs = (REFUSES_OPEN_MPI,)
+
+    def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
+        """UCX's shared memory; others of this family unlink theirs once all ranks have it."""
+        return (("UCX_POSIX_DIR", str(memory)),)
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         binding = () if self.oversubscribe else self.binding

@@ -1,9 +1,10 @@
 """Open MPI's mpirun (4.0 and later), all ranks on this node."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from flowos.drivers._base import ALLOCATION, ONE_RANK
-from flowos.model import Argv, Launch
+from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH
+from flowos.model import Argv, Launch, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,17 @@ class OpenMpi:
     passes: tuple[str, ...] = ("OMPI_", "PMIX_", "PRTE_", "HFI_NO_BACKTRACE", "IPATH_NO_BACKTRACE")
     replaces: tuple[str, ...] = ONE_RANK
     hides: tuple[str, ...] = ALLOCATION
+    guards: Pairs = (REFUSES_MPICH,)
+
+    def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
+        """The session's folder and the ranks' shared memory, as Open MPI 4 and 5 name them."""
+        return (
+            ("OMPI_MCA_orte_tmpdir_base", str(folder)),
+            ("PRTE_MCA_prte_tmpdir_base", str(folder)),
+            ("OMPI_MCA_btl_vader_backing_directory", str(memory)),
+            ("OMPI_MCA_btl_sm_backing_directory", str(memory)),
+            ("UCX_POSIX_DIR", str(memory)),
+        )
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         """`plm isolated`: without it mpirun fails where there is no ssh, though none is used."""
