@@ -14,6 +14,7 @@ from flowos.probes import (
     SUSPECT,
     Worth,
     best_of,
+    cache_answers,
     caches_found,
     doubts,
     in_words,
@@ -29,7 +30,13 @@ from flowos.report import Book, Headline, Section, Step, number
 def book_of(run: Run, samples: Sequence[Sample]) -> Book:
     """All that is concluded from a run; the same samples give the same book."""
     limits = limits_for(run.facts.architecture, (s.state for s in samples))
-    measured = tuple(_as_ceiling(_with_suspicion(m)) for m in _measurements(run, samples, limits))
+    suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPECT))}
+    measured = cache_answers(
+        tuple(
+            _as_ceiling(_with_suspicion(m, suspected.get((m.case, m.metric), "")))
+            for m in _measurements(run, samples, limits)
+        )
+    )
     streamed = [s for s in samples if s.case.probe == "stream"]
     best = worth(streamed, "triad", limits=limits)
     return Book(
@@ -39,7 +46,7 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
         verdicts=with_time_to_tell(run, best.settings) if best else (),
         sections=tuple(_sections(measured)),
         headlines=tuple(
-            Headline(label=h.label, measured=found)
+            Headline(label=h.label, measured=found, named=tuple(axis for axis, _ in h.levels))
             for h in HEADLINES
             if (found := best_of(h, measured, samples, limits))
         ),
@@ -83,9 +90,8 @@ def _as_ceiling(m: Measurement) -> Measurement:
     return replace(m, ceiling=True, shares=shares)
 
 
-def _with_suspicion(m: Measurement) -> Measurement:
-    """What the probe suspects of its own reading counts against the number."""
-    reason = m.case.detail(SUSPECT)
+def _with_suspicion(m: Measurement, reason: str) -> Measurement:
+    """What the probe suspects of its own reading, in any round, counts against the number."""
     return replace(m, trust=Trust(marks=(*m.trust.marks, reason))) if reason else m
 
 

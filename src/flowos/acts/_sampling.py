@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flowos import engine
+from flowos.acts._scratch import emptied
 from flowos.acts._slice import slice_
 from flowos.model import (
     Cancelled,
@@ -41,11 +42,15 @@ Read = Callable[[], tuple[tuple[Reading, ...], Outcome] | Unmeasured]
 
 @dataclass(slots=True, kw_only=True)
 class Sampler:
-    """Samples cases of one run. `ends`: when the time is out, by the engine's clock."""
+    """Samples cases of one run. `ends`: when the time is out, by the engine's clock.
+
+    scratch: the folder on the storage to be measured, which the cases share.
+    """
 
     run: Run
     keep: Keep
     emit: Emit
+    scratch: str | None = None
     ends: float = 0.0
     _spun: tuple[float, state.Spin] | None = None
 
@@ -64,6 +69,8 @@ class Sampler:
         except FlowosError as error:
             answer = Unmeasured(reason=str(error))
         if isinstance(answer, Unmeasured):
+            if self.scratch:  # a file half written, full of holes, would be measured next
+                emptied(self.scratch)
             return answer
         readings, outcome = answer
         watched = engine.state_between(look, engine.look(), outcome.usage)

@@ -5,14 +5,12 @@ Failure: of a case, it becomes an `Unmeasured` with the reason and never ends th
 Ctrl-C: what was sampled is kept, and the run so far is the answer.
 """
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 
 from flowos import engine
 from flowos.acts._sampling import Emit, Keep, Progress, Sampler, run_flow
+from flowos.acts._scratch import scratch_in
 from flowos.acts._work import Part, Work, work
 from flowos.model import (
     Cancelled,
@@ -24,7 +22,6 @@ from flowos.model import (
     Run,
     Sample,
     Unmeasured,
-    UsageError,
 )
 from flowos.plan import limits_for, next_round
 from flowos.probes import Probe, flow_of, flow_of_builds
@@ -50,8 +47,8 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
     """
     todo = work(run.facts, run.wanted)
     budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
-    with _scratch_in(run.wanted.scratch) as scratch:
-        sampler = Sampler(run=run, keep=keep, emit=emit)
+    with scratch_in(run.wanted.scratch) as scratch:
+        sampler = Sampler(run=run, keep=keep, emit=emit, scratch=scratch)
         session = _Session(run=run, scratch=scratch, sampler=sampler)
         session.unmeasured.update(todo.unmeasured)
         try:
@@ -64,19 +61,6 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
             emit(Progress(doing="interrupted: keeping what was measured"))
     unmeasured = tuple(session.unmeasured.items())
     return replace(run, unmeasured=unmeasured, ended=engine.utc())
-
-
-@contextmanager
-def _scratch_in(folder: PurePath) -> Iterator[str]:
-    """A fresh folder on the storage to be measured. UsageError where none can be made."""
-    try:
-        fresh = tempfile.TemporaryDirectory(prefix="flowos-", dir=folder)
-    except OSError as error:
-        raise UsageError(
-            f"no folder can be made in {folder} ({error.strerror}): give another with --scratch"
-        ) from error
-    with fresh as name:
-        yield name
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """One file per probe; programs/ holds what measures. Pure: builds descriptions, reads answers."""
 
 from flowos.probes._base import Build, Probe, Program
+from flowos.probes._fio_cache import cache_answers
 from flowos.probes._flows import flow_of, flow_of_builds
 from flowos.probes._headlines import CEILINGS, HEADLINES, Headline, best_of
 from flowos.probes._nominal import nominal_of
@@ -26,6 +27,7 @@ __all__ = [
     "Program",
     "Worth",
     "best_of",
+    "cache_answers",
     "caches_found",
     "doubts",
     "flow_of",

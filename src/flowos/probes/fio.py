@@ -1,43 +1,69 @@
 """Storage, by fio: the set of figures 9 and 10 of Sato and Ogawa, Linux containers on AI clouds.
 
-128 KiB sequential read and write; 4 KiB random read, write and 70:30 at depths 1 and 16.
+128 KiB sequential read and write; 4 KiB random read, write and 70:30 at depths 1 and 16. Each case
+is one plain fio command over the session's one file, so that it runs wherever a fio is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
-from statistics import fmean, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wanted
-from flowos.probes._base import Program, read_answer
-from flowos.probes._suspect import suspected
+from flowos.model import Case, Chart, Facts, Outcome, Pairs, Reading, Unmeasured, Wanted
+from flowos.probes._base import Program
+from flowos.probes._fio_answer import IN_MEMORY, MIX, read_answer_of_fio
+
+
+class Setting(NamedTuple):
+    """How long a command measures, after it has run in; the rate of each window is one value."""
+
+    file_bytes: int
+    seconds: float
+    window_seconds: float
+
+    @property
+    def ramp_seconds(self) -> float:
+        """fio counts from before it starts; what is left is more than a window."""
+        return 2 * self.window_seconds
+
 
 SETTINGS = {
-    "quick": (512 << 20, 1.0),
-    "normal": (2 << 30, 1.5),
-    "full": (8 << 30, 10.0),
+    "quick": Setting(512 << 20, 0.2, 0.05),
+    "normal": Setting(2 << 30, 0.6, 0.1),
+    "full": Setting(8 << 30, 4.0, 0.5),
 }
-"""Bytes of the file and seconds of each job."""
 
-JOBS = 8
-OVERHEAD_SECONDS = 0.8
-SLOWEST_LAYOUT = 50e6
-USUAL_LAYOUT = 1e9
+STARTUP_SECONDS = 0.3
+"""fio waits a fixed time for its threads, whatever it is asked to do."""
+LEAST_BYTES = 256 << 20
+STEP_BYTES = 1 << 20
+SLOWEST_LAYOUT, USUAL_LAYOUT = 50e6, 1e9
 
-MEMORY = ("tmpfs", "ramfs")
-LEAST_DEVICE_SECONDS = 5e-6
-WRITES_OVER_READS = 1.3
-HALVES_APART = 1.4
-MOST_APART = 1000.0
+PATTERNS = {
+    "sequential read": ("read", 128 << 10),
+    "sequential write": ("write", 128 << 10),
+    "random read": ("randread", 4 << 10),
+    "random write": ("randwrite", 4 << 10),
+    "": ("randrw", 4 << 10),
+}
+"""Level of the axis workload -> fio's --rw, bytes of a request; a mix has two workloads in one."""
+
+LEVELS: tuple[Pairs, ...] = (
+    (("workload", "sequential read"), ("iodepth", "16")),
+    (("workload", "sequential write"), ("iodepth", "16")),
+    *(
+        (what, ("iodepth", depth))
+        for depth in ("1", "16")
+        for what in (("workload", "random read"), ("workload", "random write"), MIX)
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Fio:
     """Metrics bandwidth (byte/s), iops (1/s), latency_p50, latency_p99 (second).
 
-    The program runs the whole set over one file, and sweeps the axes workload, iodepth, engine and
-    direct itself: numbers that another engine gave are another case, and are never compared.
+    Numbers that another engine gave are another case, and are never compared. The program of a mix
+    sweeps the axis workload itself: mixed read, mixed write.
     """
 
     name: str = "fio"
@@ -81,111 +107,96 @@ class Fio:
         fio = facts.tool("fio")
         if fio is None:
             return Unmeasured(reason="fio was not found", remedy="apt install fio")
-        size, seconds = SETTINGS[wanted.effort]
+        if ":" in str(wanted.scratch):
+            return Unmeasured(
+                reason=f"fio takes the colon in {wanted.scratch} for the end of a name",
+                remedy="choose another folder with --scratch",
+            )
+        size = _file_bytes(facts, SETTINGS[wanted.effort].file_bytes)
+        if size < LEAST_BYTES:
+            return Unmeasured(
+                reason=f"{wanted.scratch} has room for a file of {size >> 20} MiB; "
+                f"{LEAST_BYTES >> 20} MiB are needed",
+                remedy="free some space, or choose another folder with --scratch",
+            )
         details = (
             ("fio", str(fio.path)),
-            ("bytes", str(size)),
-            ("seconds", str(seconds)),
-            ("engine", "auto"),
+            ("effort", wanted.effort),
+            ("file_bytes", str(size)),
+            ("file_system", facts.storage.file_system),
         )
-        return (Case(self.name, details=details),)
+        way = tuple(_way(facts))
+        first, *others = (Case(self.name, (*levels, *way), details) for levels in LEVELS)
+        return (Case(self.name, first.levels, (*details, ("lays_out", "yes"))), *others)
 
     def seconds(self, case: Case) -> float:
-        jobs = JOBS * (float(case.detail("seconds")) + OVERHEAD_SECONDS)
-        return 1.0 + jobs + int(case.detail("bytes")) / USUAL_LAYOUT
+        """The first case pays for the file's layout."""
+        setting = SETTINGS[case.detail("effort")]
+        layout = int(case.detail("file_bytes")) / USUAL_LAYOUT if case.detail("lays_out") else 0.0
+        return STARTUP_SECONDS + setting.ramp_seconds + setting.seconds + layout
 
     def program(self, case: Case) -> Program:
-        script = files("flowos.probes").joinpath("programs", "fio_run.py")
-        words = ("fio", "bytes", "seconds", "engine")
-        options = (word for name in words for word in (f"--{name}", case.detail(name)))
+        """A missing or short file is laid out by fio, fully written and synced, before it starts.
+
+        --end_fsync: what one case leaves in caches must not burden the next.
+        """
+        setting, size = SETTINGS[case.detail("effort")], int(case.detail("file_bytes"))
+        rw, block_bytes = PATTERNS[case.level("workload")]
+        options = {
+            "name": "flowos",
+            "filename": "{scratch}/flowos-data",
+            "size": size,
+            "overwrite": 1,
+            "fallocate": "none",
+            "ioengine": case.level("engine"),
+            "direct": int(case.level("direct") == "yes"),
+            "rw": rw,
+            "rwmixread": 70,
+            "bs": block_bytes,
+            "iodepth": case.level("iodepth"),
+            "randrepeat": 0,
+            "end_fsync": 1,
+            "runtime": _milliseconds(setting.seconds),
+            "ramp_time": _milliseconds(setting.ramp_seconds),
+            "status-interval": _milliseconds(setting.window_seconds),
+            "lat_percentiles": 1,
+            "clat_percentiles": 0,
+            "percentile_list": "50:99",
+            "output-format": "json",
+        }
+        words = (f"--{name}={value}" for name, value in options.items())
         return Program(
-            argv=("python3", str(script), "--folder", "{scratch}", *options),
-            limit_seconds=60 + 2 * self.seconds(case) + int(case.detail("bytes")) / SLOWEST_LAYOUT,
+            argv=(case.detail("fio"), *words, "--thread", "--time_based"),
+            limit_seconds=60 + 2 * self.seconds(case) + size / SLOWEST_LAYOUT,
         )
 
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
-        readings = read_answer(outcome)
-        if isinstance(readings, Unmeasured):
-            return readings
-        return tuple(
-            noted
-            for reading, reasons in zip(readings, suspicions(readings), strict=True)
-            for noted in suspected([reading], reasons)
-        )
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        _, block_bytes = PATTERNS[case.level("workload")]
+        window = SETTINGS[case.detail("effort")].window_seconds
+        return read_answer_of_fio(case, outcome, block_bytes, window)
 
     def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
         return None
 
 
-def suspicions(readings: Sequence[Reading]) -> tuple[tuple[str, ...], ...]:
-    """For each reading why a cache, and not the device, may have answered; mostly nothing."""
-    typical = {_key(r): median(r.values) for r in readings}
-    return tuple(
-        tuple(
-            reason
-            for reason in (
-                _in_memory(r),
-                _synchronous(r),
-                _too_quick(r, typical),
-                _write_cache(r, typical),
-                _changed(r),
-            )
-            if reason
-        )
-        for r in readings
-    )
+def _file_bytes(facts: Facts, wanted: int) -> int:
+    """At most half of what is free; a file system in memory gets a quarter of the memory."""
+    room = facts.storage.free_bytes
+    size = wanted if room is None else min(wanted, room // 2)
+    if facts.storage.file_system in IN_MEMORY:
+        size = min(size, (facts.memory_limit_bytes or facts.memory_bytes) // 4)
+    return size // STEP_BYTES * STEP_BYTES
 
 
-def _key(r: Reading) -> tuple[str, str, str]:
-    levels = dict(r.levels)
-    return r.metric, levels.get("workload", ""), levels.get("iodepth", "")
+def _way(facts: Facts) -> Iterator[tuple[str, str]]:
+    """How the file is reached, known before the first run: all sides of a comparison do the same.
+
+    What was not tried: libaio is older than io_uring, and most file systems have direct I/O.
+    """
+    works = {tried.name: tried.works for tried in facts.tried}
+    yield "engine", "io_uring" if works.get("io_uring", False) else "libaio"
+    yield "direct", "yes" if works.get("direct I/O", True) else "no"
 
 
-def _in_memory(r: Reading) -> str:
-    kind = dict(r.notes).get("file_system", "")
-    if kind in MEMORY:
-        return f"the file lies in memory ({kind})"
-    if dict(r.levels).get("direct") == "no":
-        return f"direct I/O is refused by {kind or 'the file system'}: the page cache answers"
-    return ""
-
-
-def _synchronous(r: Reading) -> str:
-    levels = dict(r.levels)
-    if levels.get("engine") == "psync" and levels.get("iodepth") != "1":
-        return "only synchronous I/O works here: the depth was 1"
-    return ""
-
-
-def _too_quick(r: Reading, typical: Mapping[tuple[str, str, str], float]) -> str:
-    """No device answers a request of its own in less than some microseconds."""
-    workload = _key(r)[1].replace("sequential", "random")
-    seconds = typical.get(("latency_p50", workload, "1"), LEAST_DEVICE_SECONDS)
-    if seconds < LEAST_DEVICE_SECONDS:
-        return f"answers come after {seconds * 1e6:.1f} us: a cache answers, not a device"
-    return ""
-
-
-def _write_cache(r: Reading, typical: Mapping[tuple[str, str, str], float]) -> str:
-    metric, workload, depth = _key(r)
-    if metric not in ("bandwidth", "iops") or not workload.endswith(" write"):
-        return ""
-    if workload.startswith("mixed"):
-        return ""
-    read = typical.get((metric, workload.replace("write", "read"), depth), 0.0)
-    rate = typical[_key(r)]
-    if read and rate > WRITES_OVER_READS * read:
-        return f"writes are {rate / read:.1f} times as fast as reads: a write cache answers"
-    return ""
-
-
-def _changed(r: Reading) -> str:
-    """A cache that fills or warms up shows as two halves that differ."""
-    if len(r.values) < 4:
-        return ""
-    half = len(r.values) // 2
-    before, after = fmean(r.values[:half]), fmean(r.values[-half:])
-    ratio = after / before if before else MOST_APART
-    if 1 / HALVES_APART < ratio < HALVES_APART:
-        return ""
-    return f"the second half went at {ratio:.2f} times the first: a cache filled or warmed up"
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"

@@ -1,169 +1,159 @@
-import json
+"""Which fio commands measure a node's storage."""
+
+from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
 
 import pytest
 
-from flowos.model import Exited, Facts, Outcome, Reading, Tool, Unmeasured, Wanted
-from flowos.probes.fio import Fio, suspicions
+from flowos.model import Case, Effort, Facts, Storage, Tool, Tried, Unmeasured, Wanted
+from flowos.probes.fio import Fio
 
 PROBE = Fio()
-FIO = Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio"))
+NODE = Facts(
+    host="n",
+    system="Linux",
+    kernel="6",
+    architecture="x86_64",
+    cpu_model="?",
+    cpus=(),
+    allowed=(),
+    memory_bytes=64 << 30,
+    tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
+    tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
+    storage=Storage(file_system="ext4", free_bytes=100 << 30),
+)
 
 
-def facts(*tools: Tool) -> Facts:
-    return Facts(
-        host="n",
-        system="Linux",
-        kernel="6",
-        architecture="x86_64",
-        cpu_model="?",
-        cpus=(),
-        allowed=(),
-        tools=tools,
-    )
+def cases(facts: Facts = NODE, effort: Effort = "normal") -> tuple[Case, ...]:
+    found = PROBE.cases(facts, Wanted(effort=effort))
+    assert not isinstance(found, Unmeasured), found
+    return found
 
 
-def reading(metric: str, workload: str, *values: float, **changed: str) -> Reading:
-    """Of a plain device: `changed` sets levels, or the file system."""
-    kind = changed.pop("file_system", "ext4")
-    levels = {"workload": workload, "iodepth": "16", "engine": "libaio", "direct": "yes"}
-    return Reading(
-        metric=metric,
-        unit="?",
-        values=values,
-        levels=tuple({**levels, **changed}.items()),
-        notes=(("file_system", kind),),
-    )
-
-
-READ = reading("bandwidth", "sequential read", 1.5e9, 1.4e9, 1.5e9, 1.5e9)
-SLOW_WRITE = reading("bandwidth", "sequential write", 1.2e9, 1.2e9, 1.2e9, 1.2e9)
+def options(case: Case) -> dict[str, str]:
+    _, *words = PROBE.program(case).argv
+    pairs = (word.removeprefix("--").partition("=") for word in words)
+    return {name: value for name, _, value in pairs}
 
 
 def test_without_fio_it_says_what_to_install() -> None:
-    found = PROBE.cases(facts(), Wanted())
+    found = PROBE.cases(replace(NODE, tools=()), Wanted())
     assert found == Unmeasured(reason="fio was not found", remedy="apt install fio")
 
 
-def test_the_program_gets_the_scratch_folder_the_found_fio_and_its_time() -> None:
-    found = PROBE.cases(facts(FIO), Wanted())
-    assert not isinstance(found, Unmeasured)
-    (case,) = found
-    program = PROBE.program(case)
-    interpreter, script, *words = program.argv
-    assert interpreter == "python3"
-    assert script.endswith("/programs/fio_run.py")
-    options = dict(zip(words[::2], words[1::2], strict=True))
-    assert options == {
-        "--folder": "{scratch}",
-        "--fio": "/usr/bin/fio",
-        "--bytes": str(2 << 30),
-        "--seconds": "1.5",
-        "--engine": "auto",
+def test_each_workload_at_each_depth_is_a_case_of_its_own() -> None:
+    found = {(options(c)["rw"], options(c)["bs"], options(c)["iodepth"]) for c in cases()}
+    small = [("randread", "4096"), ("randwrite", "4096"), ("randrw", "4096")]
+    assert found == {
+        ("read", "131072", "16"),
+        ("write", "131072", "16"),
+        *((rw, bs, depth) for rw, bs in small for depth in ("1", "16")),
     }
+    assert len(set(cases())) == len(found)
+
+
+def test_a_case_is_one_plain_command_of_the_fio_that_was_found() -> None:
+    program = PROBE.program(cases()[0])
+    assert program.argv[0] == "/usr/bin/fio"
     assert program.build is None
-    assert program.limit_seconds > 60 + PROBE.seconds(case)
-    assert PROBE.ceiling(case) is None
+    found = options(cases()[0])
+    assert found["filename"] == "{scratch}/flowos-data"
+    assert found["size"] == str(2 << 30)
+    assert (found["runtime"], found["ramp_time"], found["status-interval"]) == (
+        "600ms",
+        "200ms",
+        "100ms",
+    )
+    assert PROBE.ceiling(cases()[0]) is None
 
 
-def test_quick_ends_within_a_quarter_of_a_minute() -> None:
-    found = PROBE.cases(facts(FIO), Wanted(effort="quick"))
-    assert not isinstance(found, Unmeasured)
-    assert PROBE.seconds(found[0]) < 18
+def test_all_cases_share_one_file_that_is_written_whole_before() -> None:
+    for case in cases():
+        found = options(case)
+        assert (found["filename"], found["size"]) == ("{scratch}/flowos-data", str(2 << 30))
+        assert (found["overwrite"], found["fallocate"]) == ("1", "none")
 
 
-def test_a_plain_device_is_not_suspected() -> None:
-    quick = reading("latency_p50", "random read", 5e-5, iodepth="1")
-    assert suspicions([READ, SLOW_WRITE, quick]) == ((), (), ())
+def test_the_first_case_pays_for_writing_the_file() -> None:
+    first, *others = (PROBE.seconds(case) for case in cases())
+    assert len(set(others)) == 1
+    assert first == pytest.approx(others[0] + 2.1, abs=0.1)
 
 
-def test_writes_much_faster_than_reads_mean_a_write_cache() -> None:
-    fast = reading("bandwidth", "sequential write", 3.96e9, 3.9e9, 4e9, 3.96e9)
-    of_read, of_write = suspicions([READ, fast])
-    assert of_read == ()
-    assert of_write == ("writes are 2.6 times as fast as reads: a write cache answers",)
+@pytest.mark.parametrize(("effort", "seconds"), [("quick", 11), ("normal", 25), ("full", 110)])
+def test_a_round_there_and_back_has_its_time(effort: Effort, seconds: float) -> None:
+    assert sum(2 * PROBE.seconds(case) for case in cases(effort=effort)) < seconds
 
 
-def test_the_writes_of_a_mix_are_fewer_by_order_and_prove_nothing() -> None:
-    mixed = [
-        reading("iops", "mixed read", 1e3),
-        reading("iops", "mixed write", 1e5),
-    ]
-    assert suspicions(mixed) == ((), ())
-
-
-def test_writes_without_reads_beside_them_prove_nothing() -> None:
-    assert suspicions([SLOW_WRITE]) == ((),)
-
-
-def test_answers_quicker_than_any_device_mean_a_cache() -> None:
-    quick = reading("latency_p50", "random read", 1.2e-6, iodepth="1")
-    _, of_read = suspicions([quick, READ])
-    assert of_read == ("answers come after 1.2 us: a cache answers, not a device",)
+def test_a_slow_disk_is_given_the_time_to_write_the_file() -> None:
+    for case in cases(effort="full"):
+        assert PROBE.program(case).limit_seconds > 60 + (8 << 30) / 50e6
 
 
 @pytest.mark.parametrize(
-    ("values", "ratio"),
+    ("tried", "engine", "direct"),
     [
-        ((1e9, 1e9, 2e9, 2e9, 2e9), "2.00"),
-        ((4e9, 4e9, 1e9, 1e9), "0.25"),
-        ((0, 0, 1e9, 1e9), "1000.00"),
+        ((True, True), "io_uring", "1"),
+        ((False, True), "libaio", "1"),
+        ((True, False), "io_uring", "0"),
     ],
 )
-def test_halves_that_differ_mean_a_cache_that_filled_or_warmed_up(
-    values: tuple[float, ...], ratio: str
+def test_the_engine_and_direct_io_are_chosen_by_what_was_tried(
+    tried: tuple[bool, bool], engine: str, direct: str
 ) -> None:
-    ((reason,),) = suspicions([reading("bandwidth", "sequential read", *values)])
-    assert reason.startswith(f"the second half went at {ratio}")
+    names = ("io_uring", "direct I/O")
+    facts = replace(
+        NODE, tried=tuple(Tried(name=n, works=w) for n, w in zip(names, tried, strict=True))
+    )
+    for case in cases(facts):
+        assert (options(case)["ioengine"], options(case)["direct"]) == (engine, direct)
+        assert (case.level("engine"), case.level("direct")) == (
+            engine,
+            "yes" if direct == "1" else "no",
+        )
 
 
-def test_a_file_in_memory_is_said_whatever_direct_io_means_there() -> None:
-    ((reason,),) = suspicions([reading("iops", "random read", 1e6, file_system="tmpfs")])
-    assert reason == "the file lies in memory (tmpfs)"
+def test_where_nothing_was_tried_the_older_engine_and_direct_io_are_taken() -> None:
+    found = options(cases(replace(NODE, tried=()))[0])
+    assert (found["ioengine"], found["direct"]) == ("libaio", "1")
 
 
-def test_refused_direct_io_leaves_the_page_cache_to_answer() -> None:
-    ((reason,),) = suspicions([reading("iops", "random read", 1e6, direct="no")])
-    assert reason == "direct I/O is refused by ext4: the page cache answers"
-    unknown = reading("iops", "random read", 1e6, direct="no", file_system="")
-    assert suspicions([unknown])[0][0].startswith("direct I/O is refused by the file system")
+@pytest.mark.parametrize(
+    ("storage", "size"),
+    [
+        (Storage(), 2 << 30),
+        (Storage(free_bytes=3 << 30), 3 << 29),
+        (Storage(file_system="tmpfs", free_bytes=60 << 30), 1 << 30),
+        (Storage(file_system="ramfs"), 1 << 30),
+        (Storage(free_bytes=(512 << 20) + 5), 256 << 20),
+    ],
+)
+def test_the_file_leaves_room_to_others(storage: Storage, size: int) -> None:
+    facts = replace(NODE, storage=storage, memory_bytes=4 << 30)
+    assert options(cases(facts)[0])["size"] == str(size)
 
 
-def test_a_depth_that_synchronous_io_cannot_have_is_said() -> None:
-    deep = reading("iops", "random read", 1e4, engine="psync")
-    plain = reading("iops", "random read", 1e4, engine="psync", iodepth="1")
-    assert suspicions([deep, plain]) == (
-        ("only synchronous I/O works here: the depth was 1",),
-        (),
+def test_the_limit_of_a_cgroup_counts_for_a_file_in_memory() -> None:
+    facts = replace(NODE, storage=Storage(file_system="tmpfs"), memory_limit_bytes=2 << 30)
+    assert options(cases(facts)[0])["size"] == str(512 << 20)
+
+
+def test_too_little_room_is_said_before_anything_is_written() -> None:
+    facts = replace(NODE, storage=Storage(free_bytes=64 << 20))
+    found = PROBE.cases(facts, Wanted(scratch=PurePath("/small")))
+    assert found == Unmeasured(
+        reason="/small has room for a file of 32 MiB; 256 MiB are needed",
+        remedy="free some space, or choose another folder with --scratch",
     )
 
 
-def outcome(*raw: dict[str, Any]) -> Outcome:
-    return Outcome(end=Exited(0), stdout=json.dumps({"readings": raw}).encode())
+def test_a_folder_whose_name_fio_would_split_is_refused() -> None:
+    found = PROBE.cases(NODE, Wanted(scratch=PurePath("/mnt/a:b")))
+    assert isinstance(found, Unmeasured)
+    assert found.reason == "fio takes the colon in /mnt/a:b for the end of a name"
 
 
-def test_suspicions_are_noted_on_the_readings_they_belong_to() -> None:
-    found = PROBE.cases(facts(FIO), Wanted())
-    assert not isinstance(found, Unmeasured)
-    both = [
-        {"metric": "iops", "unit": "1/s", "values": [rate], "levels": {"workload": workload}}
-        for workload, rate in (("random read", 1e4), ("random write", 9e4))
-    ]
-    readings = PROBE.read(found[0], outcome(*both))
-    assert not isinstance(readings, Unmeasured)
-    assert ["suspect" in dict(r.notes) for r in readings] == [False, True]
-
-
-def test_a_refusal_is_passed_on_with_its_remedy() -> None:
-    found = PROBE.cases(facts(FIO), Wanted())
-    assert not isinstance(found, Unmeasured)
-    said = json.dumps({"cannot": "/tmp has no room", "remedy": "--scratch DIR"}).encode()
-    readings = PROBE.read(found[0], Outcome(end=Exited(77), stdout=said))
-    assert readings == Unmeasured(reason="/tmp has no room", remedy="--scratch DIR")
-
-
-def test_the_charts_draw_levels_that_the_program_sweeps() -> None:
-    swept = {"workload", "iodepth", "engine", "direct"}
+def test_the_charts_draw_levels_that_there_are() -> None:
+    axes = {axis for case in cases() for axis, _ in case.levels}
     for chart in PROBE.charts:
-        assert {chart.x, *chart.series} <= swept
+        assert {chart.x, *chart.series} <= axes
