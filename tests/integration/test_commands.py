@@ -54,6 +54,35 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     assert {p.name for p in (tmp_path / "flowos-report").iterdir()} == names
 
 
+def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(flowos: Flowos) -> None:
+    for _ in range(2):
+        flowos("measure", "--quick", "--only", "clock")
+    newest, oldest = (run["id"] for run in json.loads(flowos("list", "--json").stdout))
+    assert f"would delete {newest}" in flowos("rm", "--dry-run", "last", newest).stdout
+    assert "no run 'nosuch'" in flowos("rm", newest, "nosuch", code=1).stderr
+    assert len(json.loads(flowos("list", "--json").stdout)) == 2
+    (gone,) = json.loads(flowos("rm", "--json", oldest[:-2], oldest).stdout)
+    assert gone["id"] == oldest
+    assert gone["samples"] > 0
+    (left,) = json.loads(flowos("list", "--json").stdout)
+    assert left["id"] == newest
+    assert flowos("rm", "last").stdout.startswith(f"deleted {newest}  ")
+    assert "flowos measure" in flowos("rm", "last", code=1).stderr
+
+
+def test_a_comparison_fits_100_columns_and_says_what_would_tell(flowos: Flowos) -> None:
+    flowos("measure", "--quick", "--only", "stream", "--minutes", "0.05")
+    lines = flowos("compare", "last", "--axis", "stores").stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "comparisons: " in lines[0]
+    verdicts = json.loads(flowos("compare", "last", "--axis", "stores", "--json").stdout)
+    assert len(verdicts) == int(lines[0].split()[0])
+    open_ones = [v for v in verdicts if v["answer"] == "cannot tell"]
+    assert all(v["needed"] >= 4 for v in open_ones)
+    if open_ones:
+        assert "`flowos measure --quick --only stream --minutes " in "\n".join(lines)
+
+
 def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_path: Path) -> None:
     planned = json.loads(flowos("measure", "--dry-run", "--json", "--only", "stream").stdout)
     assert all("stream.c" in step["commands"][0] for step in planned)
@@ -144,7 +173,7 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
 
 
 def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
-    for command in ("measure", "list", "show", "compare", "report", "doctor"):
+    for command in ("measure", "list", "show", "compare", "report", "rm", "doctor"):
         assert f"example: flowos {command}" in flowos(command, "--help").stdout
 
 

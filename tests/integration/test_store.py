@@ -180,6 +180,25 @@ def test_without_any_run_last_says_how_to_get_one(store: Store) -> None:
         store.run("last")
 
 
+def test_removed_runs_are_gone_with_their_samples_and_the_others_stay(store: Store) -> None:
+    for name in ("20261120-one", "20261121-two", "20261122-three"):
+        store.begin(a_run(name))
+        store.keep(a_sample(name))
+    store.remove(("20261120-one", "20261122-three"))
+    assert [run.id for run in store.runs()] == ["20261121-two"]
+    assert store.counts() == {"20261121-two": 1}
+    store.begin(a_run("20261120-one"))
+    assert store.samples("20261120-one") == ()
+
+
+def test_when_one_of_several_runs_is_not_there_none_is_removed(store: Store) -> None:
+    store.begin(a_run())
+    store.keep(a_sample(a_run().id))
+    with pytest.raises(StoreError, match="not all of them are there"):
+        store.remove((a_run().id, "20261121-two"))
+    assert store.counts() == {a_run().id: 1}
+
+
 def test_what_contradicts_itself_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="its run never began there"):
         store.keep(a_sample("unknown"))

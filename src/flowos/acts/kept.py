@@ -29,6 +29,19 @@ def runs(url: str | None, limit: int | None = None) -> tuple[Listed, ...]:
         return tuple(Listed(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
 
 
+def removed(refs: tuple[str, ...], url: str | None, *, dry_run: bool = False) -> tuple[Listed, ...]:
+    """Delete these runs with their samples, and say which they were.
+
+    refs: ids, beginnings of ids, or 'last'. StoreError when one is not there: then none is deleted.
+    """
+    with open_store(url) as store:
+        found = {run.id: run for run in map(store.run, refs)}
+        counts = store.counts()
+        if not dry_run:
+            store.remove(tuple(found))
+    return tuple(Listed(run=run, samples=counts.get(id_, 0)) for id_, run in found.items())
+
+
 def book(ref: str, url: str | None) -> Book:
     """A run by its id, its beginning, or 'last'. StoreError when there is no such run."""
     return book_of(*_samples_of(ref, url))

@@ -14,6 +14,7 @@ COMMANDS = (
     "show",
     "compare",
     "report",
+    "rm",
     "doctor",
     "exec",
     "shell",

@@ -24,21 +24,22 @@ def run(args: argparse.Namespace) -> int:
 
     found = kept.runs(args.store, args.limit)
     if args.json:
-        print(json.dumps([_plain(listed) for listed in found], indent=1))
+        print(json.dumps([plain(listed) for listed in found], indent=1))
         return 0
     if not found:
         print("no run is kept yet: `flowos measure` makes one")
     for listed in found:
         probes = ",".join(listed.run.wanted.probes) or "all"
         ended = "" if listed.run.ended else "  (did not end)"
+        started = listed.run.started[11:16]
         print(
-            f"{listed.run.id}  {listed.run.host}  {listed.run.wanted.effort} {probes}"
+            f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.wanted.effort} {probes}"
             f"  {listed.samples} samples{ended}"
         )
     return 0
 
 
-def _plain(listed: "Listed") -> dict[str, object]:
+def plain(listed: "Listed") -> dict[str, object]:
     return {
         "id": listed.run.id,
         "started": listed.run.started,

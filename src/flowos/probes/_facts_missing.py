@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Facts, Missing
+from flowos.model import Facts, Missing, Tried
 from flowos.probes._facts_tree import Tree, word
 
 C_COMPILER = "C compiler"
@@ -196,11 +196,31 @@ _NOT_ALLOWED = {
 """What the collector tried -> what is lost where it fails, and what mends it."""
 
 
+_WHY = {
+    ("cycle counter", "No such file or directory"): "the processor shows none",
+    ("cycle counter", "Operation not supported"): "the processor shows none",
+    ("direct I/O", "Invalid argument"): "the file system of this folder has none",
+    ("direct I/O", "Operation not supported"): "the file system of this folder has none",
+}
+_OFTEN = {
+    "Permission denied": "not allowed here",
+    "Operation not permitted": "not allowed here",
+    "Function not implemented": "the kernel has none",
+    "No such file or directory": "there is no such folder or device",
+}
+"""What the kernel answers (errno) -> what it means for what was tried."""
+
+
+def _in_words(tried: Tried) -> str:
+    return _WHY.get((tried.name, tried.says)) or _OFTEN.get(tried.says, tried.says)
+
+
 def _not_allowed(facts: Facts) -> Iterator[Missing]:
     for tried in facts.tried:
         if not tried.works:
             loses, remedy = _NOT_ALLOWED.get(tried.name, ("", "none known"))
             if tried.name == "cycle counter" and facts.hypervisor:
                 remedy = "none here: the hypervisor hides the counters"
-            says = f"{tried.says}: {loses}" if tried.says else loses
+            why = _in_words(tried)
+            says = f"{why}: {loses}" if why else loses
             yield Missing(what=tried.name, loses=says, remedy=remedy)

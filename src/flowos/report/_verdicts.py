@@ -123,7 +123,7 @@ def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _table(group: Group) -> Iterator[str]:
     met = [v for v in group.rows if v.rounds or math.isfinite(v.ratio)]
-    notes = _notes(met)
+    notes = _notes(met, group.rows)
     rows = [_cells(group, v, notes) for v in met]
     names = (group.change_title, "answer", "ratio (95 %)", "rounds", "note", "at")
     yield from _aligned([names, *rows]) if rows else ()
@@ -134,9 +134,10 @@ def _table(group: Group) -> Iterator[str]:
         yield from wrapped(note, head, " " * len(head))
 
 
-def _notes(rows: Iterable[Verdict]) -> dict[str, int]:
-    """Each reason once, numbered in the order of the rows."""
-    told = dict.fromkeys(note for v in rows for note in v.why.split("; ") if note)
+def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
+    """Each reason once, numbered in the order of the rows; of rows not listed the commands only."""
+    told = dict.fromkeys(note for v in met for note in v.why.split("; ") if note)
+    told |= dict.fromkeys(note for v in rows for note in v.why.split("; ") if "`" in note)
     return {note: number for number, note in enumerate(told, start=1)}
 
 

@@ -6,7 +6,7 @@ are given by callers.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -124,6 +124,14 @@ class Store:
             )
             if done.rowcount != 1:
                 raise StoreError(f"cannot finish run {run.id} in {self.place}: it never began")
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete the runs with these very ids, with all their samples; all of them or none."""
+        with self._writing("delete runs from") as connection:
+            connection.execute(delete(samples).where(samples.c.run.in_(ids)))
+            gone = connection.execute(delete(runs).where(runs.c.id.in_(ids)))
+            if gone.rowcount != len(set(ids)):
+                raise StoreError(f"cannot delete runs from {self.place}: not all of them are there")
 
     def note(self, happened: SliceEvent) -> None:
         """Keep one event of a slice."""

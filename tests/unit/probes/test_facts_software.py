@@ -211,11 +211,12 @@ def test_what_the_kernel_does_not_allow_is_told_with_its_reason() -> None:
         "memory files": {"works": True, "says": ""},
     }
     missing = {m.what: m for m in facts(tried=tried).missing}
-    assert missing["io_uring"].loses.startswith("Operation not permitted: fio measures with libaio")
+    assert missing["io_uring"].loses.startswith("not allowed here: fio measures with libaio")
     assert missing["io_uring"].remedy == "sudo sysctl kernel.io_uring_disabled=0"
     assert missing["cycle counter"].remedy == "sudo sysctl kernel.perf_event_paranoid=2"
     assert missing["pinning"].loses.startswith("threads wander")
     assert missing["other"].remedy == "none known"
+    assert missing["other"].loses.startswith("odd")
     assert "memory files" not in missing
 
 
@@ -223,6 +224,10 @@ def test_hidden_counters_of_a_virtual_machine_have_no_remedy() -> None:
     tried = {"cycle counter": {"works": False, "says": "No such file or directory"}}
     found = facts(tried=tried, commands={"lscpu": "Hypervisor vendor:   KVM"})
     assert remedies(found)["cycle counter"].startswith("none here")
+    told = {m.what: m.loses for m in found.missing}
+    assert told["cycle counter"] == (
+        "the processor shows none: the clock is measured by dependent additions alone"
+    )
 
 
 @pytest.mark.parametrize(

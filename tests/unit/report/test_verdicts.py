@@ -80,7 +80,11 @@ def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
     shown = verdicts_text((VERDICT, never, never))
     assert "2 more: not measured there and back in one round" in shown
     assert "no ratio" not in shown
-    assert "answer" not in verdicts_text((never,))
+    command = "for more rounds: `flowos measure --minutes 3`"
+    alone = verdicts_text((replace(never, why=f"never met; {command}"),))
+    assert "answer" not in alone
+    assert "never met" not in alone
+    assert alone.endswith(f"  [1] {command}\n")
     assert verdicts_text(()) == "nothing to compare: no case is in both\n"
 
 

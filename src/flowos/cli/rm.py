@@ -1,0 +1,34 @@
+"""`flowos rm`: delete kept runs."""
+
+import argparse
+import json
+
+from flowos.cli._shared import add_json, add_store, with_example
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    about = "delete kept runs with all their samples; asks nothing, cannot be undone"
+    command = with_example(commands, "rm", about, "flowos rm --dry-run 2026-11-20-3fa2c1")
+    command.add_argument(
+        "run_ids", nargs="+", metavar="RUN", help="a run's id, its beginning, or `last`"
+    )
+    command.add_argument(
+        "--dry-run", action="store_true", help="show what would be deleted, delete nothing"
+    )
+    add_store(command)
+    add_json(command)
+
+
+def run(args: argparse.Namespace) -> int:
+    """All the runs named are deleted, or, where one of them is not there, none."""
+    from flowos.acts import kept
+    from flowos.cli.list import plain
+
+    gone = kept.removed(tuple(args.run_ids), args.store, dry_run=args.dry_run)
+    if args.json:
+        print(json.dumps([plain(listed) for listed in gone], indent=1))
+        return 0
+    done = "would delete" if args.dry_run else "deleted"
+    for listed in gone:
+        print(f"{done} {listed.run.id}  {listed.run.host}  {listed.samples} samples")
+    return 0
