@@ -1,9 +1,4 @@
-"""The last resort: ends what is left of a launch whose runtime or flowos-init was killed.
-
-A process belongs to a launch if it is of one of its sessions, or if a word of its command line is
-the launch's run folder or something in it: runtimes are given such words, and hand them to the
-helpers that they put into sessions of their own (podman's conmon).
-"""
+"""The last resort: ends what is left of a launch whose runtime or flowos-init was killed."""
 
 import contextlib
 import os
@@ -11,7 +6,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _PASSES = 20
@@ -19,17 +15,41 @@ _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0
 
 
-def kill_leftovers(sessions: Set[int], folder: Path) -> None:
-    """SIGKILL all processes of these sessions, and each that names this run folder.
+class Started:
+    """Where a flowos-init says that it runs. `here`: its numbers mean the same to us.
 
-    A session has the number of the process that began it: the outermost one, or flowos-init. While
-    a member lives the kernel gives that number to no other process; so if a process has it that is
-    not ours, the session is over and the number another's.
+    mounts: its mount namespace, if that is not ours too.
     """
-    word = os.fsencode(folder)
+
+    def __init__(self, text: bytes) -> None:
+        self.init, self.command, self.session, pids, mounts = map(int, text.split())
+        self.here = pids == _namespace("self", "pid")
+        self.mounts = frozenset({mounts} - {0, _namespace("self", "mnt")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """By what a process is known to be of a launch; any one will do.
+
+    folder: its run folder, or something in it, is a word of the command line. Runtimes are given
+    such words, and hand them to the helpers that they put into sessions of their own (conmon).
+    sessions: each has the number of the process that began it, the outermost one or flowos-init.
+    While a member lives the kernel gives that number to no other process; so if a process has it
+    that is not ours, the session is over and the number another's.
+    mounts: mount namespaces, as every container has one of its own.
+    pipes: inodes of the pipes whose writing ends only the launch was given.
+    """
+
+    folder: Path
+    sessions: frozenset[int] = frozenset()
+    mounts: frozenset[int] = frozenset()
+    pipes: frozenset[int] = frozenset()
+
+
+def kill_leftovers(marks: Marks) -> None:
+    """SIGKILL all processes that have one of these marks."""
     for _ in range(_PASSES):
-        ours = {number for number in sessions if not _is_anothers(number, word)}
-        found = [pid for pid in _pids() if _belongs(pid, ours, word)]
+        found = [pid for pid in _pids() if _belongs(pid, marks)]
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -40,8 +60,7 @@ def kill_leftovers(sessions: Set[int], folder: Path) -> None:
 
 def is_named(folder: Path) -> bool:
     """Whether a process still has this run folder in its command line."""
-    word = os.fsencode(folder)
-    return any(_belongs(pid, frozenset(), word) for pid in _pids())
+    return any(_belongs(pid, Marks(folder=folder)) for pid in _pids())
 
 
 def end_orphans(folder: Path) -> None:
@@ -52,11 +71,12 @@ def end_orphans(folder: Path) -> None:
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for file in folder.glob("started.*"):
         with contextlib.suppress(OSError, ValueError):
-            init, _, session, namespace = map(int, file.read_bytes().split())
-            here = namespace == Path("/proc/self/ns/pid").stat().st_ino
-            here = here and file.stat().st_mtime > booted
-            if here and not _belongs(init, frozenset(), os.fsencode(folder)):
-                kill_leftovers({session}, folder)
+            started = Started(file.read_bytes())
+            fresh = started.here and file.stat().st_mtime > booted
+            if fresh and not _belongs(started.init, Marks(folder=folder)):
+                own = not (folder / "group").exists()  # else the session is that of a terminal
+                sessions = frozenset({started.session} if own else ())
+                kill_leftovers(Marks(folder=folder, sessions=sessions, mounts=started.mounts))
 
 
 def unmount(folder: Path) -> None:
@@ -90,19 +110,27 @@ def _pids() -> Iterator[int]:
                 yield int(entry.name)
 
 
-def _is_anothers(pid: int, word: bytes) -> bool:
-    """One that is about to be a zombie has no words any more."""
-    state, _, words = _look(pid)
-    return state not in b"ZX" and any(words) and not _named_in(words, word)
-
-
-def _belongs(pid: int, sessions: Set[int], word: bytes) -> bool:
+def _belongs(pid: int, marks: Marks) -> bool:
     state, session, words = _look(pid)
-    return state not in b"ZX" and (session in sessions or _named_in(words, word))
+    if state in b"ZX":
+        return False
+    return (
+        _names(words, marks.folder)
+        or (session in marks.sessions and not _is_anothers(session, marks.folder))
+        or (bool(marks.mounts) and _namespace(pid, "mnt") in marks.mounts)
+        or (bool(marks.pipes) and _writes(pid, marks.pipes))
+    )
 
 
-def _named_in(words: list[bytes], folder: bytes) -> bool:
-    return any(word == folder or word.startswith(folder + b"/") for word in words)
+def _is_anothers(session: int, folder: Path) -> bool:
+    """One that is about to be a zombie has no words any more."""
+    state, _, words = _look(session)
+    return state not in b"ZX" and any(words) and not _names(words, folder)
+
+
+def _names(words: list[bytes], folder: Path) -> bool:
+    word = os.fsencode(folder)
+    return any(each == word or each.startswith(word + b"/") for each in words)
 
 
 def _look(pid: int) -> tuple[bytes, int, list[bytes]]:
@@ -114,3 +142,31 @@ def _look(pid: int) -> tuple[bytes, int, list[bytes]]:
     except OSError:
         return b"X", 0, []
     return stat[0], int(stat[3]), words
+
+
+def _namespace(pid: int | str, kind: str) -> int:
+    """0 if it may not be seen: a process of somebody else."""
+    try:
+        return Path(f"/proc/{pid}/ns/{kind}").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _writes(pid: int, pipes: frozenset[int]) -> bool:
+    """Whether it holds a writing end; a process between fork and exec may hold our reading end."""
+    try:
+        names = [path.name for path in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return False
+    return any(_writes_to(pid, name, pipes) for name in names)
+
+
+def _writes_to(pid: int, fd: str, pipes: frozenset[int]) -> bool:
+    try:
+        if Path(f"/proc/{pid}/fd/{fd}").stat().st_ino not in pipes:
+            return False
+        info = Path(f"/proc/{pid}/fdinfo/{fd}").read_text().split()
+    except OSError:
+        return False
+    flags = int(info[info.index("flags:") + 1], 8)
+    return flags & os.O_ACCMODE != os.O_RDONLY

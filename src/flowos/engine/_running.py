@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, judge
-from flowos.engine._launch_leftovers import is_named, kill_leftovers
+from flowos.engine._launch_leftovers import Marks, Started, is_named, kill_leftovers
 from flowos.engine._launch_output import Capture
 from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
@@ -232,9 +232,15 @@ class Running:
 
     def _kill_leftovers(self) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own."""
-        named = {at.session for at in self._answers()[1].values() if at.here}
-        # what runs in our terminal is of our own session, as are others
-        kill_leftovers({self.pid, *named} - {os.getsid(0)}, self.folder)
+        said = [at for at in self._answers()[1].values() if at.here]
+        marks = Marks(
+            folder=self.folder,
+            # what runs in our terminal is of our own session, as are others
+            sessions=frozenset({self.pid, *(at.session for at in said)} - {os.getsid(0)}),
+            mounts=frozenset[int]().union(*(at.mounts for at in said)),
+            pipes=frozenset(os.fstat(fd).st_ino for fd in self._open),
+        )
+        kill_leftovers(marks)
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -272,7 +278,7 @@ class Running:
         end, usage = judge(self.launch, seen)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
 
-    def _answers(self) -> tuple[dict[int, bytes], dict[int, "_Started"]]:
+    def _answers(self) -> tuple[dict[int, bytes], dict[int, Started]]:
         """What the ranks have said so far: rank -> status file, rank -> where it started."""
         statuses, started = {}, {}
         # somebody may have cleaned /tmp
@@ -282,7 +288,7 @@ class Running:
                 if what == "status" and rank.isdigit():
                     statuses[int(rank)] = Path(entry.path).read_bytes()
                 elif what == "started" and rank.isdigit():
-                    started[int(rank)] = _Started(Path(entry.path).read_bytes())
+                    started[int(rank)] = Started(Path(entry.path).read_bytes())
         return statuses, started
 
     def _settle(self, outcome: Outcome) -> None:
@@ -332,15 +338,7 @@ class Running:
 _all: set[Running] = set()
 
 
-class _Started:
-    """Where a flowos-init says that it runs. `here`: its numbers mean the same to us."""
-
-    def __init__(self, text: bytes) -> None:
-        self.init, _, self.session, namespace = map(int, text.split())
-        self.here = namespace == Path("/proc/self/ns/pid").stat().st_ino
-
-
-def _may_live(started: _Started) -> bool:
+def _may_live(started: Started) -> bool:
     if not started.here:
         return True
     try:

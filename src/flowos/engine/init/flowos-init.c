@@ -19,8 +19,8 @@
  *             new window size reach it from the terminal itself. Where the runtime made a terminal
  *             of its own, that one listens to the command
  * and writes there, by rename
- *   started.RANK  "INIT_PID COMMAND_PID SESSION NAMESPACE", just before the command runs:
- *                 numbers of this pid namespace (0: not known)
+ *   started.RANK  "INIT_PID COMMAND_PID SESSION PIDS MOUNTS", just before the command runs:
+ *                 numbers in the pid namespace PIDS; MOUNTS is the mount namespace (0: not known)
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
  *                 and what all processes that were reaped used together
@@ -147,6 +147,8 @@ static void stop_command(struct run* run) {
   char* text = read_file(run->folder.fd, "grace", NULL);
   if (text != NULL) grace = strtod(text, NULL);
   free(text);
+  /* a shell that has the terminal would fight for it with the one that has it now */
+  if (run->job.group > 0 && getpgid(run->command) == run->command) grace = 0.0;
   run->stopped = true;
   run->kill_at = now_seconds() + (grace > 0.0 ? grace : 0.0);
   if (grace > 0.0) {

@@ -79,9 +79,11 @@ static void publish(const struct run_folder* folder, const char* what, const cha
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command) {
   char text[128];
   struct stat pids = {0};
+  struct stat mounts = {0};
   stat("/proc/self/ns/pid", &pids);
-  snprintf(text, sizeof text, "%ld %ld %ld %llu\n", (long)init, (long)command, (long)getsid(0),
-           (unsigned long long)pids.st_ino);
+  stat("/proc/self/ns/mnt", &mounts);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu %llu\n", (long)init, (long)command, (long)getsid(0),
+           (unsigned long long)pids.st_ino, (unsigned long long)mounts.st_ino);
   publish(folder, "started", text);
 }
 
