@@ -18,6 +18,7 @@ from flowos.model import (
     Binary,
     Entered,
     Environment,
+    EnvironmentRefused,
     Facts,
     FlowosError,
     Launch,
@@ -86,53 +87,37 @@ class Place:
 
 @contextmanager
 def places(
-    wanted: Wanted, node: Facts, tries: Bundle, folder: Path, scratch: PurePath
+    wanted: Wanted,
+    asked: Sequence[Environment],
+    node: Facts,
+    tries: Bundle | None,
+    folder: Path,
+    scratch: PurePath,
 ) -> Iterator[tuple[Place, ...]]:
     """The environments wanted, ready until the end of the `with`. EnvironmentRefused: one cannot.
 
-    tries: the bundled program that tells what the kernel lets us do. folder: one that all share.
+    asked: what the words of `wanted` mean.
+    tries: the bundled program that tells what the kernel lets us do; None where it could not be
+    compiled. folder: one that all share.
     """
     with ExitStack() as stack:
         made: list[Place] = []
-        for number, word in enumerate(wanted.environments):
-            asked = _asked(word, scratch)
-            ready = stack.enter_context(engine.make_ready(asked))
-            entered = _entered(word, asked, ready, [place.label for place in made])
+        for number, (word, env) in enumerate(zip(wanted.environments, asked, strict=True)):
+            env = _with_storage(env, scratch)
+            ready = stack.enter_context(engine.make_ready(env))
+            entered = _entered(word, env, ready, [place.label for place in made])
             own = folder / str(number)
             own.mkdir()
             place = Place(
                 entered=entered,
                 env=ready.env,
                 folder=own,
-                scratch=path_inside(scratch, asked.binds) or scratch,
+                scratch=path_inside(scratch, env.binds) or scratch,
                 binary=wanted.binary,
                 facts=node,
             )
             made.append(_looked_at(place, wanted, tries))
         yield tuple(made)
-
-
-def blocked(places: Sequence[Place]) -> dict[str, dict[str, str]]:
-    """What works in some environment and not in all: name -> label -> the complaint."""
-    works: dict[str, list[str]] = {}
-    complaints: dict[str, dict[str, str]] = {}
-    for place in places:
-        for tried in place.entered.tried:
-            if tried.works:
-                works.setdefault(tried.name, []).append(place.label)
-            else:
-                complaints.setdefault(tried.name, {})[place.label] = tried.says
-    return {name: said for name, said in complaints.items() if name in works}
-
-
-def allowed_everywhere(places: Sequence[Place]) -> tuple[Tried, ...]:
-    """What works in every environment, and what does not with the first complaint."""
-    found: dict[str, Tried] = {}
-    for place in places:
-        for tried in place.entered.tried:
-            if found.get(tried.name, tried).works:
-                found[tried.name] = tried
-    return tuple(found.values())
 
 
 def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
@@ -144,11 +129,10 @@ def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
     return next((one for one in (label, *numbers) if one not in taken), label)
 
 
-def _asked(word: str, scratch: PurePath) -> Environment:
-    asked = environment(word)
-    if asked.image is None or path_inside(scratch, ()) is not None:
-        return asked
-    return environment(asked, binds=[(str(scratch), str(STORAGE))])
+def _with_storage(env: Environment, scratch: PurePath) -> Environment:
+    if env.image is None or path_inside(scratch, ()) is not None:
+        return env
+    return environment(env, binds=[(str(scratch), str(STORAGE))])
 
 
 def _entered(word: str, asked: Environment, ready: engine.Ready, taken: Sequence[str]) -> Entered:
@@ -168,20 +152,29 @@ def _entered(word: str, asked: Environment, ready: engine.Ready, taken: Sequence
     )
 
 
-def _looked_at(place: Place, wanted: Wanted, tries: Bundle) -> Place:
+def _looked_at(place: Place, wanted: Wanted, tries: Bundle | None) -> Place:
     """The place with what the kernel allows in it, and with its own facts if they are wanted."""
-    program = Program(argv=(), limit_seconds=_LIMIT_SECONDS)
-    outcome = place.run((*tries.words, str(place.scratch)), program)
-    try:
-        answer = json.loads(outcome.stdout)["tried"]
-        tried = tuple(Tried(name=t["name"], works=t["works"], says=t["says"]) for t in answer)
-    except (ValueError, KeyError, TypeError) as error:
-        said = outcome.stderr.decode(errors="replace").strip() or outcome.end
-        raise MeasureError(f"{place.label}: it cannot be looked at: {said}") from error
-    place = replace(place, entered=replace(place.entered, tried=tried))
+    if tries:
+        tried = _tried(place, tries)
+        place = replace(place, entered=replace(place.entered, tried=tried))
     if wanted.binary == "same" or place.env.image is None:
         return place
     return replace(place, facts=_own_facts(place, wanted))
+
+
+def _tried(place: Place, tries: Bundle) -> tuple[Tried, ...]:
+    """EnvironmentRefused: not even this runs there."""
+    program = Program(argv=(), limit_seconds=_LIMIT_SECONDS)
+    try:
+        outcome = place.run((*tries.words, str(place.scratch)), program)
+    except FlowosError as error:
+        raise EnvironmentRefused(str(error)) from error
+    try:
+        answer = json.loads(outcome.stdout)["tried"]
+        return tuple(Tried(name=t["name"], works=t["works"], says=t["says"]) for t in answer)
+    except (ValueError, KeyError, TypeError) as error:
+        said = outcome.stderr.decode(errors="replace").strip() or outcome.end
+        raise EnvironmentRefused(f"{place.label}: it cannot be looked at: {said}") from error
 
 
 def _own_facts(place: Place, wanted: Wanted) -> Facts | Unmeasured:

@@ -10,6 +10,7 @@ from flowos import engine
 from flowos.acts._book import book_of
 from flowos.acts._facts import facts
 from flowos.acts._work import described, work
+from flowos.acts.beside import beside, described_beside
 from flowos.acts.measure import Emit, Progress, measure
 from flowos.model import Run, Sample, StoreError, Wanted
 from flowos.report import Book, csv, html, json, markdown
@@ -34,7 +35,10 @@ class Result:
 
 def planned(wanted: Wanted) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
-    return described(work(facts(wanted), wanted))
+    node = facts(wanted)
+    if wanted.environments:
+        return described_beside(wanted, node)
+    return described(work(node, wanted))
 
 
 def measured(
@@ -58,7 +62,8 @@ def measured(
     kept = _Kept(run=run, store=_opened(url, notes), notes=notes)
     for note in notes:
         emit(Progress(doing=note, lasting=True))
-    done = measure(run, keep=kept.keep, emit=emit, seconds=seconds)
+    act = beside if wanted.environments else measure
+    done = act(run, keep=kept.keep, emit=emit, seconds=seconds)
     kept.finish(done)
     book = book_of(done, kept.samples)
     files = written(book, out, notes)

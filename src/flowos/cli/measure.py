@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, add_store, with_example
-from flowos.model import UsageError, Wanted
+from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import NOMINAL, PROBES
 
 
@@ -28,7 +28,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help=f"these probes only, of {', '.join(probe.name for probe in PROBES)}",
     )
     command.add_argument(
-        "--minutes", type=float, metavar="M", help="how long measuring may take (default 3)"
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="how long measuring may take (default 3; side by side 30)",
     )
     command.add_argument(
         "--out",
@@ -51,6 +54,21 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="NAME=VALUE",
         help=f"what a data sheet says, in SI units: {' or '.join(NOMINAL)}",
     )
+    command.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="ENV",
+        help="side by side in these environments, the base first: bare, IMAGE or IMAGE@RUNTIME;"
+        " may be given again",
+    )
+    command.add_argument(
+        "--binary",
+        choices=("same", "own"),
+        default="same",
+        help="in every environment the same binary (is the runtime equal?), or what its own"
+        " compiler and libraries make (is my stack equal?); default same",
+    )
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
     add_json(command)
@@ -63,13 +81,19 @@ def run(args: argparse.Namespace) -> int:
     from flowos.report import text
 
     wanted = _wanted(args)
-    if args.dry_run:
-        _show_plan(results.planned(wanted), args.json)
-        return 0
     live = Live(sys.stderr)
     seconds = None if args.minutes is None else 60 * args.minutes
-    result = results.measured(wanted, out=args.out, url=args.store, seconds=seconds, emit=live.show)
-    live.end()
+    try:
+        if args.dry_run:
+            _show_plan(results.planned(wanted), args.json)
+            return 0
+        result = results.measured(
+            wanted, out=args.out, url=args.store, seconds=seconds, emit=live.show
+        )
+    except EnvironmentRefused as error:
+        raise UsageError(str(error)) from error
+    finally:
+        live.end()
     print(as_json(result.book) if args.json else text(result.book))
     for line in (*result.notes, *(f"written: {file}" for file in result.files[:1])):
         print(line, file=sys.stderr)
@@ -91,11 +115,15 @@ def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
 def _wanted(args: argparse.Namespace) -> Wanted:
     if args.minutes is not None and not 0 < args.minutes < float("inf"):
         raise UsageError(f"--minutes {args.minutes}: give a number above 0")
+    if len(args.env) == 1:
+        raise UsageError(f"--env {args.env[0]}: give two or more, as --env bare --env IMAGE")
     return Wanted(
         probes=tuple(name.strip() for name in args.only.split(",") if name.strip()),
         effort="quick" if args.quick else "full" if args.full else "normal",
         scratch=args.scratch,
         nominal=tuple(_nominal(word) for word in args.nominal),
+        environments=tuple(args.env),
+        binary=args.binary,
     )
 
 

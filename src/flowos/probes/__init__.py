@@ -1,6 +1,16 @@
 """One file per probe; programs/ holds what measures. Pure: builds descriptions, reads answers."""
 
-from flowos.probes._base import Build, Probe, Program
+from flowos.probes._base import Build, Probe, Program, best_compiler, built_by
+from flowos.probes._compared import (
+    CHARTS,
+    COMPARED,
+    ENV,
+    Compared,
+    allowed_everywhere,
+    blocked,
+    compared,
+    entered,
+)
 from flowos.probes._fio_cache import cache_answers
 from flowos.probes._flows import flow_of, flow_of_builds
 from flowos.probes._headlines import CEILINGS, HEADLINES, Headline, best_of
@@ -11,25 +21,37 @@ from flowos.probes._worth import Worth, in_words, worth
 from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
 from flowos.probes.gemm import left_out, slow_defaults
+from flowos.probes.startup import Startup, timed
 from flowos.probes.stream import merged
 from flowos.probes.working_set import CACHES_END_AT, caches_found
 
 __all__ = [
     "CACHES_END_AT",
     "CEILINGS",
+    "CHARTS",
+    "COMPARED",
+    "ENV",
     "HEADLINES",
     "NOMINAL",
     "PROBES",
     "SUSPECT",
     "Build",
+    "Compared",
     "Headline",
     "Probe",
     "Program",
+    "Startup",
     "Worth",
+    "allowed_everywhere",
+    "best_compiler",
     "best_of",
+    "blocked",
+    "built_by",
     "cache_answers",
     "caches_found",
+    "compared",
     "doubts",
+    "entered",
     "flow_of",
     "flow_of_builds",
     "in_words",
@@ -37,5 +59,6 @@ __all__ = [
     "merged",
     "nominal_of",
     "slow_defaults",
+    "timed",
     "worth",
 ]

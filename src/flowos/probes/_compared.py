@@ -8,7 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flowos.model import Argv, Case, Chart, Facts, Pairs, Sample, Unmeasured, Wanted
+from flowos.model import (
+    Argv,
+    Case,
+    Chart,
+    Entered,
+    Facts,
+    Pairs,
+    Sample,
+    Tried,
+    Unmeasured,
+    Wanted,
+)
 from flowos.probes._base import Probe
 from flowos.probes.fio import Fio
 from flowos.probes.gemm import DEFAULT, FORCED, Gemm
@@ -146,7 +157,7 @@ def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
             probe=probe,
             case=case,
             shown=_shown(case, tuple(dict(case.levels)), f"fio {tool.version if tool else ''}"),
-            metrics=("bandwidth", "iops"),
+            metrics=("bandwidth" if case.level("workload").startswith("sequential") else "iops",),
             margin=MARGIN_OF_STORAGE,
         )
         for case in cases
@@ -186,6 +197,29 @@ def compared(name: str, facts: Facts, wanted: Wanted) -> tuple[Compared, ...] | 
     """What of this probe is measured side by side on a node with these facts, or why nothing."""
     found = COMPARED[name](facts, wanted)
     return found if isinstance(found, Unmeasured) else tuple(found)
+
+
+def allowed_everywhere(environments: Iterable[Entered]) -> tuple[Tried, ...]:
+    """What works in all of them; of what does not, the first complaint."""
+    found: dict[str, Tried] = {}
+    for tried in (t for env in environments for t in env.tried):
+        if tried.name not in found or found[tried.name].works:
+            found[tried.name] = tried
+    return tuple(found.values())
+
+
+def blocked(environments: Sequence[Entered]) -> tuple[str, ...]:
+    """What works in some of them only, in words: it is then used in none."""
+    works = {t.name for env in environments for t in env.tried if t.works}
+    complaints: dict[str, list[str]] = {}
+    for env in environments:
+        for tried in env.tried:
+            if tried.name in works and not tried.works:
+                complaints.setdefault(tried.name, []).append(f"{env.label} ({tried.says})")
+    return tuple(
+        f"{name} is not to be had in {', '.join(where)}: it was used in no environment"
+        for name, where in complaints.items()
+    )
 
 
 def _curve(title: str, x: str, metric: str, facet: str, about: str, y_label: str) -> Chart:

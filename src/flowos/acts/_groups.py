@@ -1,0 +1,301 @@
+"""What is compared between environments, group by group, and by which words it is run in each."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flowos import engine
+from flowos.acts._bundle import Bundle, bundle
+from flowos.acts._mpi_inside import cannot_use
+from flowos.acts._places import Place
+from flowos.acts._sampling import run_flow
+from flowos.model import (
+    Argv,
+    Case,
+    Design,
+    Facts,
+    FlowosError,
+    MeasureError,
+    Outcome,
+    Reading,
+    Sample,
+    Unmeasured,
+    UsageError,
+    Wanted,
+)
+from flowos.probes import (
+    COMPARED,
+    ENV,
+    Build,
+    Compared,
+    Program,
+    compared,
+    entered,
+    flow_of_builds,
+    timed,
+)
+
+_OVERHEAD_SECONDS = 0.5
+"""About what entering an environment and looking at the machine costs beside the case itself."""
+
+_WITHOUT_BASE = Unmeasured(reason="it cannot be measured in the base: nothing to compare with")
+
+Found = tuple[Case, Unmeasured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A case in one environment: the program, and the words by which it is run there."""
+
+    place: Place
+    compared: Compared
+    program: Program
+    words: Argv
+
+    @property
+    def case(self) -> Case:
+        return self.compared.in_(self.place.label)
+
+    def read(self) -> tuple[tuple[Reading, ...], Outcome] | Unmeasured:
+        """Run it once and read its answer; where starting is timed, start it that often."""
+        took, outcome = self._run()
+        times = [took]
+        while outcome.ok and len(times) < self.program.starts:
+            took, outcome = self._run()
+            times.append(took)
+        readings = self.compared.probe.read(self.compared.case, outcome)
+        if isinstance(readings, Unmeasured):
+            return readings
+        return (timed(times) if self.program.starts else readings), outcome
+
+    def _run(self) -> tuple[float, Outcome]:
+        began = engine.now()
+        outcome = self.place.run(self.words, self.program)
+        return engine.now() - began, outcome
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """One comparison: a case in all environments, what was seen of it, and what is still open."""
+
+    design: Design
+    entries: Mapping[Case, Entry]
+    seen: list[Sample] = field(default_factory=list)
+    rounds: int = 0
+
+    @property
+    def name(self) -> str:
+        return next(iter(self.entries.values())).compared.shown.label
+
+    @property
+    def deciding(self) -> list[Sample]:
+        """The samples that a verdict is wanted of."""
+        of = next(iter(self.entries.values())).compared
+        return [s for s in self.seen if of.decides(s)]
+
+
+class Shelf:
+    """Programs as they are run: compiled once, put where every environment sees them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._built: dict[str, Path] = {}
+        self._bundles: dict[str, Bundle] = {}
+
+    def build(self, builds: Iterable[Build]) -> None:
+        """Compile on the host, those that were compiled before from the cache. FlowosError."""
+        new = {b.key: b for b in builds if b.key not in self._built}
+        flow = flow_of_builds(new.values())
+        if flow is not None:
+            self._built.update(zip(new, map(Path, run_flow(flow)), strict=True))
+
+    def built(self, build: Build) -> Path:
+        self.build([build])
+        return self._built[build.key]
+
+    def bundled(self, program: Path, also: tuple[Path, ...] = ()) -> Bundle:
+        """The same bundle for the same files. MeasureError."""
+        key = "\0".join(map(str, (program, *also)))
+        if key not in self._bundles:
+            folder = self._folder / f"bundle-{len(self._bundles)}"
+            self._bundles[key] = bundle(program, folder, also)
+        return self._bundles[key]
+
+    def alone(self, program: Path) -> Path:
+        """A copy without libraries, for a program that is to take those of the environment."""
+        copy = self._folder / f"{program.parent.name}-{program.name}"
+        if not copy.exists():
+            shutil.copy2(program, copy)
+        return copy
+
+
+def chosen(names: Sequence[str]) -> tuple[str, ...]:
+    """The probes that are compared between environments, in their order. UsageError."""
+    for name in names:
+        if name not in COMPARED:
+            known = ", ".join(COMPARED)
+            raise UsageError(f"probe {name!r} is not compared between environments; {known} are")
+    return tuple(name for name in COMPARED if name in names or not names)
+
+
+def groups_of(
+    places: Sequence[Place], node: Facts, wanted: Wanted, shelf: Shelf
+) -> tuple[tuple[Group, ...], tuple[Found, ...]]:
+    """All comparisons that can be made, and what cannot be measured with the reason."""
+    groups: list[Group] = []
+    unmeasured: list[Found] = []
+    for name in chosen(wanted.probes):
+        found = _in_each(name, places, node, wanted)
+        base = found[0]
+        if isinstance(base, Unmeasured):
+            unmeasured.append((Case(name), base))
+            continue
+        for shown, of in base.items():
+            if of.way == "run" and not any(place.env.image for place in places):
+                continue
+            entries = list(_entries(shown, places, found, shelf, unmeasured))
+            if entries[:1] and entries[0].place is not places[0]:
+                unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
+            elif len(entries) > 1:
+                groups.append(_group(entries, places[0].label))
+    return tuple(groups), tuple(unmeasured)
+
+
+_Has = dict[Case, Compared] | Unmeasured
+
+
+def _in_each(name: str, places: Sequence[Place], node: Facts, wanted: Wanted) -> list[_Has]:
+    """What each environment has of this probe, by how it is shown."""
+    if wanted.binary == "same":
+        return [_by_shown(compared(name, node, wanted))] * len(places)
+    return [
+        place.facts
+        if isinstance(place.facts, Unmeasured)
+        else _by_shown(compared(name, _like_the_node(place.facts, node), wanted))
+        for place in places
+    ]
+
+
+def _like_the_node(own: Facts, node: Facts) -> Facts:
+    """An environment's own software; the machine, and what starts MPI ranks, is one for all."""
+    starters = {mpi.family: mpi.starter for mpi in node.mpis}
+    return replace(
+        node,
+        compilers=own.compilers,
+        mpis=tuple(
+            replace(mpi, starter=starters[mpi.family]) for mpi in own.mpis if mpi.family in starters
+        ),
+        blas=own.blas,
+        tools=own.tools,
+    )
+
+
+def _by_shown(found: tuple[Compared, ...] | Unmeasured) -> _Has:
+    return found if isinstance(found, Unmeasured) else {c.shown: c for c in found}
+
+
+def _entries(
+    shown: Case,
+    places: Sequence[Place],
+    found: Sequence[_Has],
+    shelf: Shelf,
+    unmeasured: list[Found],
+) -> Iterator[Entry]:
+    for place, has in zip(places, found, strict=True):
+        case = shown.at(**{ENV: place.label})
+        try:
+            if isinstance(has, Unmeasured):
+                unmeasured.append((case, has))
+            elif shown not in has:
+                unmeasured.append((case, Unmeasured(reason=f"{place.label} does not have this")))
+            else:
+                yield _entry(has[shown], place, shelf)
+        except FlowosError as error:
+            unmeasured.append((case, Unmeasured(reason=str(error))))
+
+
+def _group(entries: Sequence[Entry], base: str) -> Group:
+    first = entries[0].compared
+    seconds = first.probe.seconds(first.case) + _OVERHEAD_SECONDS
+    by_case = {entry.case: entry for entry in entries}
+    return Group(
+        design=Design(
+            cases=tuple(by_case),
+            axis=ENV,
+            base=base,
+            margin=first.margin,
+            seconds=dict.fromkeys(by_case, seconds),
+        ),
+        entries=by_case,
+    )
+
+
+def _entry(of: Compared, place: Place, shelf: Shelf) -> Entry:
+    """MeasureError: it cannot be run in this environment."""
+    image = place.env.image
+    entry_point = image.config.entrypoint if image else ()
+    if of.way == "run" and image and not entry_point:
+        raise MeasureError(f"{place.label}: the image names no entry point, so run is exec")
+    program, words = _words(of, place, shelf)
+    words = entered(of.way, words, entry_point)
+    return Entry(place=place, compared=of, program=program, words=words)
+
+
+def _words(of: Compared, place: Place, shelf: Shelf) -> tuple[Program, Argv]:
+    program = of.probe.program(of.case)
+    if program.mpi_family:
+        return program, _mpi_words(of, program, place, shelf)
+    if place.binary == "own":
+        if program.build is None:
+            return program, program.argv
+        return program, (str(_own_binary(program.build, place, shelf)), *program.argv)
+    library = of.case.detail("library")
+    also = (Path(library),) if library and program.build else ()
+    tool = shelf.built(program.build) if program.build else Path(program.argv[0])
+    made = shelf.bundled(tool, _with_siblings(also))
+    words = program.argv if program.build else program.argv[1:]
+    inside = {str(file): str(made.holds(file)) for file in also}
+    return program, (*made.words, *(inside.get(word, word) for word in words))
+
+
+def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
+    """MKL opens parts of itself by name, which no listing of libraries shows."""
+    parts = (
+        part
+        for library in libraries
+        if library.name.startswith("libmkl_rt")
+        for pattern in ("libmkl_*.so*", "libiomp5.so*")
+        for part in sorted(library.parent.glob(pattern))
+    )
+    return tuple(dict.fromkeys((*libraries, *parts)))
+
+
+def _mpi_words(of: Compared, program: Program, place: Place, shelf: Shelf) -> Argv:
+    """An MPI program takes the environment's MPI in any case."""
+    assert program.build is not None
+    if place.binary == "own":
+        binary = _own_binary(program.build, place, shelf)
+    else:
+        binary = shelf.alone(shelf.built(program.build))
+    reason = cannot_use(of.case.detail("family"), of.case.detail("version"), binary, place)
+    if reason:
+        raise MeasureError(f"{place.label}: {reason}")
+    return (str(binary), *program.argv)
+
+
+def _own_binary(build: Build, place: Place, shelf: Shelf) -> Path:
+    """Compiled by the environment's own compiler; nothing is taken from another image's cache."""
+    if place.env.image is None:
+        return shelf.alone(shelf.built(build))
+    made = place.folder / build.key
+    source = place.folder / "programs" / build.source
+    words = (build.compiler, *build.flags, str(source), "-o", str(made), *build.libraries)
+    if not made.exists():
+        outcome = place.run(words, Program(argv=()))
+        if not made.exists():
+            said = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise MeasureError(
+                f"{place.label}: {build.source} cannot be compiled: {' '.join(said)}"
+            )
+    return made

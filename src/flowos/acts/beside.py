@@ -1,0 +1,207 @@
+"""`flowos measure --env A --env B`: the same cases in every environment, in turns, until told.
+
+Rounds of all comparisons take turns, so that each sees the whole time; one that is told ends, and
+so does an environment inside it whose verdicts are reached.
+Success: each comparison has its verdicts, or says that the time was out.
+Failure: an environment that cannot be made ready ends all before anything is measured; a case that
+fails later becomes an `Unmeasured` with the reason, and the others go on.
+Ctrl-C: what was sampled is kept, and the run so far is the answer.
+"""
+
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flowos import engine
+from flowos.acts._bundle import Bundle
+from flowos.acts._groups import Entry, Group, Shelf, groups_of
+from flowos.acts._places import Place, places
+from flowos.acts._sampling import Emit, Keep, Progress, Sampler
+from flowos.acts._scratch import scratch_in
+from flowos.acts.environment import environment
+from flowos.model import (
+    Cancelled,
+    Case,
+    Facts,
+    Run,
+    Tried,
+    Unmeasured,
+    Verdict,
+    Wanted,
+)
+from flowos.plan import Limits, judged, limits_for, narrowed, next_round
+from flowos.probes import ENV, allowed_everywhere, best_compiler, built_by
+
+BUDGET_SECONDS = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
+"""What measuring may take; facts, builds and the report come on top."""
+
+_OUT_OF_TIME = Unmeasured(
+    reason="the time was out before its turn", remedy="give more time: --minutes"
+)
+
+
+def beside(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -> Run:
+    """Measure what `run.wanted` asks for in each of its environments; see `measure`.
+
+    EnvironmentRefused: one of them cannot be had.
+    """
+    budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
+    with _ready(run.wanted, run.facts, emit) as ready:
+        run = replace(run, environments=tuple(p.entered for p in ready.places))
+        sampler = Sampler(run=run, keep=keep, emit=emit, scratch=ready.scratch)
+        session = _Session(sampler=sampler, base=ready.places[0].label)
+        session.unmeasured.update(ready.unmeasured)
+        try:
+            if sampler.build:
+                ready.shelf.build([sampler.build])
+            sampler.ends = engine.now() + budget
+            session.measure(ready.groups)
+        except (KeyboardInterrupt, Cancelled):
+            emit(Progress(doing="interrupted: keeping what was measured"))
+    return replace(run, unmeasured=tuple(session.unmeasured.items()), ended=engine.utc())
+
+
+def described_beside(wanted: Wanted, node: Facts) -> list[dict[str, object]]:
+    """Each case with the whole command line by which it is run, as plain JSON values."""
+    with _ready(wanted, node, lambda _: None) as ready:
+        planned: list[dict[str, object]] = [
+            {"case": entry.case.label, "commands": [_composed(entry)]}
+            for group in ready.groups
+            for entry in group.entries.values()
+        ]
+    for case, why in ready.unmeasured:
+        planned.append({"case": case.label, "unmeasured": why.reason, "remedy": why.remedy})
+    return planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """Environments that stand, and what is to be run in them."""
+
+    places: tuple[Place, ...]
+    groups: tuple[Group, ...]
+    unmeasured: tuple[tuple[Case, Unmeasured], ...]
+    shelf: Shelf
+    scratch: str
+
+
+@contextmanager
+def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
+    asked = [environment(word) for word in wanted.environments]
+    with (
+        scratch_in(wanted.scratch) as scratch,
+        tempfile.TemporaryDirectory(prefix="beside-", dir=engine.session_folder()) as name,
+    ):
+        folder = Path(name)
+        shelf = Shelf(folder)
+        emit(Progress(doing="making the environments ready"))
+        tries = _tries(node, shelf)
+        with places(wanted, asked, node, tries, folder, Path(scratch)) as made:
+            emit(Progress(doing="putting the programs into them"))
+            everywhere = _with_tried(node, allowed_everywhere(p.entered for p in made))
+            groups, unmeasured = groups_of(made, everywhere, wanted, shelf)
+            yield _Ready(
+                places=made, groups=groups, unmeasured=unmeasured, shelf=shelf, scratch=scratch
+            )
+
+
+def _tries(node: Facts, shelf: Shelf) -> Bundle | None:
+    """The program that tells what the kernel lets us do; None without a compiler."""
+    compiler = best_compiler(node)
+    if compiler is None:
+        return None
+    return shelf.bundled(shelf.built(built_by("tries.c", compiler, ("-O2",))))
+
+
+def _with_tried(node: Facts, tried: Sequence[Tried]) -> Facts:
+    """The node's facts, allowed no more than all environments are."""
+    merged = {t.name: t for t in (*node.tried, *tried)}
+    return replace(node, tried=tuple(merged.values()))
+
+
+def _composed(entry: Entry) -> str:
+    """launcher . runtime . flowos-init . argv, as it would be started."""
+    program = entry.program
+    prepared = engine.prepare(
+        entry.place.launch(entry.words, program),
+        launcher=program.mpi_family or "direct",
+        starter=program.starter,
+    )
+    try:
+        words, _ = engine.composed(prepared)
+    finally:
+        prepared.discard()
+    return " ".join((*(f"{n}={shlex.quote(v)}" for n, v in program.variables), shlex.join(words)))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Session:
+    """A run under way: what could not be measured, and which verdicts were shown."""
+
+    sampler: Sampler
+    base: str
+    unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
+
+    def measure(self, groups: Sequence[Group]) -> None:
+        """Rounds of all groups in turns, the one with the fewest first, until all are through."""
+        through: list[Group] = []
+        while going := [g for g in groups if g not in through]:
+            group = min(going, key=lambda g: g.rounds)
+            cases = self._next(group)
+            if cases:
+                self._round(group, cases)
+            else:
+                through.append(group)
+                self._close(group)
+
+    def _next(self, group: Group) -> tuple[Case, ...]:
+        deciding = group.deciding
+        limits = self._limits(group)
+        if verdicts := judged(group.design, deciding, limits):
+            group.design = narrowed(group.design, verdicts)
+            self._tell(group, verdicts)
+        left = tuple(c for c in group.design.cases if c not in self.unmeasured)
+        if len(left) < 2 or left[0].level(ENV) != self.base:
+            return ()
+        return next_round(
+            replace(group.design, cases=left), deciding, self.sampler.left_seconds, limits
+        )
+
+    def _round(self, group: Group, cases: Sequence[Case]) -> None:
+        group.rounds += 1
+        for case in cases:
+            if case in self.unmeasured:
+                continue
+            began = engine.now()
+            samples = self.sampler.sample(case, group.rounds, group.entries[case].read)
+            if isinstance(samples, Unmeasured):
+                self.unmeasured[case] = samples
+                continue
+            group.seen += samples
+            took = {**group.design.seconds, case: engine.now() - began}
+            group.design = replace(group.design, seconds=took)
+
+    def _close(self, group: Group) -> None:
+        """Say of each case that was never measured why not."""
+        seen = {s.case.level(ENV) for s in group.seen}
+        for case in group.entries:
+            if case.level(ENV) not in seen:
+                self.unmeasured.setdefault(case, self._why_not(group))
+
+    def _why_not(self, group: Group) -> Unmeasured:
+        base = next(iter(group.entries))
+        if base in self.unmeasured:
+            return Unmeasured(reason=f"{base.label}, the base, could not be measured")
+        return _OUT_OF_TIME
+
+    def _tell(self, group: Group, verdicts: Sequence[Verdict]) -> None:
+        for v in verdicts:
+            if v.answer != "cannot tell":
+                line = f"{group.name} {v.metric}: {v.other} {v.answer} ({v.ratio:.3f})"
+                self.sampler.emit(Progress(doing=line, lasting=True))
+
+    def _limits(self, group: Group) -> Limits:
+        return limits_for(self.sampler.run.facts.architecture, (s.state for s in group.seen))

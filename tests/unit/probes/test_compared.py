@@ -1,0 +1,188 @@
+"""What of each probe is compared between environments, and which numbers decide."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePath
+
+import pytest
+
+from flowos.model import (
+    Blas,
+    Compiler,
+    Effort,
+    Entered,
+    Facts,
+    Mpi,
+    Sample,
+    Storage,
+    Tool,
+    Tried,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes import (
+    CHARTS,
+    COMPARED,
+    Compared,
+    allowed_everywhere,
+    blocked,
+    compared,
+    entered,
+    timed,
+)
+
+GCC = Compiler(
+    name="gcc-12",
+    family="gcc",
+    language="c",
+    version="12.2.0",
+    path=PurePath("/usr/bin/gcc"),
+    openmp=True,
+)
+
+
+def blas(family: str, version: str = "1") -> Blas:
+    path = PurePath(f"/usr/lib/lib{family}.so")
+    return Blas(name=family, family=family, version=version, path=path)  # type: ignore[arg-type]
+
+
+def mpi(family: str, version: str) -> Mpi:
+    name, path = f"{family} {version}", PurePath(f"/usr/bin/{family}")
+    return Mpi(name=name, family=family, version=version, compiler=path, starter=path)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def full(node: Callable[..., Facts]) -> Facts:
+    """A node with all that is compared."""
+    return replace(
+        node(compilers=(GCC,), blas=(blas("mkl"), blas("blis"), blas("openblas"))),
+        mpis=(mpi("openmpi", "4.1.4"), mpi("openmpi", "3.0"), mpi("mpich", "4.0")),
+        tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
+        tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
+        storage=Storage(file_system="ext4", free_bytes=100 << 30),
+    )
+
+
+def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[Compared, ...]:
+    answer = compared(name, facts, wanted or Wanted())
+    assert not isinstance(answer, Unmeasured), answer
+    return answer
+
+
+def sample(of: Compared, metric: str, **levels: str) -> Sample:
+    case = of.in_("bare").at(**levels)
+    return Sample(run="r", case=case, round=1, metric=metric, unit="1", values=(1.0,))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("effort", ["quick", "normal", "full"])
+def test_every_case_of_every_probe_has_a_program_and_its_own_name(
+    full: Facts, name: str, effort: Effort
+) -> None:
+    cases = found(name, full, Wanted(effort=effort))
+    assert len({c.shown for c in cases}) == len(cases) > 0
+    for one in cases:
+        program = one.probe.program(one.case)
+        assert program.argv or program.build
+        assert one.in_("a").levels[0] == ("env", "a")
+        assert one.in_("a") != one.in_("b")
+        assert one.margin == (0.06 if name == "fio" else 0.03)
+        assert one.probe.ceiling(one.case) is None or name in ("gemm", "stream")
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_a_node_lacks_is_said_by_the_probe(node: Callable[..., Facts], name: str) -> None:
+    answer = compared(name, node(compilers=()), Wanted())
+    assert isinstance(answer, Unmeasured)
+    assert answer.reason
+
+
+def test_the_same_binary_takes_forced_kernels_and_ones_own_stack_comes_as_it_is(
+    full: Facts,
+) -> None:
+    (same,) = found("gemm", full)
+    (own,) = found("gemm", full, Wanted(binary="own"))
+    assert same.shown == own.shown
+    assert same.shown.detail("stack") == "openblas 1 avx512f"
+    assert own.shown.detail("stack") == "openblas 1 default"
+    assert same.case.detail("sizes") == "1000,2048"
+
+
+def test_a_library_of_an_unknown_family_comes_last(full: Facts) -> None:
+    (one,) = found("gemm", replace(full, blas=(blas("other"), blas("mkl"))))
+    assert one.case.level("library") == "mkl"
+
+
+def test_stacks_that_differ_between_environments_are_one_case(full: Facts) -> None:
+    newer = replace(full, compilers=(replace(GCC, name="gcc-14", version="14.1"),))
+    old, new = found("stream", full), found("stream", newer)
+    assert [c.shown for c in old] == [c.shown for c in new]
+    assert "gcc-14" in new[0].shown.detail("stack")
+
+
+def test_stream_is_entered_in_three_ways_on_all_cores_with_both_kinds_of_stores(
+    full: Facts,
+) -> None:
+    cases = found("stream", full)
+    points = {(c.way, c.shown.level("stores")) for c in cases}
+    assert points == {(w, s) for w in ("exec", "shell", "run") for s in ("nt", "plain")}
+    assert {c.shown.level("threads") for c in cases} == {"2"}
+
+
+def test_of_several_mpis_of_a_family_the_first_is_compared(full: Facts) -> None:
+    cases = found("mpi", full)
+    assert {c.shown.level("mpi"): c.case.detail("version") for c in cases} == {
+        "openmpi": "4.1.4",
+        "mpich": "4.0",
+    }
+
+
+def test_some_message_sizes_decide_and_the_rest_is_shown(full: Facts) -> None:
+    of = found("mpi", full)[0]
+    assert of.decides(sample(of, "latency", bytes="8"))
+    assert not of.decides(sample(of, "latency", bytes="16"))
+    assert not of.decides(sample(of, "clock", bytes="8"))
+
+
+def test_sequential_storage_is_decided_by_its_bandwidth_and_random_by_its_operations(
+    full: Facts,
+) -> None:
+    cases = found("fio", full)
+    assert len(cases) == 8
+    for of in cases:
+        sequential = of.shown.level("workload").startswith("sequential")
+        assert of.decides(sample(of, "bandwidth")) == sequential
+        assert of.decides(sample(of, "iops")) != sequential
+        assert not of.decides(sample(of, "latency_p99"))
+
+
+def test_ways_to_enter() -> None:
+    words = ("stream", "a b")
+    assert entered("exec", words, ("/entry",)) == words
+    assert entered("run", words, ("/entry", "-x")) == ("/entry", "-x", *words)
+    assert entered("shell", words, ()) == ("/bin/sh", "-c", '"$@"', "sh", *words)
+
+
+def test_what_one_environment_blocks_is_used_in_none() -> None:
+    both = Tried(name="pinning", works=True)
+    bare = Entered(label="bare", tried=(Tried(name="io_uring", works=True), both))
+    pod = Entered(
+        label="i@podman", tried=(Tried(name="io_uring", works=False, says="blocked"), both)
+    )
+    assert allowed_everywhere([bare, pod]) == allowed_everywhere([pod, bare]) == pod.tried
+    assert blocked([bare, pod]) == (
+        "io_uring is not to be had in i@podman (blocked): it was used in no environment",
+    )
+    assert blocked([pod, pod]) == ()
+
+
+def test_every_compared_probe_is_drawn_with_its_environments() -> None:
+    assert set(CHARTS) == set(COMPARED)
+    for charts in CHARTS.values():
+        for chart in charts:
+            assert "env" in (chart.x, *chart.series)
+
+
+def test_starts_are_timed_by_the_engine() -> None:
+    (reading,) = timed([0.1, 0.2])
+    assert (reading.metric, reading.unit, reading.values) == ("startup", "second", (0.1, 0.2))

@@ -1,0 +1,34 @@
+"""Start-up: what is started, how often, and what a start that fails becomes."""
+
+from collections.abc import Callable
+
+from flowos.model import Exited, Facts, Killed, Outcome, Unmeasured, Wanted
+from flowos.probes import Startup
+
+PROBE = Startup()
+
+
+def test_a_program_that_does_nothing_is_started_ten_times(node: Callable[..., Facts]) -> None:
+    found = PROBE.cases(node(), Wanted())
+    assert not isinstance(found, Unmeasured)
+    (case,) = found
+    program = PROBE.program(case)
+    assert program.starts == 10
+    assert program.build is not None
+    assert program.build.source == "nothing.c"
+    assert PROBE.seconds(case) > 0
+    assert PROBE.ceiling(case) is None
+
+
+def test_without_a_compiler_it_says_what_to_install(node: Callable[..., Facts]) -> None:
+    found = PROBE.cases(node(compilers=()), Wanted())
+    assert isinstance(found, Unmeasured)
+    assert "gcc" in found.remedy
+
+
+def test_a_start_that_fails_is_no_time(node: Callable[..., Facts]) -> None:
+    found = PROBE.cases(node(), Wanted())
+    assert not isinstance(found, Unmeasured)
+    assert PROBE.read(found[0], Outcome(end=Exited(0))) == ()
+    for end in (Exited(3), Killed(9)):
+        assert isinstance(PROBE.read(found[0], Outcome(end=end)), Unmeasured)
