@@ -13,14 +13,27 @@ from flowos.drivers._cdi import (
 )
 from flowos.drivers._ends import Seen, StoppedBy, judge
 from flowos.drivers._inside import path_inside, path_outside, variables_inside, with_devices
+from flowos.drivers._mpi_versions import (
+    ASKS_INSIDE,
+    MpiFamily,
+    MpiSaid,
+    family_of,
+    misfit,
+    mpi_said,
+    mpis_in_files,
+    wrong_starter,
+)
 from flowos.drivers._tables import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
 
 __all__ = [
+    "ASKS_INSIDE",
     "LAUNCHERS",
     "RUNTIMES",
     "CdiSpec",
     "Gang",
     "Launcher",
+    "MpiFamily",
+    "MpiSaid",
     "Placed",
     "Reason",
     "RunDir",
@@ -31,8 +44,12 @@ __all__ = [
     "device_edits",
     "draws",
     "every_gpu",
+    "family_of",
     "judge",
     "launcher_named",
+    "misfit",
+    "mpi_said",
+    "mpis_in_files",
     "path_inside",
     "path_outside",
     "place_devices",
@@ -41,4 +58,5 @@ __all__ = [
     "specs_of",
     "variables_inside",
     "with_devices",
+    "wrong_starter",
 ]

@@ -14,6 +14,7 @@ from flowos.engine._launching import (
     run,
     start,
 )
+from flowos.engine._mpi_inside import check_mpi
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
@@ -24,6 +25,7 @@ __all__ = [
     "Prepared",
     "Ready",
     "Running",
+    "check_mpi",
     "composed",
     "gpu_devices",
     "home_folder",

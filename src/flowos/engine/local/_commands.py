@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.engine._launching import own_variables, start
+from flowos.engine._inside import launch_variables
+from flowos.engine._launching import start
+from flowos.engine._mpi_inside import check_mpi
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine.local._failures import refused
@@ -24,6 +26,7 @@ from flowos.model import (
     Cancelled,
     Command,
     Environment,
+    EnvironmentRefused,
     Exited,
     Gang,
     In,
@@ -136,11 +139,10 @@ class CommandLane:
     def _launched(
         self, step: Step, command: Command, given: Mapping[str, object], folder: Path
     ) -> Outcome:
-        inherited = dict(own_variables()) if command.inherit else {}
         launch = Launch(
             argv=tuple(_word(w, given, folder) for w in command.argv),
             env=self._env,
-            variables=tuple({**inherited, **dict(command.variables)}.items()),
+            variables=launch_variables(self._env, command.variables, inherit=command.inherit),
             cwd=folder,
             needs=step.task.needs,
             ranks=step.task.needs.ranks,
@@ -149,8 +151,9 @@ class CommandLane:
         body = step.task.body
         launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
         try:
+            check_mpi(launch.env, launcher, starter, launch.variables)
             running = start(launch, launcher=launcher, starter=starter)
-        except LaunchFailed as error:
+        except (EnvironmentRefused, LaunchFailed) as error:
             raise TaskFailed(f"task {step.label!r}: {error}") from error
         return self._waited(step, running)
 

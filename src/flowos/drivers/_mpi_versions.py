@@ -1,0 +1,130 @@
+"""Do the MPI that starts ranks on the node and the one in their image fit each other?
+
+Open MPI: its mpirun and its library speak PMIx and more of their own, so both are of one minor
+series. The MPICH family (MPICH, MVAPICH, Intel MPI): Hydra speaks PMI-1 and PMI-2 to any of them,
+whatever the version; a library that was built for another process manager does not listen.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.drivers._base import Reason
+
+MpiFamily = Literal["openmpi", "mpich"]
+"""Families as the starters see them: MVAPICH and Intel MPI are of MPICH's."""
+
+ASKS_INSIDE = (("ompi_info", "--version"), ("mpichversion",), ("mpiname", "-a"))
+"""Command lines by which an installed MPI says what it is."""
+
+_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+_PACKAGES = {"openmpi": "openmpi-bin", "mpich": "mpich"}
+_SAYS: tuple[tuple[MpiFamily, str], ...] = (
+    ("openmpi", r"\((?:Open ?MPI|OpenRTE)\)|Open MPI v"),
+    ("mpich", r"HYDRA|MPICH|MVAPICH|Intel\(R\) MPI"),
+)
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+_BUILT_FOR = re.compile(r"--with-(?:pmi=([\w/]+)|(pmix)\b)")
+_HYDRA_SPEAKS = ("", "simple", "pmi1", "pmi2", "pmi2/simple")
+_OPEN_MPI_LIBRARY = re.compile(r"libmpi\.so\.40\.(\d)0\.\d+")
+_OPEN_MPI_SERIES = {"0": "3.0", "1": "3.1", "2": "4.0", "3": "4.1", "4": "5.0"}
+_MPICH_LIBRARY = re.compile(r"lib(?:mpich|mpi)\.so\.12(?:\.\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class MpiSaid:
+    """What an MPI is. manager: for which process manager it was built, if it says so."""
+
+    family: MpiFamily
+    version: str = ""
+    manager: str = ""
+
+    def __str__(self) -> str:
+        return f"{_NAMES[self.family]} {self.version}".strip()
+
+    @property
+    def series(self) -> str:
+        return ".".join(self.version.split(".")[:2])
+
+
+def family_of(launcher: str) -> MpiFamily | None:
+    """Of a launcher's name; None for one that says nothing of its MPI."""
+    if launcher == "openmpi":
+        return "openmpi"
+    return "mpich" if launcher in ("mpich", "mvapich", "intel") else None
+
+
+def mpi_said(text: str) -> MpiSaid | None:
+    """From what mpirun, ompi_info, mpichversion or MPI_Get_library_version print."""
+    for family, pattern in _SAYS:
+        if re.search(pattern, text):
+            number, built = _NUMBER.search(text), _BUILT_FOR.search(text)
+            manager = next(filter(None, built.groups()), "") if built else ""
+            return MpiSaid(family, number[0] if number else "", manager)
+    return None
+
+
+def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
+    """From the names of library files, where no program of an MPI is installed."""
+    found = []
+    for name in sorted(names):
+        if match := _OPEN_MPI_LIBRARY.fullmatch(name):
+            found.append(MpiSaid("openmpi", _OPEN_MPI_SERIES.get(match[1], "")))
+        elif _MPICH_LIBRARY.fullmatch(name):
+            found.append(MpiSaid("mpich"))
+    return tuple(dict.fromkeys(found))
+
+
+def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
+    """Why this program cannot start ranks of that family, judged by what it says of itself."""
+    outside = mpi_said(says)
+    if outside is None or outside.family == wished:
+        return None
+    return Reason(
+        code="mpi-starter",
+        text=f"'{starter}' is of {outside}, not of {_NAMES[wished]}",
+        remedy=f"name the starter of {_NAMES[wished]}, or ask for {_NAMES[outside.family]}",
+    )
+
+
+def misfit(wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]) -> Reason | None:
+    """Why ranks started by `outside` would not find each other in the image; None if they will."""
+    inside = tuple(inside)
+    of_family = [mpi for mpi in inside if mpi.family == wished]
+    name, version = _NAMES[wished], outside.series if outside else ""
+    needed = f"{name} {version}".strip()
+    install = f"have {needed} in the image (Debian: apt install {_PACKAGES[wished]})"
+    if not inside:
+        return Reason(
+            code="mpi-missing",
+            text=f"it has no MPI, and the node starts ranks with {outside or name}",
+            remedy=f"{install}; if it lies apart, name its bin folder in PATH",
+        )
+    if not of_family:
+        has = ", ".join(map(str, inside))
+        return Reason(
+            code="mpi-family",
+            text=f"it has {has}, but the node starts ranks with {outside or name}: "
+            "each would be a world of its own",
+            remedy=f"{install}, or start with the {_NAMES[inside[0].family]} of the node",
+        )
+    if wished == "mpich":
+        return _manager_misfit(of_family)
+    if version and all(mpi.series not in ("", version) for mpi in of_family):
+        return Reason(
+            code="mpi-version",
+            text=f"it has {of_family[0]}, but the node starts ranks with {outside}",
+            remedy=install,
+        )
+    return None
+
+
+def _manager_misfit(inside: list[MpiSaid]) -> Reason | None:
+    if any(mpi.manager in _HYDRA_SPEAKS for mpi in inside):
+        return None
+    return Reason(
+        code="mpi-manager",
+        text=f"its {inside[0]} was built for {inside[0].manager}, and mpiexec does not speak that",
+        remedy="build it with --with-pmi=simple, or start it with that manager",
+    )

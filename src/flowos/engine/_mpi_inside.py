@@ -1,0 +1,109 @@
+"""Before ranks are started from outside: is the same MPI in their image?
+
+Asked once per image, runtime and starter: the image is entered once and held, and each question
+joins it there. The answer is no proof for a program that brings an MPI of its own, so launchers
+guard their ranks besides (see `Launcher.guards`).
+"""
+
+import functools
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flowos.drivers import (
+    ASKS_INSIDE,
+    MpiSaid,
+    family_of,
+    launcher_named,
+    misfit,
+    mpi_said,
+    mpis_in_files,
+    wrong_starter,
+)
+from flowos.engine._gang import HOLD, await_held
+from flowos.engine._launching import prepare
+from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
+
+_LIMIT_SECONDS = 30.0
+_LIBRARIES = (
+    "usr/lib",
+    "usr/lib64",
+    "usr/lib/*-linux-gnu",
+    "usr/lib/*-linux-gnu/*/lib",
+    "usr/lib64/*/lib",
+    "usr/local/lib",
+    "usr/local/*/lib",
+    "opt/*/lib",
+)
+
+
+def check_mpi(env: Environment, launcher: str, starter: str = "", variables: Pairs = ()) -> None:
+    """EnvironmentRefused where the MPI of this node and that of the image do not fit.
+
+    LaunchFailed where there is no such starter, or it is of another MPI than the launcher's name.
+    variables: of the ranks; their PATH tells where programs of an MPI are looked for.
+    """
+    wished = family_of(launcher)
+    if env.image is None or wished is None:
+        return
+    program = launcher_named(launcher, starter).wrap((), Launch(argv=("x",)))[0]
+    says = _said_outside(program)
+    path = dict(variables).get("PATH", "")
+    wrong = wrong_starter(wished, program, says)
+    if wrong is not None:
+        raise LaunchFailed(f"{wrong.text}; {wrong.remedy}")
+    reason = misfit(wished, mpi_said(says), _mpis_inside(env, path))
+    if reason is not None:
+        raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
+
+
+@functools.cache
+def _said_outside(program: str) -> str:
+    try:
+        said = subprocess.run(
+            [program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT_SECONDS,
+        )
+    except FileNotFoundError as error:
+        raise LaunchFailed(f"no such launcher '{program}'") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LaunchFailed(f"'{program} --version': {error}") from error
+    return said.stdout.decode(errors="replace")
+
+
+@functools.cache
+def _mpis_inside(env: Environment, path: str) -> tuple[MpiSaid, ...]:
+    with _held(env) as enter:
+        said = [mpi_said(_answer(argv, path, enter)) for argv in ASKS_INSIDE]
+        found = tuple(mpi for mpi in said if mpi is not None)
+        return found or mpis_in_files(_library_names(enter))
+
+
+@contextmanager
+def _held(env: Environment) -> Iterator[bytes]:
+    """Enter the image and hold it: what a run folder's file `enter` says to join it."""
+    holder = prepare(Launch(argv=HOLD, env=env)).start()
+    try:
+        yield await_held(holder)
+    finally:
+        holder.stop(grace_seconds=0.0)
+        holder.wait()
+
+
+def _answer(argv: Argv, path: str, enter: bytes) -> str:
+    """What the program prints in there; nothing if there is none."""
+    variables = (("PATH", path),) if path else ()
+    prepared = prepare(Launch(argv=argv, variables=variables, limit_seconds=_LIMIT_SECONDS))
+    (prepared.folder / "enter").write_bytes(enter)
+    return prepared.start().wait().stdout.decode(errors="replace")
+
+
+def _library_names(enter: bytes) -> Iterator[str]:
+    """Names of files; links are not followed, as they may lead out of the image."""
+    root = Path(f"/proc/{enter.split()[0].decode()}/root")
+    for pattern in _LIBRARIES:
+        for file in root.glob(f"{pattern}/libmpi*.so.*"):
+            yield file.name
