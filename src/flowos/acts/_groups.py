@@ -31,8 +31,10 @@ from flowos.probes import (
     Compared,
     Program,
     compared,
+    decides,
     entered,
     flow_of_builds,
+    margin_of,
     timed,
 )
 
@@ -91,8 +93,7 @@ class Group:
     @property
     def deciding(self) -> list[Sample]:
         """The samples that a verdict is wanted of."""
-        of = next(iter(self.entries.values())).compared
-        return [s for s in self.seen if of.decides(s)]
+        return [s for s in self.seen if decides(s)]
 
 
 class Shelf:
@@ -224,7 +225,7 @@ def _group(entries: Sequence[Entry], base: str) -> Group:
             cases=tuple(by_case),
             axis=ENV,
             base=base,
-            margin=first.margin,
+            margin=margin_of(first.probe.name),
             seconds=dict.fromkeys(by_case, seconds),
         ),
         entries=by_case,

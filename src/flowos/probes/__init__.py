@@ -9,7 +9,10 @@ from flowos.probes._compared import (
     allowed_everywhere,
     blocked,
     compared,
+    decides,
     entered,
+    margin_of,
+    verdicts_between,
 )
 from flowos.probes._fio_cache import cache_answers
 from flowos.probes._flows import flow_of, flow_of_builds
@@ -50,15 +53,18 @@ __all__ = [
     "cache_answers",
     "caches_found",
     "compared",
+    "decides",
     "doubts",
     "entered",
     "flow_of",
     "flow_of_builds",
     "in_words",
     "left_out",
+    "margin_of",
     "merged",
     "nominal_of",
     "slow_defaults",
     "timed",
+    "verdicts_between",
     "worth",
 ]

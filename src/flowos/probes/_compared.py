@@ -18,8 +18,10 @@ from flowos.model import (
     Sample,
     Tried,
     Unmeasured,
+    Verdict,
     Wanted,
 )
+from flowos.plan import LIMITS, Limits, compare
 from flowos.probes._base import Probe
 from flowos.probes.fio import Fio
 from flowos.probes.gemm import DEFAULT, FORCED, Gemm
@@ -30,7 +32,18 @@ from flowos.probes.stream import Stream
 ENV = "env"
 """The axis of environments."""
 
-MARGIN, MARGIN_OF_STORAGE = 0.03, 0.06
+MARGIN = 0.03
+MARGINS = {"fio": 0.06}
+"""Probe -> a difference up to this share counts as equal; MARGIN for the others."""
+
+METRICS = {
+    "startup": ("startup",),
+    "gemm": ("flops",),
+    "stream": ("triad",),
+    "mpi": ("latency", "bandwidth", "allreduce"),
+}
+MESSAGES = ("8", "1024", "65536", "1048576")
+"""What a verdict is wanted of; other numbers of the same programs are only shown."""
 
 Way = Literal["exec", "shell", "run"]
 """How an environment is entered: by the command itself, by its shell, by its entry point."""
@@ -42,7 +55,6 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "normal": ("exec", "shell", "run"),
     "full": ("exec", "shell", "run"),
 }
-MESSAGES = ("8", "1024", "65536", "1048576")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,27 +62,51 @@ class Compared:
     """A case of a probe that is measured in every environment.
 
     case: the probe's own, from the facts of one environment. shown: what it is called in all of
-    them; its details tell of this one. metrics, points (axis -> levels): what a verdict is wanted
-    of; the rest is only shown. margin: up to which a difference counts as equal.
+    them; its details tell of this one.
     """
 
     probe: Probe
     case: Case
     shown: Case
-    metrics: tuple[str, ...]
-    points: tuple[tuple[str, tuple[str, ...]], ...] = ()
     way: Way = "exec"
-    margin: float = MARGIN
-
-    def decides(self, sample: Sample) -> bool:
-        """Is it one of the numbers that a verdict is wanted of?"""
-        return sample.metric in self.metrics and all(
-            sample.case.level(axis) in levels for axis, levels in self.points
-        )
 
     def in_(self, label: str) -> Case:
         """The case as shown for the environment of this label."""
         return replace(self.shown, levels=((ENV, label), *self.shown.levels))
+
+
+def decides(sample: Sample) -> bool:
+    """Is it one of the numbers that a verdict is wanted of?"""
+    case = sample.case
+    if case.probe == "fio":
+        sequential = case.level("workload").startswith("sequential")
+        return sample.metric == ("bandwidth" if sequential else "iops")
+    return sample.metric in METRICS[case.probe] and case.level("bytes", "8") in MESSAGES
+
+
+def margin_of(probe: str) -> float:
+    """Up to which share a difference counts as equal."""
+    return MARGINS.get(probe, MARGIN)
+
+
+def verdicts_between(
+    environments: Sequence[Entered], seen: Iterable[Sample], limits: Limits = LIMITS
+) -> tuple[Verdict, ...]:
+    """Each environment beside the first, in all that a verdict is wanted of."""
+    by_probe: dict[str, list[Sample]] = {}
+    for sample in filter(decides, seen):
+        by_probe.setdefault(sample.case.probe, []).append(sample)
+    return tuple(
+        verdict
+        for probe, samples in by_probe.items()
+        for verdict in compare(
+            samples,
+            axis=ENV,
+            base=environments[0].label,
+            margin=margin_of(probe),
+            limits=limits,
+        )
+    )
 
 
 def entered(way: Way, words: Argv, entry_point: Argv) -> Argv:
@@ -102,7 +138,7 @@ def _gemm(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     case = replace(best, details=tuple(details.items()))
     stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
     shown = _shown(case, ("cores",), stack)
-    return [Compared(probe=probe, case=case, shown=shown, metrics=("flops",))]
+    return [Compared(probe=probe, case=case, shown=shown)]
 
 
 def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
@@ -117,7 +153,6 @@ def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
             probe=probe,
             case=case,
             shown=_shown(case, ("stores", "threads"), stack, way=way),
-            metrics=("triad",),
             way=way,
         )
         for way in WAYS[wanted.effort]
@@ -139,8 +174,6 @@ def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
             probe=probe,
             case=case,
             shown=_shown(case, (), case.level("mpi"), mpi=family),
-            metrics=("latency", "bandwidth", "allreduce"),
-            points=(("bytes", MESSAGES),),
         )
         for family, case in of_family.items()
     ]
@@ -157,8 +190,6 @@ def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
             probe=probe,
             case=case,
             shown=_shown(case, tuple(dict(case.levels)), f"fio {tool.version if tool else ''}"),
-            metrics=("bandwidth" if case.level("workload").startswith("sequential") else "iops",),
-            margin=MARGIN_OF_STORAGE,
         )
         for case in cases
     ]
@@ -169,10 +200,7 @@ def _startup(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     cases = probe.cases(facts, wanted)
     if isinstance(cases, Unmeasured):
         return cases
-    return [
-        Compared(probe=probe, case=case, shown=_shown(case, (), ""), metrics=("startup",))
-        for case in cases
-    ]
+    return [Compared(probe=probe, case=case, shown=_shown(case, (), "")) for case in cases]
 
 
 def _shown(case: Case, kept: Sequence[str], stack: str, **added: str) -> Case:

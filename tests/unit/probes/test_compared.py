@@ -8,6 +8,7 @@ import pytest
 
 from flowos.model import (
     Blas,
+    Case,
     Compiler,
     Effort,
     Entered,
@@ -27,8 +28,11 @@ from flowos.probes import (
     allowed_everywhere,
     blocked,
     compared,
+    decides,
     entered,
+    margin_of,
     timed,
+    verdicts_between,
 )
 
 GCC = Compiler(
@@ -86,7 +90,7 @@ def test_every_case_of_every_probe_has_a_program_and_its_own_name(
         assert program.argv or program.build
         assert one.in_("a").levels[0] == ("env", "a")
         assert one.in_("a") != one.in_("b")
-        assert one.margin == (0.06 if name == "fio" else 0.03)
+        assert margin_of(name) == (0.06 if name == "fio" else 0.03)
         assert one.probe.ceiling(one.case) is None or name in ("gemm", "stream")
 
 
@@ -139,9 +143,9 @@ def test_of_several_mpis_of_a_family_the_first_is_compared(full: Facts) -> None:
 
 def test_some_message_sizes_decide_and_the_rest_is_shown(full: Facts) -> None:
     of = found("mpi", full)[0]
-    assert of.decides(sample(of, "latency", bytes="8"))
-    assert not of.decides(sample(of, "latency", bytes="16"))
-    assert not of.decides(sample(of, "clock", bytes="8"))
+    assert decides(sample(of, "latency", bytes="8"))
+    assert not decides(sample(of, "latency", bytes="16"))
+    assert not decides(sample(of, "clock", bytes="8"))
 
 
 def test_sequential_storage_is_decided_by_its_bandwidth_and_random_by_its_operations(
@@ -151,9 +155,9 @@ def test_sequential_storage_is_decided_by_its_bandwidth_and_random_by_its_operat
     assert len(cases) == 8
     for of in cases:
         sequential = of.shown.level("workload").startswith("sequential")
-        assert of.decides(sample(of, "bandwidth")) == sequential
-        assert of.decides(sample(of, "iops")) != sequential
-        assert not of.decides(sample(of, "latency_p99"))
+        assert decides(sample(of, "bandwidth")) == sequential
+        assert decides(sample(of, "iops")) != sequential
+        assert not decides(sample(of, "latency_p99"))
 
 
 def test_ways_to_enter() -> None:
@@ -186,3 +190,30 @@ def test_every_compared_probe_is_drawn_with_its_environments() -> None:
 def test_starts_are_timed_by_the_engine() -> None:
     (reading,) = timed([0.1, 0.2])
     assert (reading.metric, reading.unit, reading.values) == ("startup", "second", (0.1, 0.2))
+
+
+def test_each_environment_is_judged_beside_the_first_with_the_margin_of_its_probe() -> None:
+    def turns(probe: str, metric: str, **levels: str) -> list[Sample]:
+        return [
+            Sample(
+                run="r",
+                case=Case(probe).at(env=env, **levels),
+                round=number,
+                metric=metric,
+                unit="1/s",
+                values=(rate,),
+            )
+            for number in range(4)
+            for env, rate in (("a", 1.0), ("b", 0.95), ("b", 0.95), ("a", 1.0))
+        ]
+
+    seen = [
+        *turns("stream", "triad"),
+        *turns("stream", "copy"),
+        *turns("fio", "iops", workload="random read"),
+    ]
+    verdicts = verdicts_between([Entered(label="a"), Entered(label="b")], seen)
+    assert [(v.probe, v.metric, v.other, v.answer) for v in verdicts] == [
+        ("stream", "triad", "b", "slower"),
+        ("fio", "iops", "b", "equal"),
+    ]
