@@ -6,7 +6,8 @@ the right to read the keyboard come from the terminal itself; an interactive she
 terminal and gives it back. The runtime between us runs in a group of its own, as some die of a
 Ctrl-C that was meant for the command.
 
-Without a terminal it has a session of its own, and signals that we get are handed on.
+Without a terminal it has a session of its own, and signals that we get are handed on. So it is for
+ranks too: their starter is told, and tells them in its own way.
 """
 
 import contextlib
@@ -19,9 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
-from flowos.engine._launching import Prepared, composed, open_alive, write_folder
+from flowos.engine._launching import (
+    Prepared,
+    composed,
+    hold_container,
+    open_alive,
+    write_folder,
+)
 from flowos.engine._running import Pipes, Running
 from flowos.model import LaunchFailed, Outcome
 
@@ -43,15 +50,17 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
     To be called in the main thread. LaunchFailed, with the folder gone, if it cannot be started.
     """
     assert threading.current_thread() is threading.main_thread()
-    with _Terminal.kept() as terminal:
-        try:
-            spawn = _ready_to_spawn(prepared, terminal)
-        except BaseException:
-            prepared.discard()
-            raise
-        held = _Held()
+    alone = prepared.launcher.name == "direct"
+    with _Terminal.kept(wanted=alone) as terminal, contextlib.ExitStack() as undo:
+        undo.callback(prepared.discard)
+        holder = hold_container(prepared, undo)
+        spawn = _ready_to_spawn(prepared, terminal)
+        undo.pop_all()
+        held = _Held(told="command" if alone else "starter")
         with _handlers(held.take):
-            running = Running(prepared.launch, prepared.folder, spawn, most_output_bytes=1)
+            running = Running(
+                prepared.launch, prepared.folder, spawn, most_output_bytes=1, holder=holder
+            )
             held.hand_to(running)
             return running.wait()
 
@@ -59,13 +68,17 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
 class _Held:
     """Signals for the command. Before it has started there is nobody to tell: then it is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Literal["command", "starter"]) -> None:
+        self._told = told
         self._early: list[int] = []
         self._running: Running | None = None
 
     def take(self, number: int, _: FrameType | None) -> None:
         if self._running is None:
             self._early.append(number)
+        elif self._told == "starter":
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._running.pid, number)
         else:
             _hand_on(self._running, number)
 
@@ -130,13 +143,14 @@ class _Terminal:
 
     @classmethod
     @contextlib.contextmanager
-    def kept(cls) -> Iterator["_Terminal | None"]:
+    def kept(cls, *, wanted: bool) -> Iterator["_Terminal | None"]:
         """The terminal whose jobs we may be one of; its modes are put back afterwards.
 
-        None where there is none, or where its signals are not for us (nohup, a script's `&`).
+        None where there is none, it is not wanted, or its signals are not for us (nohup, a
+        script's `&`).
         """
         deaf = signal.SIG_IGN in map(signal.getsignal, (signal.SIGINT, signal.SIGHUP))
-        fd = -1 if deaf else _open_terminal()
+        fd = -1 if deaf or not wanted else _open_terminal()
         if fd < 0:
             yield None
             return

@@ -58,7 +58,7 @@ class Prepared:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
         with ExitStack() as undo:
             undo.callback(self.discard)
-            holder = _hold_container(self, undo) if self.joined else None
+            holder = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
         most = self.most_output_bytes
@@ -227,8 +227,10 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     return prepared.launcher.wrap(inner, launch)
 
 
-def _hold_container(prepared: Prepared, undo: ExitStack) -> Running:
-    """Enter the image for the ranks, and tell their flowos-init where."""
+def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:
+    """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
+    if not prepared.joined:
+        return None
     launch = prepared.launch
     alone = replace(launch, argv=HOLD, cwd=PurePath("/"), ranks=1, limit_seconds=None)
     holder = prepare(alone, runtime=prepared.runtime).start()
