@@ -1,0 +1,38 @@
+"""The options by which a person asks for ranks of an MPI program."""
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flowos.model import UsageError
+
+if TYPE_CHECKING:
+    from flowos.acts.exec import Wish
+
+
+def add_ranks(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="start N ranks of an MPI program with this machine's mpirun; each on a core, inside",
+    )
+    command.add_argument(
+        "--mpi",
+        metavar="NAME",
+        help="whose mpirun: openmpi, mpich, mvapich, intel; the same MPI has to be in the image",
+    )
+    command.add_argument(
+        "--starter", metavar="PATH", help="that mpirun, where it is not the first in PATH"
+    )
+
+
+def with_ranks(args: argparse.Namespace, wish: "Wish") -> "Wish":
+    from flowos.acts.exec import Ranks
+
+    if args.ranks is None and args.mpi is None and args.starter is None:
+        return wish
+    if args.ranks is None or args.ranks < 1 or args.mpi is None:
+        raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
+    ranks = Ranks(count=args.ranks, mpi=args.mpi, starter=args.starter or "")
+    return replace(wish, ranks=ranks)
