@@ -12,5 +12,11 @@ def note_way(runtime: str, form: Form, way: Runtime) -> None:
 
 def runtime_for(env: Environment) -> Runtime:
     """What enters this environment; LaunchFailed if there is no such runtime."""
-    known = env.image and _found.get((env.runtime, env.image.form))
-    return known or runtime_named(env.runtime)
+    if env.image is None:
+        return runtime_named(env.runtime)
+    wanted = (env.runtime, env.image.form)
+    if wanted not in _found:
+        from flowos.engine._usability import runtime_facts  # which launches, by us
+
+        runtime_facts(only=(env.runtime,))
+    return _found.get(wanted) or runtime_named(env.runtime)

@@ -7,7 +7,8 @@
  * It reads in RUNDIR
  *   env       NAME=VALUE, each ended by NUL: the whole environment of the command
  *   passes    optional: prefixes, each ended by NUL. Variables of our own environment that begin
- *             with one go in too, and win: they say which rank this is
+ *             with one go in too, and win: they say which rank this is. Without it the command
+ *             inherits no descriptors but 0, 1 and 2
  *   enter     optional: "PID INODE". Before all else join the user and mount namespaces of that
  *             process, if the latter is still the one of that number: a container held for a gang
  *   cwd       the folder to start in
@@ -44,6 +45,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,6 +295,16 @@ static int supervise(struct run* run, char** argv) {
   return finish(run);
 }
 
+/* Runtimes leak descriptors into what they run (ch-run the FUSE connection of its image, which
+ * would then outlive it). Only a launcher means something by them: the wire to a rank (PMI_FD). */
+static void close_inherited(int folder) {
+  if (faccessat(folder, "passes", F_OK, 0) == 0) return;
+#ifdef SYS_close_range /* Linux 5.9 */
+  if (folder > 3) syscall(SYS_close_range, 3U, (unsigned)folder - 1, 0U);
+  syscall(SYS_close_range, (unsigned)folder + 1, ~0U, 0U);
+#endif
+}
+
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--version") == 0) {
     puts("flowos-init 1");
@@ -310,5 +322,6 @@ int main(int argc, char** argv) {
     fprintf(stderr, "flowos-init: cannot open %s: %s\n", argv[1], strerror(errno));
     return OWN_FAILURE;
   }
+  close_inherited(run.folder.fd);
   return supervise(&run, argv + 3);
 }

@@ -1,0 +1,246 @@
+"""Real images, and every runtime that the set-up installs, entered for real.
+
+Run as an ordinary user: by a person as themselves, on a CI machine by tools/as-user. What the
+set-up installs must work there: a runtime that does not is a failure where CI is set, and a skip
+with the reason elsewhere. Apptainer is tested where it is.
+"""
+
+import ctypes
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from flowos.engine import Ready, image_at, make_ready, run
+from flowos.engine._run_folder import session_folder
+from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
+
+# fmt: off
+APPLETS = (
+    "[", "cat", "chmod", "cut", "echo", "env", "expr", "false", "grep", "head", "id", "kill",
+    "ls", "mkdir", "mount", "nice", "nproc", "printf", "ps", "pwd", "readlink", "rm", "seq",
+    "setsid", "sh", "sleep", "sort", "stat", "tail", "tee", "test", "touch", "tr", "true",
+    "tty", "umask", "uname", "wc", "yes",
+)
+FOLDERS = (
+    "bin", "data", "dev", "etc", "home", "mnt", "mnt/flowos", "opt", "proc", "root", "run",
+    "scratch", "sys", "tmp", "usr", "usr/bin", "var", "work",
+)
+# fmt: on
+FILES = ("etc/group", "etc/hosts", "etc/passwd", "etc/resolv.conf")
+
+INSIDE: Pairs = (("PATH", "/bin:/usr/bin"), ("HOME", "/"))
+"""Variables of a launch whose command is the image's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """One small image in the forms that can be made here without a runtime."""
+
+    folder: Path
+    squashfs: Path
+    archive: Path
+
+    def of(self, form: Form) -> Path:
+        return {
+            "folder": self.folder,
+            "squashfs": self.squashfs,
+            "sif": self.squashfs,
+            "oci-archive": self.archive,
+        }[form]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a launch runs: bare, or an image that was made ready."""
+
+    runtime: str
+    form: Form | None
+    env: Environment
+
+    @property
+    def bare(self) -> bool:
+        return self.form is None
+
+    def __str__(self) -> str:
+        return f"{self.runtime} {self.form}" if self.form else self.runtime
+
+
+PLACES: tuple[tuple[str, Form | None], ...] = (
+    ("bare", None),
+    ("ch-run", "folder"),
+    ("ch-run", "squashfs"),
+    ("bwrap", "folder"),
+    ("bwrap", "squashfs"),
+    ("podman", "folder"),
+    ("podman", "oci-archive"),
+    ("apptainer", "folder"),
+    ("apptainer", "squashfs"),
+)
+INSTALLED = ("bare", "ch-run", "bwrap", "podman")
+"""What tools/setup brings."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "place" in metafunc.fixturenames:
+        ids = [f"{runtime}-{form}" if form else runtime for runtime, form in PLACES]
+        metafunc.parametrize("place", PLACES, ids=ids, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def orphans_are_ours() -> None:
+    """What a launch loses becomes our child (prctl 36, PR_SET_CHILD_SUBREAPER), not init's."""
+    assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+    home = tmp_path_factory.mktemp("images")
+    home.chmod(0o755)
+    made = Images(home / "busybox", home / "busybox.sqfs", home / "busybox.tar")
+    make_busybox(made.folder)
+    squash(made.folder, made.squashfs)
+    make_oci_archive(made.folder, made.archive)
+    return made
+
+
+@pytest.fixture(scope="session")
+def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
+    runtime, form = request.param
+    if form is None:
+        yield Place("bare", None, BARE)
+        return
+    env = Environment(image=image_at(images.of(form)), runtime=runtime)
+    with ready_or_skip(env) as ready:
+        yield Place(runtime, form, ready.env)
+
+
+def ready_or_skip(env: Environment) -> Ready:
+    """Made ready; a runtime that does not work here is a skip, or in CI a failure."""
+    try:
+        return make_ready(env)
+    except EnvironmentRefused as refused:
+        if os.environ.get("CI") and env.runtime in INSTALLED:
+            pytest.fail(f"what the set-up installs must work in CI: {refused}")
+        pytest.skip(str(refused))
+
+
+def make_busybox(folder: Path) -> None:
+    busybox = shutil.which("busybox")
+    assert busybox, "busybox-static is missing: tools/setup test installs it"
+    for name in FOLDERS:
+        (folder / name).mkdir(parents=True)
+    for name in FILES:
+        (folder / name).touch()
+    shutil.copy(busybox, folder / "bin/busybox")
+    for name in APPLETS:
+        (folder / "bin" / name).symlink_to("busybox")
+
+
+def squash(folder: Path, file: Path) -> None:
+    words = ("-noappend", "-no-xattrs", "-no-progress", "-quiet", "-all-root")
+    subprocess.run(["mksquashfs", folder, file, *words], check=True, capture_output=True)
+
+
+def make_oci_archive(folder: Path, file: Path) -> None:
+    """As the OCI image specification 1.0 has it: a layout of one layer."""
+    blobs: dict[str, bytes] = {}
+
+    def blob(content: bytes, kind: str) -> dict[str, object]:
+        digest = hashlib.sha256(content).hexdigest()
+        blobs[f"blobs/sha256/{digest}"] = content
+        media = f"application/vnd.oci.image.{kind}"
+        return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(content)}
+
+    files = io.BytesIO()
+    with tarfile.open(fileobj=files, mode="w") as tar:
+        tar.add(folder, arcname=".")
+    layer = blob(files.getvalue(), "layer.v1.tar")
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    config = {
+        "architecture": machine,
+        "os": "linux",
+        "config": {"Env": ["PATH=/bin", "GREETING=from the image"], "Entrypoint": ["/bin/echo"]},
+        "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
+    }
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": blob(json.dumps(config).encode(), "config.v1+json"),
+        "layers": [layer],
+    }
+    index = {
+        "schemaVersion": 2,
+        "manifests": [blob(json.dumps(manifest).encode(), "manifest.v1+json")],
+    }
+    blobs["index.json"] = json.dumps(index).encode()
+    blobs["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
+    with tarfile.open(file, "w") as archive:
+        for name, content in blobs.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+@pytest.fixture
+def nothing_is_left() -> Iterator[None]:
+    """What a test launches takes its processes, mounts, descriptors and folders along."""
+    run(Launch(argv=("/bin/true",)))
+    before = what_is_there()
+    yield
+    assert what_is_there() == before
+
+
+def what_is_there() -> dict[str, object]:
+    return {
+        "processes": {pid: words for pid, words in descendants().items() if words},
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "descriptors": open_descriptors(),
+        "folders": {path.name for path in session_folder().iterdir()},
+    }
+
+
+def descendants() -> dict[int, str]:
+    """Processes below this one, orphans too; not podman's pause process: its own, one per user."""
+    below: dict[int, str] = {}
+    todo = [os.getpid()]
+    while todo:
+        for pid in children_of(todo.pop()):
+            if pid not in below and (words := words_of(pid)).strip() != "podman":
+                below[pid] = words
+                todo.append(pid)
+    return below
+
+
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def words_of(pid: int) -> str:
+    """Its command line; a zombie has none."""
+    try:
+        return (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
+    except OSError:
+        return ""
+
+
+def open_descriptors() -> list[str]:
+    """Closed ones drop out, and so does that of the listing itself."""
+    found = [path.name for path in Path("/proc/self/fd").iterdir()]
+    return sorted(fd for fd in found if Path(f"/proc/self/fd/{fd}").is_symlink())
