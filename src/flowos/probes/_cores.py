@@ -55,3 +55,7 @@ def build_for(case: Case, source: str, flags: Argv, libraries: Argv = ()) -> Bui
         flags=flags,
         libraries=libraries,
     )
+
+
+def counted(number: str, noun: str) -> str:
+    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"

@@ -22,7 +22,7 @@ from flowos.model import (
     Wanted,
 )
 from flowos.probes._base import Program, best_compiler, read_answer
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
 
 SIGILL, SIGABRT = 4, 6
 SLOW = 0.8
@@ -215,7 +215,7 @@ def _case(
 
 
 def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-    """The sizes that a program was asked for and had no time for, per case and type."""
+    """The sizes that a program was asked for and had no time for, as cases with several n."""
     done: dict[Pairs, set[tuple[str, str]]] = {}
     cases: dict[Pairs, Case] = {}
     for m in measured:
@@ -224,7 +224,7 @@ def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], 
             done.setdefault(levels, set()).add((m.case.level("type"), m.case.level("n")))
             cases.setdefault(levels, m.case)
     return tuple(
-        (Case("gemm", (*levels, ("type", type_))), _no_time(case, sizes))
+        (Case("gemm", (*levels, ("type", type_), ("n", ", ".join(sizes)))), _no_time(case))
         for levels, case in cases.items()
         for type_ in TYPES
         if (sizes := [n for n in _asked(case) if (type_, n) not in done[levels]])
@@ -235,10 +235,10 @@ def _asked(case: Case) -> list[str]:
     return [n for n in case.detail("sizes").split(",") if n]
 
 
-def _no_time(case: Case, sizes: Sequence[str]) -> Unmeasured:
+def _no_time(case: Case) -> Unmeasured:
+    seconds = float(case.detail("seconds"))
     return Unmeasured(
-        reason=f"n {', '.join(sizes)}: would take longer than the"
-        f" {float(case.detail('seconds')):.3g} s that this case has",
+        reason=f"these sizes would take longer than the {seconds:.3g} s that a library has",
         remedy="flowos measure --full --only flops,gemm",
     )
 
@@ -274,6 +274,6 @@ def _slow(default: Measurement, forced: Measurement) -> str:
     return (
         f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
         f" at best {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
-        f" {case.level('cores')} cores), where its {forced.case.detail('kernel')} kernels do"
+        f" {counted(case.level('cores'), 'core')}), where its {forced.case.detail('kernel')} kernels do"
         f" {forced.best / 1e9:.0f} Gflop/s. To mend it: `export {forced.case.detail('forced_by')}`"
     )

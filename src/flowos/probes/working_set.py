@@ -7,7 +7,7 @@ from typing import Literal
 from flowos.model import Case, Chart, Facts, Measurement, Outcome, Reading, Unmeasured, Wanted
 from flowos.plan import find_steps, memory_plateau
 from flowos.probes._base import Program, best_compiler, read_answer
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
 from flowos.probes.stream import last_cache_bytes
 
 KERNELS = ("read", "triad", "triad_nt")
@@ -132,16 +132,12 @@ def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """In words, per number of cores: where the curve shows caches to end and memory to begin."""
     ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]
     return tuple(
-        f"with {_cores(m.case.level('cores'))} in use the working-set curve falls at"
+        f"with {counted(m.case.level('cores'), 'core')} in use the working-set curve falls at"
         f" {_in_words(m.case.detail('caches_end_at'))}; memory begins at"
         f" {_in_words(m.case.detail('from_bytes'))}"
         for m in ours
         if m.case.detail("caches_end_at")
     )
-
-
-def _cores(count: str) -> str:
-    return "1 core" if count == "1" else f"{count} cores"
 
 
 def _in_words(sizes: str) -> str:
