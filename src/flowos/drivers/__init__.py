@@ -11,6 +11,7 @@ from flowos.drivers._cdi import (
     read_cdi_spec,
     specs_of,
 )
+from flowos.drivers._complaints import explain
 from flowos.drivers._ends import Seen, StoppedBy, judge
 from flowos.drivers._inside import path_inside, path_outside, variables_inside, with_devices
 from flowos.drivers._mpi_versions import (
@@ -44,6 +45,7 @@ __all__ = [
     "device_edits",
     "draws",
     "every_gpu",
+    "explain",
     "family_of",
     "judge",
     "launcher_named",

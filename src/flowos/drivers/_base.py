@@ -40,10 +40,15 @@ class SetupStep:
 
 
 class Runtime(Protocol):
-    """Enters an environment. Every answer is computed from what is given; nothing is run."""
+    """Enters an environment. Every answer is computed from what is given; nothing is run.
+
+    hides: prefixes of variables that its program must not see, as they would change what it does.
+    """
 
     @property
     def name(self) -> str: ...
+    @property
+    def hides(self) -> tuple[str, ...]: ...
 
     def ways(self, facts: Facts) -> tuple["Runtime", ...]:
         """This runtime adapted to the node, the best way first; none where its program is missing.

@@ -7,10 +7,21 @@ from flowos.drivers._base import Launcher, Runtime
 from flowos.drivers.launchers.direct import Direct
 from flowos.drivers.launchers.mpich import Hydra
 from flowos.drivers.launchers.openmpi import OpenMpi
+from flowos.drivers.runtimes.apptainer import Apptainer
 from flowos.drivers.runtimes.bare import Bare
+from flowos.drivers.runtimes.bubblewrap import Bubblewrap
+from flowos.drivers.runtimes.charliecloud import Charliecloud
+from flowos.drivers.runtimes.podman import Podman
 from flowos.model import LaunchFailed
 
-RUNTIMES: Mapping[str, Runtime] = {"bare": Bare()}
+RUNTIMES: Mapping[str, Runtime] = {
+    "bare": Bare(),
+    "ch-run": Charliecloud(),
+    "bwrap": Bubblewrap(),
+    "apptainer": Apptainer(),
+    "podman": Podman(),
+}
+"""By name; who says "auto" gets the first that can enter the image: the fastest to start."""
 
 _HYDRA_PASSES = Hydra("mpich").passes
 _BIND_TO_CORE = ("-bind-to", "core:{cores}")

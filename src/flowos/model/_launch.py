@@ -86,7 +86,8 @@ class Launch:
     """One process start (or one start of `ranks` processes), fully described.
 
     `variables` is the whole environment beside that of `env` and what the launcher passes through;
-    nothing is inherited unsaid.
+    nothing is inherited unsaid. `terminal`: its standard streams are a terminal, which a runtime
+    that makes new streams inside must know.
     """
 
     argv: Argv
@@ -96,6 +97,7 @@ class Launch:
     needs: Needs = field(default_factory=Needs)
     ranks: int = 1
     limit_seconds: float | None = None
+    terminal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

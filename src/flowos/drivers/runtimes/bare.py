@@ -10,6 +10,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 @dataclass(frozen=True, slots=True)
 class Bare:
     name: str = "bare"
+    hides: tuple[str, ...] = ()
 
     def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)

@@ -1,0 +1,83 @@
+"""What an environment binds, checked and in order, for every runtime alike."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from flowos.drivers._base import RunDir
+from flowos.drivers._inside import SHARED
+from flowos.model import Environment, LaunchFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    source: str
+    target: str
+    read_only: bool = False
+
+    def __str__(self) -> str:
+        return f"bind {_shown(self.source)} at {_shown(self.target)}"
+
+
+def binds_of(env: Environment, at: RunDir) -> tuple[Bind, ...]:
+    """The binds to make. LaunchFailed for one that would mean something else than it says.
+
+    What every environment has from the node under the same name (/tmp, /dev ...) is left out. `at`:
+    the run folder; its session's folder is ours, so there mount points may lie.
+    """
+    return tuple(bind for bind in map(_read, env.binds) if _is_needed(bind, at.parent))
+
+
+def mount_words(binds: tuple[Bind, ...]) -> Iterator[str]:
+    """`--mount` of podman and apptainer, whose fields are a line of CSV (RFC 4180)."""
+    for bind in binds:
+        fields = ["type=bind", f"source={bind.source}", f"destination={bind.target}"]
+        fields += ["ro"] * bind.read_only
+        yield from ("--mount", ",".join(map(_csv_field, fields)))
+
+
+def colon_words(runtime: str, option: str, binds: tuple[Bind, ...]) -> Iterator[str]:
+    """`SOURCE:TARGET`, where a runtime knows no way to write a colon (or a comma) as such."""
+    for bind in binds:
+        for path in (bind.source, bind.target):
+            if ":" in path or ("," in path and runtime != "ch-run"):
+                raise LaunchFailed(
+                    f"{bind}: {runtime} reads a colon or comma as an end; "
+                    "rename it, or use another runtime"
+                )
+        yield from (option, f"{bind.source}:{bind.target}" + ":ro" * bind.read_only)
+
+
+def _read(pair: tuple[str, str]) -> Bind:
+    source, target = pair
+    bind = Bind(source, target.removesuffix(":ro"), target.endswith(":ro"))
+    for path in (bind.source, bind.target):
+        if not path.startswith("/"):
+            raise LaunchFailed(f"{bind}: {_shown(path)} does not begin with /")
+        if not path.isprintable():
+            raise LaunchFailed(f"{bind}: it holds characters that cannot be printed; rename it")
+    if ".." in PurePath(bind.target).parts:
+        raise LaunchFailed(f"{bind}: the target holds '..'; say where it really leads")
+    if not PurePath(bind.target).relative_to("/").parts:
+        raise LaunchFailed(f"{bind}: that would hide the whole image; name a folder below /")
+    return bind
+
+
+def _is_needed(bind: Bind, session: PurePath) -> bool:
+    target = PurePath(bind.target)
+    shared = next((folder for folder in SHARED if target.is_relative_to(folder)), None)
+    if shared is None or (target.is_relative_to(session) and target != session):
+        return True
+    if target != PurePath(bind.source):
+        raise LaunchFailed(
+            f"{bind}: {shared} is the node's own in every environment; name a target elsewhere"
+        )
+    return bind.read_only and str(target) not in SHARED
+
+
+def _csv_field(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
+
+
+def _shown(path: str) -> str:
+    return path if path.isprintable() and path else ascii(path)

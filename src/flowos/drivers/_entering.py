@@ -1,0 +1,79 @@
+"""What the runtimes that enter an image have in common."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flowos.drivers._base import Reason
+from flowos.drivers._complaints import explain
+from flowos.model import Facts, Form, Image, Launch, LaunchFailed, Tool, Tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """Where a program is to be had; some of RHEL's are in EPEL."""
+
+    program: str
+    name: str
+
+    @property
+    def missing(self) -> Reason:
+        return Reason(
+            code="no-program",
+            text=f"{self.program} is not installed",
+            remedy=f"apt install {self.name}, or dnf install {self.name}",
+        )
+
+
+def image_to_enter(launch: Launch, runtime: str, forms: Iterable[Form]) -> Image:
+    image = launch.env.image
+    if image is None:
+        raise LaunchFailed(f"runtime {runtime}: it enters images; name one, or use bare")
+    if image.form not in forms:
+        raise LaunchFailed(
+            f"image {image.source}: {runtime} enters {' or '.join(forms)}, no {image.form}"
+        )
+    return image
+
+
+def refuse_devices(launch: Launch, runtime: str) -> None:
+    if launch.env.devices:
+        raise LaunchFailed(
+            f"device {launch.env.devices[0]}: {runtime} knows no CDI; "
+            "it must have been turned into binds and variables before"
+        )
+
+
+def tried(facts: Facts, name: str) -> Tried | None:
+    return next((each for each in facts.tried if each.name == name), None)
+
+
+def works(facts: Facts, name: str) -> bool:
+    """Of something that was not tried: nothing speaks against it."""
+    found = tried(facts, name)
+    return found is None or found.works
+
+
+def enters(facts: Facts, runtime: str, form: Form, otherwise: bool = True) -> bool:
+    """Whether trying it worked; `otherwise` counts until it was tried."""
+    found = tried(facts, f"{runtime} {form}")
+    return otherwise if found is None else found.works
+
+
+def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tuple[Reason, ...]:
+    """Why a runtime that is installed cannot be used; empty if entering any form worked.
+
+    conditions: what else was tried that it needs, and that speaks where itself was not tried.
+    """
+    attempts = [t for t in facts.tried if t.name.partition(" ")[0] == runtime]
+    if any(t.works for t in attempts):
+        return ()
+    asked = attempts or [t for name in conditions if (t := tried(facts, name))]
+    found = [explain(runtime, t.says) for t in asked if not t.works]
+    return tuple({reason.code: reason for reason in reversed(found)}.values())[::-1]
+
+
+def version_of(tool: Tool) -> tuple[int, ...]:
+    """As numbers, to compare; empty if it is not known."""
+    found = re.search(r"\d+(?:\.\d+)+", tool.version)
+    return tuple(map(int, found[0].split("."))) if found else ()

@@ -1,0 +1,116 @@
+"""Apptainer, and Singularity before it and beside it: a folder, a squashfs or a SIF.
+
+Not installed where this was written; the command lines were tried with Apptainer 1.5.3 (main
+917d665), the options compared with the change logs of Apptainer 1.0 to 1.6 and SingularityCE 3.8 to
+4.1. `-s`: errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
+/etc/{passwd,group,hosts,resolv.conf} are by apptainer.conf. Targets of binds are made over the
+image. `--no-eval`: no variable is read as a script of the shell. `--sharens`: ranks of one mpirun
+share a user namespace, so that they may read each other's memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._binds import Bind, binds_of, colon_words, mount_words
+from flowos.drivers._entering import (
+    Package,
+    enters,
+    image_to_enter,
+    reasons_against,
+    refuse_devices,
+    version_of,
+    works,
+)
+from flowos.model import Argv, Facts, Form, Image, Launch, Tool
+
+_PACKAGE = Package(program="apptainer", name="apptainer")
+_FORMS: tuple[Form, ...] = ("folder", "squashfs", "sif")
+_FIRST_SINGULARITY = (2,)
+"""A `singularity` of version 1 is Apptainer under its old name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apptainer:
+    """userns: without its setuid program, if there is one. The others: what its version knows."""
+
+    name: str = "apptainer"
+    hides: tuple[str, ...] = ("APPTAINER", "SINGULARITY")
+    program: str = "apptainer"
+    userns: bool = False
+    knows_mount: bool = True
+    knows_no_eval: bool = True
+    knows_sharens: bool = True
+    knows_devices: bool = True
+
+    def ways(self, facts: Facts) -> tuple["Apptainer", ...]:
+        """First without the setuid program; with it where the kernel forbids user namespaces."""
+        tool = _tool(facts)
+        if tool is None:
+            return ()
+        found = self._of(tool)
+        return (replace(found, userns=True), found)
+
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+        if _tool(facts) is None:
+            return (_PACKAGE.missing,)
+        return reasons_against(facts, self.name, ())
+
+    def forms(self, facts: Facts) -> tuple[Form, ...]:
+        """A SIF holds a squashfs: what can enter the one can enter the other."""
+        squashfs = enters(facts, self.name, "squashfs", works(facts, "fuse"))
+        able = {
+            "folder": enters(facts, self.name, "folder"),
+            "squashfs": squashfs,
+            "sif": enters(facts, self.name, "sif", squashfs),
+        }
+        return tuple(form for form in _FORMS if able[form])
+
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002
+        return ()
+
+    def entered(self, image: Image, at: PurePath) -> Image:  # noqa: ARG002
+        return image
+
+    def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
+        return ()
+
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+        image = image_to_enter(launch, self.name, _FORMS)
+        if not self.knows_devices:
+            refuse_devices(launch, f"this version of {PurePath(self.program).name}")
+        return (
+            *(self.program, "-s", "exec"),
+            *(("--userns",) if self.userns else ()),
+            *(("--no-eval",) if self.knows_no_eval else ()),
+            *(("--sharens",) if gang and self.knows_sharens else ()),
+            *("--no-home", "--pwd", "/"),
+            *self._binds(binds_of(launch.env, at)),
+            *(word for device in launch.env.devices for word in ("--device", device)),
+            str(image.source),
+            *inner,
+        )
+
+    def _of(self, tool: Tool) -> "Apptainer":
+        """What is not known of the version is taken for the newest."""
+        version = version_of(tool)
+        itself = tool.name == "apptainer" or (bool(version) and version < _FIRST_SINGULARITY)
+        mount, no_eval = ((1,), (1, 1)) if itself else ((3, 9), (3, 10))
+        return replace(
+            self,
+            program=str(tool.path),
+            knows_mount=not version or version >= mount,
+            knows_no_eval=not version or version >= no_eval,
+            knows_sharens=itself and (not version or version >= (1, 3)),
+            knows_devices=itself and (not version or version >= (1, 5)),
+        )
+
+    def _binds(self, binds: tuple[Bind, ...]) -> Iterator[str]:
+        if self.knows_mount:
+            return mount_words(binds)
+        return colon_words(PurePath(self.program).name, "--bind", binds)
+
+
+def _tool(facts: Facts) -> Tool | None:
+    return facts.tool("apptainer") or facts.tool("singularity")

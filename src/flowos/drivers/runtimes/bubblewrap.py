@@ -1,0 +1,96 @@
+"""bubblewrap: a folder, or a squashfs that squashfuse shows as one.
+
+Tried with bubblewrap 0.8.0 and squashfuse 0.1.105 (Debian 12). No --die-with-parent: it would kill
+flowos-init before that has ended its children and said how; flowos-init sees the end of our process
+by itself. /proc is bound, as the processes are the node's. The image must have /dev, /proc, /sys,
+/tmp, /etc/{passwd,group,hosts,resolv.conf} and every target: bwrap cannot make them in an image
+that is read-only. squashfuse ends, and unmounts, on TERM; after a KILL the engine must unmount.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._binds import Bind, binds_of
+from flowos.drivers._entering import (
+    Package,
+    enters,
+    image_to_enter,
+    reasons_against,
+    refuse_devices,
+    works,
+)
+from flowos.model import Argv, Facts, Form, Image, Launch
+
+_PACKAGE = Package(program="bwrap", name="bubblewrap")
+_SERVERS = ("squashfuse_ll", "squashfuse")
+_MOUNTERS = ("fusermount3", "fusermount")
+_WHO_AND_WHERE = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bubblewrap:
+    """server: shows a squashfs as a folder; the one that ends in _ll is the faster."""
+
+    name: str = "bwrap"
+    hides: tuple[str, ...] = ()
+    program: str = "bwrap"
+    server: str = _SERVERS[0]
+
+    def ways(self, facts: Facts) -> tuple["Bubblewrap", ...]:
+        tool = facts.tool("bwrap")
+        if tool is None:
+            return ()
+        server = _first(facts, _SERVERS) or self.server
+        return (replace(self, program=str(tool.path), server=server),)
+
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+        if facts.tool("bwrap") is None:
+            return (_PACKAGE.missing,)
+        return reasons_against(facts, self.name, ("user namespaces",))
+
+    def forms(self, facts: Facts) -> tuple[Form, ...]:
+        can_mount = all((_first(facts, _SERVERS), _first(facts, _MOUNTERS), works(facts, "fuse")))
+        found: list[Form] = ["folder"] if enters(facts, self.name, "folder") else []
+        if enters(facts, self.name, "squashfs", can_mount):
+            found.append("squashfs")
+        return tuple(found)
+
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
+        if image.form != "squashfs":
+            return ()
+        mount = Launch(argv=(self.server, "-f", str(image.source), str(at)))
+        return (SetupStep(launch=mount, stays=True),)
+
+    def entered(self, image: Image, at: PurePath) -> Image:
+        return replace(image, form="folder", source=at) if image.form == "squashfs" else image
+
+    def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
+        return ()
+
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
+        image = image_to_enter(launch, self.name, ("folder",))
+        refuse_devices(launch, self.name)
+        return (
+            self.program,
+            *("--ro-bind", str(image.source), "/"),
+            *("--dev-bind", "/dev", "/dev"),
+            *("--bind", "/proc", "/proc"),
+            *("--bind", "/sys", "/sys"),
+            *("--bind", "/tmp", "/tmp"),
+            *(word for file in _WHO_AND_WHERE for word in ("--ro-bind-try", file, file)),
+            *_words(binds_of(launch.env, at)),
+            *("--chdir", "/"),
+            "--",
+            *inner,
+        )
+
+
+def _words(binds: tuple[Bind, ...]) -> Iterator[str]:
+    for bind in binds:
+        yield from ("--ro-bind" if bind.read_only else "--dev-bind", bind.source, bind.target)
+
+
+def _first(facts: Facts, names: tuple[str, ...]) -> str:
+    return next((str(tool.path) for name in names if (tool := facts.tool(name))), "")

@@ -1,0 +1,95 @@
+"""Charliecloud's ch-run: a folder, or a squashfs that it serves itself by FUSE.
+
+Tried with 0.31 (Debian 12); the options are those of 0.24 to 0.39 (their source). It needs USER in
+its environment, also for --version, and binds TMPDIR, which must then exist, over /tmp: hence our
+own bind of /tmp. The image must have /dev, /proc, /sys, /tmp and every target; it has no read-only
+binds. With a squashfs ch-run stays and serves it, in a mount namespace of its own below
+/var/tmp/$USER.ch; with a folder it becomes the command.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._binds import Bind, binds_of, colon_words
+from flowos.drivers._entering import (
+    Package,
+    enters,
+    image_to_enter,
+    reasons_against,
+    refuse_devices,
+    version_of,
+    works,
+)
+from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
+
+_PACKAGE = Package(program="ch-run", name="charliecloud")
+_FORMS: tuple[Form, ...] = ("folder", "squashfs")
+_NO_HOME_BY_DEFAULT = (0, 31)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charliecloud:
+    """binds_home: a version that shows the home folder unless told not to."""
+
+    name: str = "ch-run"
+    hides: tuple[str, ...] = ("TMPDIR",)
+    program: str = "ch-run"
+    binds_home: bool = False
+
+    def ways(self, facts: Facts) -> tuple["Charliecloud", ...]:
+        tool = facts.tool("ch-run")
+        if tool is None:
+            return ()
+        version = version_of(tool)
+        old = bool(version) and version < _NO_HOME_BY_DEFAULT
+        return (replace(self, program=str(tool.path), binds_home=old),)
+
+    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+        if facts.tool("ch-run") is None:
+            return (_PACKAGE.missing,)
+        return reasons_against(facts, self.name, ("user namespaces",))
+
+    def forms(self, facts: Facts) -> tuple[Form, ...]:
+        otherwise = {"folder": True, "squashfs": works(facts, "fuse")}
+        return tuple(f for f in _FORMS if enters(facts, self.name, f, otherwise[f]))
+
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002
+        return ()
+
+    def entered(self, image: Image, at: PurePath) -> Image:  # noqa: ARG002
+        return image
+
+    def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
+        return ()
+
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+        image = image_to_enter(launch, self.name, _FORMS)
+        refuse_devices(launch, self.name)
+        binds = binds_of(launch.env, at)
+        for bind in binds:
+            _refuse_read_only(bind)
+        return (
+            self.program,
+            *("--cd", "/"),
+            *(("--no-home",) if self.binds_home else ()),
+            *("--bind", "/tmp:/tmp"),
+            *colon_words(self.name, "--bind", binds),
+            *(_together(gang, at) if gang else ()),
+            str(image.source),
+            "--",
+            *inner,
+        )
+
+
+def _refuse_read_only(bind: Bind) -> None:
+    if bind.read_only:
+        raise LaunchFailed(
+            f"{bind}: ch-run cannot bind for reading only; leave out :ro, or use another runtime"
+        )
+
+
+def _together(gang: Gang, at: RunDir) -> Argv:
+    """The tag names files in /dev/shm, so it must be of this launch alone."""
+    tag = "-".join((*at.parts[1:], gang.name))
+    return (f"--join-ct={gang.ranks}", f"--join-tag={tag}")
