@@ -269,11 +269,12 @@ def _but_isa(case: Case) -> Pairs:
 
 def _slow(default: Measurement, forced: Measurement) -> str:
     case = default.case
+    cores = counted(case.level("cores"), "core")
     environment = case.detail("environment")
     because = f", as your environment sets {environment}" if environment else ""
     return (
         f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
         f" at best {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
-        f" {counted(case.level('cores'), 'core')}), where its {forced.case.detail('kernel')} kernels do"
+        f" {cores}), where its {forced.case.detail('kernel')} kernels do"
         f" {forced.best / 1e9:.0f} Gflop/s. To mend it: `export {forced.case.detail('forced_by')}`"
     )
