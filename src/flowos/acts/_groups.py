@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flowos import engine
 from flowos.acts._bundle import Bundle, bundle
-from flowos.acts._mpi_inside import cannot_use
+from flowos.acts._mpi_inside import check_mpi_program
 from flowos.acts._places import Place
 from flowos.acts._sampling import run_flow
 from flowos.model import (
@@ -34,6 +34,7 @@ from flowos.probes import (
     decides,
     entered,
     flow_of_builds,
+    in_environment,
     margin_of,
     timed,
 )
@@ -57,7 +58,7 @@ class Entry:
 
     @property
     def case(self) -> Case:
-        return self.compared.in_(self.place.label)
+        return in_environment(self.compared.shown, self.place.label)
 
     def read(self) -> tuple[tuple[Reading, ...], Outcome] | Unmeasured:
         """Run it once and read its answer; where starting is timed, start it that often."""
@@ -204,7 +205,7 @@ def _entries(
     unmeasured: list[Found],
 ) -> Iterator[Entry]:
     for place, has in zip(places, found, strict=True):
-        case = shown.at(**{ENV: place.label})
+        case = in_environment(shown, place.label)
         try:
             if isinstance(has, Unmeasured):
                 unmeasured.append((case, has))
@@ -246,7 +247,7 @@ def _entry(of: Compared, place: Place, shelf: Shelf) -> Entry:
 def _words(of: Compared, place: Place, shelf: Shelf) -> tuple[Program, Argv]:
     program = of.probe.program(of.case)
     if program.mpi_family:
-        return program, _mpi_words(of, program, place, shelf)
+        return program, _mpi_words(program, place, shelf)
     if place.binary == "own":
         if program.build is None:
             return program, program.argv
@@ -272,16 +273,14 @@ def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*libraries, *parts)))
 
 
-def _mpi_words(of: Compared, program: Program, place: Place, shelf: Shelf) -> Argv:
+def _mpi_words(program: Program, place: Place, shelf: Shelf) -> Argv:
     """An MPI program takes the environment's MPI in any case."""
     assert program.build is not None
     if place.binary == "own":
         binary = _own_binary(program.build, place, shelf)
     else:
         binary = shelf.alone(shelf.built(program.build))
-    reason = cannot_use(of.case.detail("family"), of.case.detail("version"), binary, place)
-    if reason:
-        raise MeasureError(f"{place.label}: {reason}")
+    check_mpi_program(program, binary, place)
     return (str(binary), *program.argv)
 
 

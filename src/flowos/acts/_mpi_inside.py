@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from flowos import engine
 from flowos.acts._places import Place
-from flowos.model import FlowosError
+from flowos.model import Exited, MeasureError, NotStarted
 from flowos.probes import Program
 
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
@@ -12,20 +13,23 @@ _TRACED = (("LD_TRACE_LOADED_OBJECTS", "1"),)
 _LIMIT_SECONDS = 30.0
 
 
-def cannot_use(family: str, version: str, binary: Path, place: Place) -> str:
-    """Why this MPI program cannot run in the environment; "" if it can.
+def check_mpi_program(program: Program, binary: Path, place: Place) -> None:
+    """FlowosError: why this program, started by that starter, cannot run in the environment.
 
-    The environment's own loader is asked for the libraries that the program would get.
+    The MPI of both sides is compared; then the environment's own loader is asked for the libraries
+    that the program would get there.
     """
     traced = Program(argv=(), variables=_TRACED, limit_seconds=_LIMIT_SECONDS)
-    try:
-        outcome = place.run((str(binary),), traced)
-    except FlowosError as error:
-        return f"a program of the host does not start in it: {error}"
-    said = (outcome.stdout + outcome.stderr).decode(errors="replace")
-    missing = _MISSING.findall(said)
-    if missing:
-        return f"it has no {', '.join(missing)}: have {family} {version} in the image"
-    if not outcome.ok or "not found" in said:
-        return f"a program of the host does not start in it: {said.strip().splitlines()[-1:]}"
-    return ""
+    launch = place.launch((str(binary),), traced)
+    engine.check_mpi(place.env, program.mpi_family, program.starter, launch.variables)
+    outcome = engine.run(launch)
+    said = (outcome.stdout + outcome.stderr).decode(errors="replace").strip()
+    if isinstance(outcome.end, NotStarted):
+        said = "the image has no C library like the host's"
+    elif missing := _MISSING.findall(said):
+        said = f"the image has no {', '.join(missing)}"
+    elif outcome.end == Exited(0) and "not found" not in said:
+        return
+    raise MeasureError(
+        f"{place.label}: the host's program does not start in it: {said}; measure --binary own"
+    )

@@ -11,6 +11,7 @@ from flowos.probes._compared import (
     compared,
     decides,
     entered,
+    in_environment,
     margin_of,
     verdicts_between,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "entered",
     "flow_of",
     "flow_of_builds",
+    "in_environment",
     "in_words",
     "left_out",
     "margin_of",

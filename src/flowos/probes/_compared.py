@@ -70,9 +70,10 @@ class Compared:
     shown: Case
     way: Way = "exec"
 
-    def in_(self, label: str) -> Case:
-        """The case as shown for the environment of this label."""
-        return replace(self.shown, levels=((ENV, label), *self.shown.levels))
+
+def in_environment(shown: Case, label: str) -> Case:
+    """The case as shown for the environment of this label."""
+    return replace(shown, levels=((ENV, label), *shown.levels))
 
 
 def decides(sample: Sample) -> bool:

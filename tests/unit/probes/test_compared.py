@@ -30,6 +30,7 @@ from flowos.probes import (
     compared,
     decides,
     entered,
+    in_environment,
     margin_of,
     timed,
     verdicts_between,
@@ -74,7 +75,7 @@ def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[Compar
 
 
 def sample(of: Compared, metric: str, **levels: str) -> Sample:
-    case = of.in_("bare").at(**levels)
+    case = in_environment(of.shown, "bare").at(**levels)
     return Sample(run="r", case=case, round=1, metric=metric, unit="1", values=(1.0,))
 
 
@@ -88,8 +89,7 @@ def test_every_case_of_every_probe_has_a_program_and_its_own_name(
     for one in cases:
         program = one.probe.program(one.case)
         assert program.argv or program.build
-        assert one.in_("a").levels[0] == ("env", "a")
-        assert one.in_("a") != one.in_("b")
+        assert in_environment(one.shown, "a").levels[0] == ("env", "a")
         assert margin_of(name) == (0.06 if name == "fio" else 0.03)
         assert one.probe.ceiling(one.case) is None or name in ("gemm", "stream")
 
