@@ -58,6 +58,7 @@ def _told(holder: Running) -> bytes:
 def _failed(holder: Running) -> LaunchFailed:
     end = holder.wait().end
     why = end.reason if isinstance(end, NotStarted | RuntimeFailed) else f"it ended at once: {end}"
+    why = why.replace(f"what should start '{HOLD[0]}'", "its runtime")
     return LaunchFailed(f"{_container(holder)} cannot be entered: {why}")
 
 

@@ -12,8 +12,8 @@ What is promised, whatever the runtime and the launcher:
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from flowos.drivers import Launcher, Runtime, launcher_named
@@ -231,8 +231,7 @@ def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:
     """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
     if not prepared.joined:
         return None
-    launch = prepared.launch
-    alone = replace(launch, argv=HOLD, cwd=PurePath("/"), ranks=1, limit_seconds=None)
+    alone = Launch(argv=HOLD, env=prepared.launch.env)
     holder = prepare(alone, runtime=prepared.runtime).start()
     undo.callback(_end_at_once, holder)
     (prepared.folder / "enter").write_bytes(await_held(holder))
