@@ -186,6 +186,17 @@ def test_also_with_all_tables_open_nothing_but_the_tables_scrolls(
     browser.picture(folder / "400-open.png")
 
 
+def test_what_settings_are_worth_is_seen_whole_on_a_wide_page(browser: Browser, page: Path) -> None:
+    browser.show(1400, "light")
+    browser.open(page.as_uri())
+    sizes = browser.evaluate(
+        "[...document.querySelectorAll('.scroll:has(.told)')].map(box =>"
+        " [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight])"
+    )
+    assert sizes
+    assert all(wider <= 0 and higher <= 0 for wider, higher in sizes)
+
+
 def test_light_and_dark_differ(browser: Browser, page: Path) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     browser.open(page.as_uri())

@@ -109,6 +109,11 @@ def _difference(ratio: float) -> str:
     return f"{share(abs(ratio - 1))} {'slower' if ratio < 1 else 'faster'}"
 
 
+def notes_of(v: Verdict) -> tuple[str, ...]:
+    """The reasons of a verdict, each by itself."""
+    return tuple(note for note in v.why.split("; ") if note)
+
+
 def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """For a terminal: the sum, then a table for each probe, no line longer than WIDTH."""
     if not verdicts:
@@ -136,13 +141,13 @@ def _table(group: Group) -> Iterator[str]:
 
 def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
     """Each reason once, numbered in the order of the rows; of rows not listed the commands only."""
-    told = dict.fromkeys(note for v in met for note in v.why.split("; ") if note)
-    told |= dict.fromkeys(note for v in rows for note in v.why.split("; ") if "`" in note)
+    told = dict.fromkeys(note for v in met for note in notes_of(v))
+    told |= dict.fromkeys(note for v in rows for note in notes_of(v) if "`" in note)
     return {note: number for number, note in enumerate(told, start=1)}
 
 
 def _cells(group: Group, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
-    told = ",".join(map(str, sorted(notes[note] for note in v.why.split("; ") if note)))
+    told = ",".join(map(str, sorted(notes[note] for note in notes_of(v))))
     answer = f"{v.answer} !" if v.disturbed else v.answer
     return (group.change(v), answer, ratio_text(v), rounds_of(v), told, group.at(v))
 

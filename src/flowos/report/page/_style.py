@@ -162,7 +162,7 @@ thead th{position:sticky;top:0;background:var(--card);font-weight:600;color:var(
 tbody th{font-weight:500}
 .n{text-align:right}
 td.wrap{white-space:normal;min-width:44ch}
-.told th,.told td{white-space:normal}.told .n{white-space:nowrap}
+.scroll:has(.told){max-height:none}.told th,.told td{white-space:normal}.told .n{white-space:nowrap}
 .told tbody th{min-width:15ch}.told td:nth-child(2){min-width:20ch}
 .told td:nth-child(n+6){min-width:20ch}
 .forest{width:150px;height:20px;display:block}

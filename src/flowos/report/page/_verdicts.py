@@ -1,10 +1,10 @@
 """Comparisons as a table in which each row draws its 95 % interval around 1."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from flowos.model import Verdict
-from flowos.report._verdicts import Group, doubted, known, rounds_of
+from flowos.report._verdicts import Group, doubted, known, notes_of, rounds_of
 from flowos.report._words import ratio_text
 from flowos.report.page._marks import line, words
 from flowos.report.page._markup import Markup, join, tag
@@ -24,15 +24,21 @@ def verdict_table(group: Group, name: str) -> Markup:
     caption = f"{group.title}. Below 1 is slower."
     if any(v.needed for v in group.rows):
         caption += " Rounds: how many it rests on, of about how many that would tell."
-    columns = [c for c in (group.at, _why) if any(c(v) for v in group.rows)]
+    columns = [c for c in (group.at, _why) if any(map(c, group.rows))]
     told = {group.at: "at", _why: "why"}
     names = (group.change_title, *_NAMES, *(told[c] for c in columns))
     rows = [_row(group, v, axis, columns) for v in group.rows]
-    return scrolled(caption, names, rows, name, "told")
+    commands = [tag("p", words(f"{note[:1].upper()}{note[1:]}.")) for note in _commands(group)]
+    return join(scrolled(caption, names, rows, name, "told"), *commands)
+
+
+def _commands(group: Group) -> Iterable[str]:
+    """What would tell more, the same for many rows, stands below the table."""
+    return dict.fromkeys(note for v in group.rows for note in notes_of(v) if "`" in note)
 
 
 def _why(v: Verdict) -> str:
-    return v.why
+    return "; ".join(note for note in notes_of(v) if "`" not in note)
 
 
 def _axis(verdicts: Sequence[Verdict]) -> Axis:
@@ -50,7 +56,7 @@ def _row(group: Group, v: Verdict, axis: Axis, columns: Sequence[Column]) -> Mar
         tag("td", ratio_text(v), class_="n"),
         tag("td", _interval(v, axis)),
         tag("td", rounds_of(v), class_="n"),
-        *(tag("td", words(column(v))) for column in columns),
+        *(tag("td", column(v)) for column in columns),
     )
 
 
