@@ -8,6 +8,8 @@ from pathlib import Path, PurePath
 
 from flowos.drivers import path_inside
 from flowos.engine import (
+    Prepared,
+    check_mpi,
     composed,
     home_folder,
     launch_variables,
@@ -45,12 +47,22 @@ exit 127
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """How many, and by which MPI: a name of `drivers.LAUNCHERS`, and its mpirun."""
+
+    count: int
+    mpi: str
+    starter: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person wants run. Without a cwd it is the current folder."""
+    """What a person wants run. Without a cwd it is the current folder; ranks: an MPI program."""
 
     env: Environment
     argv: Argv
     cwd: PurePath | None = None
+    ranks: Ranks | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +84,13 @@ def executed(wish: Wish, say: Say) -> Outcome:
     with _ready_launch(wish) as (launch, notes):
         for note in notes:
             say(note)
-        return run_in_foreground(prepare(launch))
+        return run_in_foreground(_prepared(wish, launch))
 
 
 def planned(wish: Wish) -> Planned:
     """What `executed` would start; the image is made ready for it all the same."""
     with _ready_launch(wish) as (launch, notes):
-        prepared = prepare(launch)
+        prepared = _prepared(wish, launch)
         try:
             argv, _ = composed(prepared)
         finally:
@@ -125,7 +137,7 @@ def exit_code(outcome: Outcome) -> int:
             return 128 + signal
         case NotStarted(reason) if reason.startswith("no such command"):
             return 127
-        case NotStarted():
+        case NotStarted(reason) if reason.startswith("'"):
             return 126
         case _:
             return 125
@@ -136,8 +148,17 @@ def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...]]]:
     env, cwd, notes = _with_current_folder(wish)
     with make_ready(env) as ready:
         variables = launch_variables(ready.env)
-        launch = Launch(argv=wish.argv, env=ready.env, variables=variables, cwd=cwd)
+        count = wish.ranks.count if wish.ranks else 1
+        launch = Launch(argv=wish.argv, env=ready.env, variables=variables, cwd=cwd, ranks=count)
         yield launch, (*notes, *ready.notes)
+
+
+def _prepared(wish: Wish, launch: Launch) -> Prepared:
+    if wish.ranks is None:
+        return prepare(launch)
+    mpi, starter = wish.ranks.mpi, wish.ranks.starter
+    check_mpi(launch.env, mpi, starter, launch.variables)
+    return prepare(launch, launcher=mpi, starter=starter)
 
 
 def _with_current_folder(wish: Wish) -> tuple[Environment, PurePath, tuple[str, ...]]:

@@ -4,14 +4,17 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_of
-from flowos.model import Exited, FlowosError, Killed, Outcome, to_plain
+from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError, to_plain
 
 if TYPE_CHECKING:
     from flowos.acts.exec import Planned, Wish
+
+    Meant = Callable[[Wish], Wish]
 
 _EXIT_OWN = 125
 """It did not begin: a code that few commands have, as env(1) and container engines say it."""
@@ -32,31 +35,38 @@ def add_foreground(command: argparse.ArgumentParser, *, required: bool = False) 
     )
 
 
-def wish_of(args: argparse.Namespace, argv: tuple[str, ...]) -> "Wish":
-    from flowos.acts.exec import Wish
-
-    return Wish(env=environment_of(args), argv=argv, cwd=args.cwd)
-
-
 def words_after_dashes(words: list[str]) -> tuple[str, ...]:
     return tuple(words[1:] if words[:1] == ["--"] else words)
 
 
-def run_or_show(args: argparse.Namespace, wish: "Wish") -> int:
-    """The exit code: the command's own, or 125 if it did not begin."""
-    from flowos.acts.exec import executed, exit_code, planned
+def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant") -> int:
+    """The exit code: the command's own, or 125 if it did not begin.
+
+    meant: from the wish as it was given to what is to be run.
+    """
 
     def say(note: str) -> None:
         print(f"flowos {args.command}: {note}", file=sys.stderr)
 
-    if args.dry_run:
-        _show(planned(wish), args.json)
-        return 0
     try:
-        outcome = executed(wish, say)
+        return _run_or_show(args, argv, meant, say)
+    except UsageError:
+        raise
     except FlowosError as error:
         say(str(error))
         return _EXIT_OWN
+
+
+def _run_or_show(
+    args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant", say: Callable[[str], None]
+) -> int:
+    from flowos.acts.exec import Wish, executed, exit_code, planned
+
+    wish = meant(Wish(env=environment_of(args), argv=argv, cwd=args.cwd))
+    if args.dry_run:
+        _show(planned(wish), args.json)
+        return 0
+    outcome = executed(wish, say)
     if not isinstance(outcome.end, (Exited, Killed)):
         say(outcome.end.reason)
     if args.json:

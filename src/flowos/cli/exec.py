@@ -2,7 +2,8 @@
 
 import argparse
 
-from flowos.cli._foreground import add_foreground, run_or_show, wish_of, words_after_dashes
+from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
+from flowos.cli._ranks import add_ranks, with_ranks
 from flowos.cli._shared import with_example
 from flowos.model import UsageError
 
@@ -15,6 +16,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "flowos exec --env image.sqfs -- python3 train.py",
     )
     add_foreground(command)
+    add_ranks(command)
     command.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARG...]")
 
 
@@ -22,4 +24,4 @@ def run(args: argparse.Namespace) -> int:
     argv = words_after_dashes(args.argv)
     if not argv:
         raise UsageError("no command; name one: flowos exec --env IMAGE -- COMMAND")
-    return run_or_show(args, wish_of(args, argv))
+    return run_or_show(args, argv, lambda wish: with_ranks(args, wish))

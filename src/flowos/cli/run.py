@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from flowos.cli._environment import environment_of
-from flowos.cli._foreground import add_foreground, run_or_show, wish_of, words_after_dashes
+from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._shared import with_example
 from flowos.model import UsageError
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    return run_or_show(args, own_wish(wish_of(args, words_after_dashes(args.words))))
+    return run_or_show(args, words_after_dashes(args.words), own_wish)
 
 
 def _is_flow_file(word: str) -> bool:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from flowos.cli._foreground import add_foreground, run_or_show, wish_of, words_after_dashes
+from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._shared import with_example
 
 
@@ -20,4 +20,4 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     from flowos.acts.exec import shell_wish
 
-    return run_or_show(args, shell_wish(wish_of(args, words_after_dashes(args.argv))))
+    return run_or_show(args, words_after_dashes(args.argv), shell_wish)

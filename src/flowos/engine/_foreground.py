@@ -15,12 +15,13 @@ import os
 import signal
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from flowos.engine._launching import (
     Prepared,
@@ -40,6 +41,10 @@ HANDED_ON = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+_TICK_SECONDS = 0.005
+_PATIENCE = 2
+"""So many signals wait for a start that does not come; one more ends it."""
+
 _READS_TERMINAL = frozenset({"podman"})
 """Runtimes that make a terminal of their own inside and must be in the foreground to serve it."""
 
@@ -56,47 +61,66 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
         holder = hold_container(prepared, undo)
         spawn = _ready_to_spawn(prepared, terminal)
         undo.pop_all()
-        held = _Held(told="command" if alone else "starter")
-        with _handlers(held.take):
+        post = _Post(_to_command if alone else _to_starter)
+        with _handlers(post.take):
             running = Running(
                 prepared.launch, prepared.folder, spawn, most_output_bytes=1, holder=holder
             )
-            held.hand_to(running)
+            post.open(running)
             return running.wait()
 
 
-class _Held:
-    """Signals for the command. Before it has started there is nobody to tell: then it is over."""
+class _Post:
+    """Hands signals on to the command. What comes before it has started waits for that; whoever
+    asks often enough meanwhile is not kept waiting."""
 
-    def __init__(self, told: Literal["command", "starter"]) -> None:
-        self._told = told
-        self._early: list[int] = []
+    def __init__(self, hand_on: Callable[[Running, int], bool]) -> None:
+        self._hand_on = hand_on
         self._running: Running | None = None
+        self._early: list[int] = []
 
-    def take(self, number: int, _: FrameType | None) -> None:
+    def take(self, number: int, _: FrameType | None = None) -> None:
+        if self._running is not None and self._hand_on(self._running, number):
+            return
+        self._early.append(number)
         if self._running is None:
-            self._early.append(number)
-        elif self._told == "starter":
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._running.pid, number)
-        else:
-            _hand_on(self._running, number)
+            return
+        if len(self._early) == 1:
+            threading.Thread(target=self._deliver, args=(self._running,), daemon=True).start()
+        if len(self._early) > _PATIENCE:
+            self._running.stop()
 
-    def hand_to(self, running: Running) -> None:
+    def open(self, running: Running) -> None:
+        early, self._early = self._early, []
         self._running = running
-        if self._early:
-            running.stop()
+        for number in early:
+            self.take(number)
+
+    def _deliver(self, running: Running) -> None:
+        while self._early and not running.done:
+            time.sleep(_TICK_SECONDS)
+            while self._early and self._hand_on(running, self._early[0]):
+                self._early.pop(0)
 
 
-def _hand_on(running: Running, number: int) -> None:
+def _to_command(running: Running, number: int) -> bool:
+    """By flowos-init, unless its number means another process here. False: it has not started."""
     try:
         said = (running.folder / "started.0").read_text().split()
-    except OSError:  # not yet, or no more
-        running.stop()
-        return
+    except OSError:
+        return running.done
     here = int(said[3]) == Path("/proc/self/ns/pid").stat().st_ino
+    return _sent(int(said[0]) if here else running.pid, number)
+
+
+def _to_starter(running: Running, number: int) -> bool:
+    return _sent(running.pid, number)
+
+
+def _sent(pid: int, number: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(int(said[0]) if here else running.pid, number)
+        os.kill(pid, number)
+    return True
 
 
 @contextlib.contextmanager

@@ -1,0 +1,93 @@
+"""What all tests share: a terminal with somebody at it."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+
+
+class Terminal:
+    """A program on a terminal of its own, as a person sees it."""
+
+    def __init__(self, argv: Sequence[str], variables: Mapping[str, str]) -> None:
+        self._unread = b""
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe(argv[0], list(argv), {"TERM": "dumb", **variables})
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def read_until(self, *wanted: str, seconds: float = 15.0) -> str:
+        """What is shown up to the first of these; AssertionError with what there is instead."""
+        until = time.monotonic() + seconds
+        while not (found := [w for w in wanted if w.encode() in self._unread]):
+            ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
+            data = b""
+            with suppress(OSError):  # EIO: its other end is closed
+                data = os.read(self._fd, 1 << 16) if ready else b""
+            assert data, f"wanted {wanted}, there is: {self._unread.decode(errors='replace')}"
+            self._unread += data
+        word = min(found, key=lambda w: self._unread.index(w.encode()))
+        end = self._unread.index(word.encode()) + len(word.encode())
+        shown, self._unread = self._unread[:end], self._unread[end:]
+        return shown.decode(errors="replace")
+
+    def read_number(self, name: str) -> int:
+        """What follows NAME= and is followed by = in what is shown."""
+        shown = ""
+        while not (found := re.search(rf"{name}=(\d+)=", shown)):
+            shown += self.read_until("=")
+        return int(found[1])
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    @property
+    def modes(self) -> str:
+        """Which of the modes that a person misses first are on."""
+        local = termios.tcgetattr(self._fd)[3]
+        return " ".join(
+            name for name in ("ECHO", "ICANON", "ISIG") if local & int(getattr(termios, name))
+        )
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGHUP)
+        os.close(self._fd)
+        until = time.monotonic() + 5.0
+        while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+            if time.monotonic() > until:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Terminal]]:
+    """Opens a terminal with bash at it, which shows `$> ` when it waits for a command."""
+    opened: list[Terminal] = []
+
+    def at(**variables: str) -> Terminal:
+        words = ("bash", "--norc", "--noprofile", "--noediting", "-i")
+        known = {**os.environ, "FLOWOS": FLOWOS, "SHELL": "/bin/sh", **variables}
+        new = Terminal(words, {**known, "PS1": "$> ", "TERM": "dumb"})
+        opened.append(new)
+        new.read_until("$> ")
+        return new
+
+    yield at
+    for one in opened:
+        one.close()

@@ -1,0 +1,179 @@
+"""`flowos exec` without an image: a command as if it had been started without us."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+
+
+def flowos(*words: str, **how: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        [FLOWOS, *words], **{"capture_output": True, "text": True, "timeout": 30, **how}
+    )
+
+
+def opened(*words: str) -> "subprocess.Popen[str]":
+    """In a session of its own: the terminal of who tests is none of theirs."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [FLOWOS, "exec", *words],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        bufsize=1,
+        start_new_session=True,
+    )
+
+
+def read_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    return process.stdout.readline().rstrip("\n")
+
+
+def is_gone(pid: int, seconds: float = 5.0) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_streams_pass_through_byte_for_byte() -> None:
+    data = bytes(range(256)) * 4096
+    words = [FLOWOS, "exec", "--", "sh", "-c", "tee /dev/stderr"]
+    done = subprocess.run(words, input=data, capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
+
+
+def test_what_is_printed_is_seen_while_the_command_still_reads() -> None:
+    with opened("--", "sh", "-c", "echo ready; read line; echo got $line") as process:
+        assert read_line(process) == "ready"
+        assert process.stdin
+        process.stdin.write("it\n")
+        assert read_line(process) == "got it"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (("sh", "-c", "exit 3"), 3, ""),
+        (("sh", "-c", "kill -9 $$"), 137, ""),
+        (("sh", "-c", "kill -TERM $$"), 143, ""),
+        (("no-such-command",), 127, "flowos exec: no such command 'no-such-command' (looked in"),
+        (("/etc/passwd",), 126, "flowos exec: '/etc/passwd' may not be executed"),
+    ],
+)
+def test_the_exit_code_is_the_commands(argv: Sequence[str], code: int, said: str) -> None:
+    done = flowos("exec", "--", *argv)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--env", "./none.sqfs"), "no such image: there is nothing at "),
+        (("--env", __file__), f"image {__file__}: "),
+        (("--env", "bare@bare", "--bind", "/etc"), "environment bare: it has every file of this"),
+        (("--bind", "a:b"), "bind 'a:b' (str): expected SRC, SRC:DST or SRC:DST:ro"),
+        (("--device", "gpu"), "device 'gpu' (str): expected a CDI name"),
+        (("--var", "A"), "variable 'A': expected NAME=VALUE"),
+        (("--cwd", "/no/such"), "no such folder to start in: /no/such"),
+    ],
+)
+def test_what_cannot_begin_is_one_line_and_exit_code_125(
+    options: Sequence[str], complaint: str
+) -> None:
+    done = flowos("exec", *options, "--", "true")
+    assert done.stderr.startswith(f"flowos exec: {complaint}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
+
+
+def test_no_command_is_a_wrong_call() -> None:
+    done = flowos("exec", "--env", "bare", "--")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "flowos exec: no command; name one: flowos exec --env IMAGE -- COMMAND\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
+def test_a_signal_reaches_the_command_which_decides_how_it_ends(name: str) -> None:
+    script = f"trap 'echo told; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
+    with opened("--", "sh", "-c", script) as process:
+        assert read_line(process) == "ready"
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        assert read_line(process) == "told"
+    assert process.returncode == 9
+
+
+def test_a_command_that_a_signal_ended_is_told_as_a_shell_would() -> None:
+    with opened("--", "sh", "-c", "echo ready; exec sleep 30") as process:
+        assert read_line(process) == "ready"
+        process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_when_it_returns_nothing_of_the_command_runs_on() -> None:
+    done = flowos("exec", "--", "sh", "-c", "setsid sleep 60 & echo $!")
+    assert is_gone(int(done.stdout))
+
+
+def test_the_command_ends_with_a_flowos_that_is_killed() -> None:
+    with opened("--", "sh", "-c", "echo $$; exec sleep 60") as process:
+        pid = int(read_line(process))
+        process.kill()
+    assert is_gone(pid)
+
+
+def test_a_reader_that_leaves_ends_the_command() -> None:
+    script = f"{FLOWOS} exec -- yes | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30)
+    assert done.stdout == f"y\n{128 + signal.SIGPIPE}\n"
+
+
+def test_folder_and_variables_are_those_of_here_and_those_that_are_given(tmp_path: Path) -> None:
+    told = """x y$z,="'`id`"""
+    script = 'pwd; printf "%s\\n" "$GIVEN" "$HERE"'
+    done = flowos(
+        *("exec", "--var", f"GIVEN={told}", "--", "sh", "-c", script),
+        cwd=tmp_path,
+        env={**os.environ, "HERE": "mine", "GIVEN": "another"},
+    )
+    assert done.stdout == f"{tmp_path}\n{told}\nmine\n"
+    done = flowos("exec", "--cwd", "/usr", "--", "pwd", cwd=tmp_path)
+    assert done.stdout == "/usr\n"
+
+
+def test_json_tells_how_it_ended_and_what_it_used() -> None:
+    script = "import time, sys; b = b'x' * 5 * 10**7; time.sleep(0.1); sys.exit(4)"
+    done = flowos("exec", "--json", "--", sys.executable, "-c", script)
+    told = json.loads(done.stderr)
+    assert (done.returncode, told["exit_code"]) == (4, 4)
+    assert told["end"] == {"how": "Exited", "code": 4}
+    assert told["usage"]["wall_seconds"] >= 0.1
+    assert told["usage"]["max_rss_bytes"] >= 5 * 10**7
+
+
+def test_a_dry_run_shows_the_command_line_and_starts_nothing(tmp_path: Path) -> None:
+    words = ("touch", str(tmp_path / "it is"))
+    done = flowos("exec", "--dry-run", "--", *words)
+    assert done.stdout.rstrip().endswith(f"-- touch '{tmp_path}/it is'")
+    told = json.loads(flowos("exec", "--dry-run", "--json", "--", *words).stdout)
+    assert told["argv"][-2:] == list(words)
+    assert (told["environment"], told["cwd"]) == ("bare", str(Path.cwd()))
+    assert list(tmp_path.iterdir()) == []
