@@ -97,7 +97,7 @@ def _refuse_unknown(path: Path) -> None:
             names = {name.removeprefix("./") for name in archive.getnames()}
     except (tarfile.TarError, EOFError) as error:
         raise EnvironmentRefused(
-            f"image {path}: neither a folder nor a squashfs, SIF or OCI archive ({error})"
+            f"image {path}: neither a folder nor a squashfs, SIF or OCI archive"
         ) from error
     if "oci-layout" not in names:
         kind = "a Docker archive" if "manifest.json" in names else "an archive, but no OCI image"
