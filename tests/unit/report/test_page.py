@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from flowos.model import Case, Chart, Measurement, Run, Trust, Unmeasured
-from flowos.report import Book, Headline, Section, Step, html, markdown, text
+from flowos.report import Book, Section, Step, html, markdown, text
 from flowos.report.page._style import DARK, DASHES, LIGHT
 from flowos.report.page._ticks import (
     Axis,
@@ -192,35 +192,6 @@ def test_the_legends_number_says_that_it_is_the_best_and_a_lone_dot_where_it_is(
     page = page_of(small.run, CURVE, *rows)
     assert "nt best <b>41.0\u00a0GB/s</b></span>" in page
     assert "plain best <b>2.00\u00a0GB/s</b>, at threads 1 only</span>" in page
-
-
-def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does(
-    small: Book,
-) -> None:
-    ceiling = replace(small.measurements[1], ceiling=True, shares=small.measurements[1].shares[1:])
-    for m, told in (
-        (ceiling, "this is the measured ceiling"),
-        (replace(ceiling, shares=()), "this is the ceiling"),
-    ):
-        rows = (m, *small.measurements[:1])
-        book = replace(small, measurements=rows, headlines=(Headline(label="L", measured=m),))
-        page = html(book)
-        card = page[page.index('class="cards"') : page.index("What not to believe")]
-        assert told in card
-        assert "62.4<small>" in card
-        assert "best of 12 repetitions" in card
-        assert "<b>62.4\u00a0GB/s</b>" in page
-        assert "<b>61.2\u00a0GB/s</b>" not in page
-
-
-def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
-    shown = small.measurements[1]
-    for named, told in (((), "with threads 2, nt<"), (("threads",), "with nt<")):
-        headline = Headline(label="Triad", measured=shown, named=named)
-        assert told in html(replace(small, headlines=(headline,)))
-    once = replace(shown, count=1)
-    page = html(replace(small, headlines=(Headline(label="Triad", measured=once),)))
-    assert "measured once" in page
 
 
 def test_the_rule_by_which_numbers_stand_for_cases_is_said(small: Book) -> None:

@@ -1,0 +1,34 @@
+"""Cards: which number, of which setting, against which ceiling."""
+
+from dataclasses import replace
+
+from flowos.report import Book, Headline, html
+
+
+def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does(
+    small: Book,
+) -> None:
+    ceiling = replace(small.measurements[1], ceiling=True, shares=small.measurements[1].shares[1:])
+    for m, told in (
+        (ceiling, "this is the measured ceiling"),
+        (replace(ceiling, shares=()), "this is the ceiling"),
+    ):
+        rows = (m, *small.measurements[:1])
+        book = replace(small, measurements=rows, headlines=(Headline(label="L", measured=m),))
+        page = html(book)
+        card = page[page.index('class="cards"') : page.index("What not to believe")]
+        assert told in card
+        assert "62.4<small>" in card
+        assert "best of 12 repetitions" in card
+        assert "<b>62.4\u00a0GB/s</b>" in page
+        assert "<b>61.2\u00a0GB/s</b>" not in page
+
+
+def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
+    shown = small.measurements[1]
+    for named, told in (((), "with threads 2, nt<"), (("threads",), "with nt<")):
+        headline = Headline(label="Triad", measured=shown, named=named)
+        assert told in html(replace(small, headlines=(headline,)))
+    once = replace(shown, count=1)
+    page = html(replace(small, headlines=(Headline(label="Triad", measured=once),)))
+    assert "measured once" in page
