@@ -83,7 +83,7 @@ PLACES: tuple[tuple[str, Form | None], ...] = (
     ("bwrap", "folder"),
     ("bwrap", "squashfs"),
     ("podman", "folder"),
-    ("podman", "oci-archive"),
+    ("podman", "squashfs"),
     ("apptainer", "folder"),
     ("apptainer", "squashfs"),
 )

@@ -69,6 +69,19 @@ def make_ready(
     return Ready(entered_env, chosen.notes, undo)
 
 
+_ALWAYS_BOUND = (
+    *(MountPoint(PurePath(folder)) for folder in ("/dev", "/proc", "/sys", "/tmp")),
+    *(MountPoint(PurePath("/etc", name), file=True) for name in ("group", "hosts", "passwd")),
+    MountPoint(PurePath("/etc/resolv.conf"), file=True),
+)
+_BIND_OVER_THE_IMAGE = frozenset({"apptainer", "podman"})
+"""They lay a folder of their own over the image, where they make what is missing."""
+
+
+def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
+    return () if runtime in _BIND_OVER_THE_IMAGE else _ALWAYS_BOUND
+
+
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     image: Image
@@ -164,7 +177,7 @@ def _entered_form(name: str, image: Image, facts: Facts, points: Sequence[MountP
     """The image itself, or a folder made of it where it cannot be entered as it is."""
     if image.form not in RUNTIMES[name].forms(facts):
         return _as_folder(image, points, f"{name} cannot enter a squashfs here")
-    missing = _missing(image, points)
+    missing = [] if name in _BIND_OVER_THE_IMAGE else _missing(image, points)
     if not missing:
         return _Chosen(image)
     return _as_folder(image, points, f"it has no {missing[0].target} to bind to")

@@ -253,7 +253,9 @@ def _launchers_variables(prepared: Prepared) -> dict[str, str]:
     merged = dict(launch.env.variables) | dict(launch.variables)
     if launch.env.image is not None:
         merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.passes)}
-        merged = {"USER": str(os.geteuid())} | dict(os.environ) | merged  # ch-run wants it
+        host = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants it
+        hides = prepared.runtime.hides
+        merged = {n: v for n, v in host.items() if not n.startswith(hides)} | merged
     else:
         merged = dict(os.environ) | merged
     merged = dict(prepared.kept) | merged

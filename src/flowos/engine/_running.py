@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
-from flowos.drivers import Seen, StoppedBy, judge
+from flowos.drivers import Seen, StoppedBy, explain, judge
 from flowos.engine._launch_leftovers import Marks, Started, is_named, kill_leftovers
 from flowos.engine._launch_output import Capture
 from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
-from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
+from flowos.model import End, Launch, LaunchFailed, Lost, Outcome, RuntimeFailed, Usage
 
 DEFAULT_GRACE_SECONDS = 2.0
 """flowos-init's own, when nobody says another: between TERM and KILL."""
@@ -276,6 +276,7 @@ class Running:
             stderr=stderr,
         )
         end, usage = judge(self.launch, seen)
+        end = _explained(self.launch, seen, end)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
 
     def _answers(self) -> tuple[dict[int, bytes], dict[int, Started]]:
@@ -336,6 +337,17 @@ class Running:
 
 
 _all: set[Running] = set()
+
+
+def _explained(launch: Launch, seen: Seen, end: End) -> End:
+    """A runtime's own words, translated, where it did not get as far as flowos-init."""
+    if launch.env.image is None or seen.statuses or seen.started:
+        return end
+    reason = explain(launch.env.runtime, seen.stderr.decode(errors="replace"))
+    if not isinstance(end, RuntimeFailed) or reason.code == "unknown":
+        return end
+    remedy = f"; {reason.remedy}" if reason.remedy else ""
+    return RuntimeFailed(f"{launch.env.label}: {reason.text}{remedy}")
 
 
 def _may_live(started: Started) -> bool:

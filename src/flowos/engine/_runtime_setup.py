@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from flowos.drivers import Runtime, SetupStep
+from flowos.drivers import Runtime, SetupStep, explain
 from flowos.engine._launch_leftovers import unmount
 from flowos.engine._launching import own_variables, run, start
 from flowos.engine._run_folder import make_run_folder
@@ -69,7 +69,8 @@ def _tear_down(way: Runtime, image: Image, at: Path) -> None:
 
 
 def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:
-    said = outcome.stderr.decode(errors="replace").strip().splitlines()
-    return EnvironmentRefused(
-        f"image {image.source}: {step.launch.argv[0]}: {said[-1] if said else outcome.end}"
-    )
+    program = PurePath(step.launch.argv[0]).name
+    reason = explain(program, outcome.stderr.decode(errors="replace"))
+    text = str(outcome.end) if reason.code == "unknown" and not outcome.stderr else reason.text
+    remedy = f"; {reason.remedy}" if reason.remedy else ""
+    return EnvironmentRefused(f"image {image.source}: {program}: {text}{remedy}")

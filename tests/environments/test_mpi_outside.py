@@ -1,0 +1,379 @@
+"""Ranks started by this machine's mpirun, inside an image that has the same MPI (seed 000, 3.2)."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+import pytest
+
+import flowos as fo
+from flowos.engine import Ready, Running, check_mpi, image_at, run, start
+from flowos.engine.local import open_slice
+from flowos.model import (
+    Environment,
+    EnvironmentRefused,
+    Exited,
+    Form,
+    Killed,
+    Launch,
+    LaunchFailed,
+    NotStarted,
+    RuntimeFailed,
+    TaskFailed,
+)
+
+from .conftest import (
+    INSIDE,
+    children_of,
+    make_busybox,
+    ready_or_skip,
+    squash,
+    words_of,
+)
+
+PATIENCE_SECONDS = 30.0
+SUITE, PACKAGES = "bookworm", ("mpich", "openmpi-bin", "python3-mpi4py")
+IMAGES = Path("/var/tmp/flowos-test-images")
+
+RUNTIMES: tuple[tuple[str, Form], ...] = (
+    ("ch-run", "folder"),
+    ("ch-run", "squashfs"),
+    ("bwrap", "folder"),
+    ("podman", "folder"),
+    ("apptainer", "folder"),
+)
+
+HELLO = r"""
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+/* Says who it is and whether it can read its neighbour's memory (CMA); with an argument it appends
+ * its number and its process's to that file, and waits. */
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  long own = 42 + rank, read = 0, mine[2] = {getpid(), (long)&own}, theirs[2];
+  int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Sendrecv(mine, 2, MPI_LONG, to, 0, theirs, 2, MPI_LONG, from, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  struct iovec here = {&read, sizeof read}, there = {(void*)theirs[1], sizeof own};
+  process_vm_readv((pid_t)theirs[0], &here, 1, &there, 1, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  printf("rank %d of %d reads %ld, image %s\n", rank, size, read,
+         access("/made-for-mpi", F_OK) == 0 ? "yes" : "no");
+  if (argc > 1) {
+    FILE* file = fopen(argv[1], "a");
+    fprintf(file, "%ld\n", (long)getpid());
+    fclose(file);
+    sleep(300);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+MPI4PY = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+print("rank", world.rank, "of", world.size, "sum", world.allreduce(world.rank + 1))
+"""
+
+
+@dataclass(frozen=True)
+class Mpi:
+    launcher: str
+    starter: str
+    hello: Path
+
+
+@pytest.fixture(scope="module")
+def image() -> Path:
+    """A folder of another system with both MPIs; made once, kept by what it is made of."""
+    key = hashlib.sha256(repr((SUITE, PACKAGES)).encode()).hexdigest()[:16]
+    place = IMAGES / f"mpi-{key}-{os.geteuid()}"
+    if not place.exists():
+        IMAGES.mkdir(mode=0o1777, exist_ok=True)
+        beside = IMAGES / f".{place.name}-{os.getpid()}"
+        try:
+            make_debian(beside)
+            beside.rename(place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return place
+
+
+def make_debian(folder: Path) -> None:
+    folder.mkdir()
+    mode = "root" if os.geteuid() == 0 else "unshare"
+    words = (
+        "--variant=minbase",
+        f"--include={','.join(PACKAGES)}",
+        SUITE,
+        str(folder / "image.tar"),
+    )
+    try:
+        made = subprocess.run(["mmdebstrap", f"--mode={mode}", *words], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("no mmdebstrap on this machine")
+    if made.returncode != 0:
+        last = made.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        pytest.fail(f"mmdebstrap: {last}") if os.environ.get("CI") else pytest.skip(str(last))
+    subprocess.run(
+        ["tar", "-C", folder, "--exclude=./dev/*", "-xf", folder / "image.tar"], check=True
+    )
+    (folder / "image.tar").unlink()
+    (folder / "mnt/flowos").mkdir(parents=True)
+    for name in ("etc/hosts", "etc/resolv.conf", "made-for-mpi"):
+        (folder / name).touch()
+
+
+@pytest.fixture(scope="module", params=RUNTIMES, ids=lambda place: "-".join(place))
+def env(request: pytest.FixtureRequest, image: Path) -> Iterator[Environment]:
+    runtime, form = request.param
+    if form == "squashfs":
+        file = image.with_suffix(".sqfs")
+        if not file.exists():
+            squash(image, file)
+        image = file
+    with ready_or_skip(Environment(image=image_at(image), runtime=runtime)) as ready:
+        yield ready.env
+
+
+@pytest.fixture(scope="module")
+def one_env(image: Path) -> Iterator[Environment]:
+    """Where the runtime makes no difference."""
+    with first_ready(image) as ready:
+        yield ready.env
+
+
+def first_ready(image: Path) -> Ready:
+    return ready_or_skip(Environment(image=image_at(image), runtime="ch-run"))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("openmpi", "mpicc.openmpi", "mpirun.openmpi"),
+        ("mpich", "mpicc.mpich", "mpiexec.mpich"),
+    ],
+    ids=lambda known: known[0],
+)
+def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    launcher, compiler, starter = request.param
+    found = shutil.which(starter)
+    if not found or not shutil.which(compiler):
+        pytest.skip(f"no {compiler} or {starter} on this machine")
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("two bound ranks need two cpus")
+    folder = tmp_path_factory.mktemp(launcher)
+    (folder / "hello.c").write_text(HELLO)
+    argv = [compiler, "-o", str(folder / "hello"), str(folder / "hello.c")]
+    subprocess.run(argv, check=True, capture_output=True)
+    return Mpi(launcher, found, folder / "hello")
+
+
+def gang(env: Environment, *argv: object) -> Launch:
+    return Launch(
+        argv=tuple(map(str, argv)),
+        env=env,
+        ranks=2,
+        variables=INSIDE,
+        limit_seconds=PATIENCE_SECONDS,
+    )
+
+
+def pids_in(path: Path, count: int) -> list[int]:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        if path.exists() and len(found := path.read_text().split()) >= count:
+            return [int(word) for word in found]
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never got {count} numbers")
+
+
+def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[Running, list[int]]:
+    running = start(gang(env, mpi.hello, file), launcher=mpi.launcher, starter=mpi.starter)
+    return running, pids_in(file, 2)
+
+
+def files_of_mpi() -> set[Path]:
+    found = [p for d in ("/tmp", "/dev/shm") for p in Path(d).iterdir()]
+    return {p for p in found if p.name.startswith(("ompi.", "vader_", "ucx_", "flowos-", "ch-run"))}
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_ranks_from_outside_are_one_world_and_read_each_others_memory(
+    env: Environment, mpi: Mpi
+) -> None:
+    check_mpi(env, mpi.launcher, mpi.starter, INSIDE)
+    outcome = run(gang(env, mpi.hello), launcher=mpi.launcher, starter=mpi.starter)
+    assert outcome.end == Exited(0), outcome
+    assert sorted(outcome.stdout.decode().splitlines()) == [
+        "rank 0 of 2 reads 43, image yes",
+        "rank 1 of 2 reads 42, image yes",
+    ]
+    assert outcome.stderr == b""
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_ranks_that_end_at_once_do_not_miss_their_container(env: Environment, mpi: Mpi) -> None:
+    for _ in range(5):
+        outcome = run(gang(env, "true"), launcher=mpi.launcher, starter=mpi.starter)
+        assert outcome.end == Exited(0), outcome
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_a_command_that_the_image_lacks_is_told_as_without_mpi(env: Environment) -> None:
+    outcome = run(
+        gang(env, "no-such-command"),
+        launcher="mpich",
+        starter=shutil.which("mpiexec.mpich") or "mpiexec",
+    )
+    assert outcome.end == NotStarted(
+        "no such command 'no-such-command' (looked in PATH=/bin:/usr/bin)"
+    )
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+@pytest.mark.parametrize("victim", ["rank", "starter", "holder", "nobody"])
+def test_whoever_is_killed_nothing_is_left(
+    one_env: Environment, mpi: Mpi, victim: str, tmp_path: Path
+) -> None:
+    before = files_of_mpi()
+    running, ranks = two_that_wait(one_env, mpi, tmp_path / "pids")
+    if victim == "rank":
+        os.kill(ranks[0], signal.SIGKILL)
+    elif victim == "starter":
+        os.kill(running.pid, signal.SIGKILL)
+    else:
+        if victim == "holder":
+            (holder,) = [p for p in children_of(os.getpid()) if "--hold" in words_of(p)]
+            os.kill(holder, signal.SIGKILL)
+        running.stop(grace_seconds=0.2)
+    end = running.wait(PATIENCE_SECONDS).end
+    expected = {
+        "rank": Killed(signal.SIGKILL),
+        "starter": RuntimeFailed(f"what had started '{mpi.hello}' was ended by signal 9 before it"),
+    }
+    assert end == expected.get(victim, Killed(signal.SIGTERM, "request"))
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
+    assert files_of_mpi() <= before
+
+
+def test_mpi4py_in_the_image_is_one_world(env: Environment) -> None:
+    openmpi = shutil.which("mpirun.openmpi")
+    if not openmpi:
+        pytest.skip("no mpirun.openmpi on this machine")
+    task = fo.gang(
+        fo.command(["python3", "-c", MPI4PY], needs=fo.Needs(ranks=2)),
+        mpi="openmpi",
+        starter=openmpi,
+    )
+    with open_slice(fo.flow_output(task()), env=env) as held:
+        (said,) = held.run()
+    assert sorted(str(said).splitlines()) == ["rank 0 of 2 sum 3", "rank 1 of 2 sum 3"]
+
+
+def test_exec_starts_ranks_in_an_image(image: Path, mpi: Mpi) -> None:
+    options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
+    words = ["exec", "--env", f"{image}@ch-run", *options, "--", str(mpi.hello)]
+    said = subprocess.run([flowos(), *words], capture_output=True, text=True)
+    assert said.returncode == 0, said
+    assert sorted(said.stdout.splitlines()) == [
+        "rank 0 of 2 reads 43, image yes",
+        "rank 1 of 2 reads 42, image yes",
+    ]
+
+
+def test_ctrl_c_ends_the_ranks_of_exec(image: Path, mpi: Mpi, tmp_path: Path) -> None:
+    options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
+    words = ["exec", "--env", f"{image}@ch-run", *options, "--", str(mpi.hello)]
+    words.append(str(tmp_path / "pids"))
+    process = subprocess.Popen([flowos(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ranks = pids_in(tmp_path / "pids", 2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode >= 125
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
+
+
+def flowos() -> str:
+    found = shutil.which("flowos", path=str(Path(sys.executable).parent))
+    assert found
+    return found
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """An image without any MPI, to put something in."""
+    tmp_path.chmod(0o755)
+    make_busybox(tmp_path / "image")
+    return tmp_path / "image"
+
+
+def refusal(small: Path, launcher: str, starter: str) -> str:
+    found = shutil.which(starter)
+    if not found:
+        pytest.skip(f"no {starter} on this machine")
+    with first_ready(small) as ready:
+        task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, starter=found)
+        flow = fo.flow_output(task())
+        with open_slice(flow, env=ready.env) as held, pytest.raises(TaskFailed) as refused:
+            held.run()
+        with pytest.raises(EnvironmentRefused) as told:
+            check_mpi(ready.env, launcher, found, INSIDE)
+    assert str(told.value) in str(refused.value)
+    return str(told.value).removeprefix(f"image {small}: ")
+
+
+def test_an_image_without_mpi_is_refused_before_the_start(small: Path) -> None:
+    told = refusal(small, "mpich", "mpiexec.mpich")
+    assert told.startswith("it has no MPI, and the node starts ranks with MPICH ")
+    assert "apt install mpich" in told
+
+
+def test_an_image_with_another_mpi_is_refused_by_its_library_alone(small: Path) -> None:
+    (small / "usr/lib/x86_64-linux-gnu").mkdir(parents=True)
+    (small / "usr/lib/x86_64-linux-gnu/libmpich.so.12.2.2").touch()
+    told = refusal(small, "openmpi", "mpirun.openmpi")
+    assert told.startswith("it has MPICH, but the node starts ranks with Open MPI ")
+    assert "each would be a world of its own" in told
+
+
+def test_an_image_with_another_version_is_refused_by_what_its_program_says(small: Path) -> None:
+    (small / "bin/ompi_info").write_text("#!/bin/sh\necho Open MPI v3.0.9\n")
+    (small / "bin/ompi_info").chmod(0o755)
+    told = refusal(small, "openmpi", "mpirun.openmpi")
+    assert told.startswith("it has Open MPI 3.0.9, but the node starts ranks with Open MPI ")
+
+
+def test_a_starter_of_another_mpi_is_refused(one_env: Environment) -> None:
+    found = shutil.which("mpiexec.mpich")
+    if not found:
+        pytest.skip("no mpiexec.mpich on this machine")
+    with pytest.raises(LaunchFailed) as told:
+        check_mpi(one_env, "openmpi", found, INSIDE)
+    assert str(told.value).startswith(f"'{found}' is of MPICH ")
+
+
+def test_a_container_that_cannot_be_entered_is_one_line(one_env: Environment) -> None:
+    assert one_env.image is not None
+    gone = replace(one_env, image=replace(one_env.image, source=PurePath("/no/such/image")))
+    with pytest.raises(LaunchFailed) as told:
+        run(gang(gone, "true"), launcher="mpich", starter="mpiexec.mpich")
+    assert str(told.value).startswith(
+        "the container for the ranks (image@ch-run) cannot be entered"
+    )
+    assert "\n" not in str(told.value)
