@@ -149,7 +149,14 @@ def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...]]]:
     with make_ready(env) as ready:
         variables = launch_variables(ready.env)
         count = wish.ranks.count if wish.ranks else 1
-        launch = Launch(argv=wish.argv, env=ready.env, variables=variables, cwd=cwd, ranks=count)
+        launch = Launch(
+            argv=wish.argv,
+            env=ready.env,
+            variables=variables,
+            cwd=cwd,
+            ranks=count,
+            terminal=all(map(os.isatty, (0, 1, 2))),
+        )
         yield launch, (*notes, *ready.notes)
 
 
