@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flowos.acts._image_layers import digest_of, whole
 from flowos.acts._image_scratch import check_room, why
-from flowos.acts._image_tools import launch_reading, need, processors, ran
+from flowos.acts._image_tools import launch_of, need, processors, ran
 from flowos.acts._image_tree import write_tar
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import squashfs
@@ -144,7 +144,7 @@ def _run_mksquashfs(tree: Folder, to: Path, total: int, emit: Emit) -> None:
     argv = squashfs.squash(to, processors=processors())
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
-        running = start(launch_reading(argv, squashfs.HIDES), stdin=reader)
+        running = start(launch_of(argv, hides=squashfs.HIDES), stdin=reader)
     except BaseException:
         os.close(writer)
         raise

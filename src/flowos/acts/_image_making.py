@@ -16,7 +16,7 @@ from flowos.acts.measure import Emit
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found
 from flowos.engine import utc
-from flowos.model import EnvironmentRefused, ImageConfig, from_plain, to_plain
+from flowos.model import EnvironmentRefused, ImageConfig, Pairs, from_plain, to_plain
 from flowos.store import KeptImage, Store, lies_on_network
 
 _ARCHITECTURES = {
@@ -29,6 +29,8 @@ _ARCHITECTURES = {
     "i686": ("386", 3),
 }
 """The kernel's name -> that of OCI, and ELF's e_machine."""
+
+_NO_ROOT = "it has no /bin, /usr or /sbin: is it a root file system?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +75,18 @@ def made(opened: Opened, asked: Asked, store: Store, emit: Emit) -> Made:
     complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
     stored = library.squash(opened.tree, emit)
     squasher = version(squashfs.version(), squashfs.read_version)
-    image = KeptImage(
-        name=asked.name,
-        digest=stored.digest,
-        at=utc(),
-        size_bytes=stored.size_bytes,
-        architecture=asked.architecture,
-        source=asked.source,
-        source_digest=opened.digest,
-        recipe_digest=asked.recipe_digest,
-        made_with=(*opened.made_with, squasher),
-    )
-    notes = tuple(_notes(opened.tree, image, store))
-    store.name_image(image)
-    return Made(image=image, path=stored.path, was_there=stored.was_there, notes=notes)
+    notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
+    return _named(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a squashfs is one of ours: then it is kept byte for byte, digest and all."""
+    return is_here("unsquashfs") and bool(call(squashfs.cat(path, CONFIG)).stdout)
+
+
+def taken(path: Path, asked: Asked, store: Store) -> Made:
+    """Keep a squashfs of ours as it is, under its name."""
+    return _named(library.taken_over(path), digest_of(whole(path)), (), asked, store, ())
 
 
 def config_in_tree(tree: Folder) -> ImageConfig:
@@ -130,11 +130,33 @@ def _check_architecture(opened: Opened, asked: Asked) -> None:
         )
 
 
-def _notes(tree: Folder, image: KeptImage, store: Store) -> Iterator[str]:
-    if not any(found(tree, path) for path in ("bin", "usr", "sbin")):
-        yield "it has no /bin, /usr or /sbin: is it a root file system?"
+def _looks_whole(tree: Folder) -> bool:
+    return any(found(tree, path) for path in ("bin", "usr", "sbin"))
+
+
+def _named(
+    stored: library.Stored,
+    source_digest: str,
+    made_with: Pairs,
+    asked: Asked,
+    store: Store,
+    notes: tuple[str, ...],
+) -> Made:
+    image = KeptImage(
+        name=asked.name,
+        digest=stored.digest,
+        at=utc(),
+        size_bytes=stored.size_bytes,
+        architecture=asked.architecture,
+        source=asked.source,
+        source_digest=source_digest,
+        recipe_digest=asked.recipe_digest,
+        made_with=made_with,
+    )
     before = next((old for old in store.images() if old.name == image.name), image)
     if before.digest != image.digest:
-        yield f"{image.name} meant {before.digest[:19]} before"
-    if lies_on_network(library.path_of(image.digest)):
-        yield f"{library.library()} is on a network file system: starts are slower from there"
+        notes = (*notes, f"{image.name} meant {before.digest[:19]} before")
+    if lies_on_network(stored.path):
+        notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
+    store.name_image(image)
+    return Made(image=image, path=stored.path, was_there=stored.was_there, notes=notes)

@@ -5,7 +5,7 @@ import struct
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import normpath
 
@@ -18,12 +18,13 @@ from flowos.acts._image_layers import (
     plain,
     whole,
 )
-from flowos.acts._image_tools import call, need, processors, version
+from flowos.acts._image_tools import call, call_watched, need, processors, version
 from flowos.acts._image_tree import read_folder, read_tar
-from flowos.drivers.images import oci, sif, squashfs
+from flowos.acts.measure import Emit
+from flowos.drivers.images import oci, sif, skopeo, squashfs
 from flowos.drivers.images.tree import Entry, File, Folder, found, merged, one_layer
 from flowos.engine._image_digest import tree_digest
-from flowos.model import EnvironmentRefused, ImageConfig, Pairs
+from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
 
 _HEAD_BYTES = 512
 NO_CONFIG = ImageConfig()
@@ -96,6 +97,28 @@ def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
     if not entries:
         raise ValueError("an empty archive")
     return Opened(tree=one_layer(entries), digest=digest_of(whole(source)))
+
+
+def open_registry(reference: str, work: Path, architecture: str, emit: Emit) -> Opened:
+    """EnvironmentRefused: not there, not reachable, not allowed, not what its digest says."""
+    need("skopeo", skopeo.PACKAGE, "fetch an image with")
+    try:
+        asked = skopeo.read_reference(reference)
+    except ValueError as error:
+        raise UsageError(f"{reference!r:.200}: {error}") from error
+    to = work / "fetched"
+    argv = skopeo.fetch(asked, to, architecture=architecture)
+    ran = call_watched(argv, emit, f"fetching {asked}", scratch=work)
+    if ran.code != 0:
+        raise EnvironmentRefused(f"{asked}: {skopeo.complaint(ran.stderr)}")
+    manifest = whole(to / "manifest.json")
+
+    def blob(digest: str) -> Part:
+        return _part({path.name: whole(path) for path in to.iterdir()}, digest.partition(":")[2])
+
+    opened = open_manifest(manifest.read(), digest_of(manifest), blob, work)
+    tool = version(skopeo.version(), skopeo.read_version)
+    return replace(opened, made_with=(*opened.made_with, tool))
 
 
 def open_layout_folder(source: Path, scratch: Path, architecture: str) -> Opened:

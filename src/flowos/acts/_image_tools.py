@@ -3,17 +3,18 @@
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from flowos.acts.measure import Emit, Progress
 from flowos.engine import own_variables, run, start
-from flowos.model import Argv, EnvironmentRefused, Exited, Launch, Outcome
+from flowos.model import Argv, EnvironmentRefused, Exited, Launch, Outcome, Pairs
 from flowos.report import number
 
 _VERSION_SECONDS = 20.0
 _LOOK_SECONDS = 0.5
-_ROOT = PurePath("/")
+_GRACE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +37,11 @@ def is_here(program: str) -> bool:
 def need(program: str, package: str, to: str) -> None:
     """EnvironmentRefused, with the line that installs it, if it is not here."""
     if not is_here(program):
-        raise EnvironmentRefused(
-            f"no {program} to {to}; mend: sudo apt-get install --no-install-recommends {package}"
-        )
+        raise EnvironmentRefused(f"no {program} to {to}; mend: {install_line(package)}")
+
+
+def install_line(packages: str) -> str:
+    return f"sudo apt-get install --no-install-recommends {packages}"
 
 
 def version(argv: Argv, read: Callable[[str], str]) -> tuple[str, str]:
@@ -51,65 +54,69 @@ def call(
     argv: Argv,
     *,
     scratch: Path | None = None,
-    hides: Sequence[str] = (),
-    cwd: PurePath = _ROOT,
+    variables: Pairs = (),
     seconds: float | None = None,
 ) -> Ran:
     """Run to the end; an interrupt ends it too."""
-    launch = _launch(argv, scratch, hides, cwd, seconds)
-    return _ran(run(launch))
+    return ran(run(launch_of(argv, scratch=scratch, variables=variables, seconds=seconds)))
 
 
 def call_watched(
-    argv: Argv, emit: Emit, doing: str, *, scratch: Path, cwd: PurePath = _ROOT
+    argv: Argv,
+    emit: Emit,
+    doing: str,
+    *,
+    scratch: Path,
+    variables: Pairs = (),
+    grace_seconds: float = _GRACE_SECONDS,
 ) -> Ran:
-    """Run to the end; what it has put into `scratch` so far shows that it goes on."""
-    running = start(_launch(argv, scratch, (), cwd, None))
+    """Run to the end; what it has put into `scratch` so far shows that it goes on.
+
+    grace_seconds: what it gets to clean up after itself when we are interrupted.
+    """
+    running = start(launch_of(argv, scratch=scratch, variables=variables))
     try:
         while True:
-            try:
-                return _ran(running.wait(_LOOK_SECONDS))
-            except TimeoutError:
-                emit(Progress(doing=f"{doing}  {number(_size(scratch), 'byte')}"))
+            size = size_of(scratch)
+            emit(Progress(doing=f"{doing}  {number(size, 'byte')}" if size else doing))
+            with suppress(TimeoutError):
+                return ran(running.wait(_LOOK_SECONDS))
     finally:
-        running.stop()
+        running.stop(grace_seconds)
         running.wait()
 
 
-def launch_reading(argv: Argv, hides: Sequence[str]) -> Launch:
-    """Of a program that reads its standard input."""
-    return _launch(argv, None, hides, _ROOT, None)
-
-
-def _launch(
-    argv: Argv, scratch: Path | None, hides: Sequence[str], cwd: PurePath, seconds: float | None
+def launch_of(
+    argv: Argv,
+    *,
+    scratch: Path | None = None,
+    variables: Pairs = (),
+    hides: Sequence[str] = (),
+    seconds: float | None = None,
 ) -> Launch:
-    own = tuple(pair for pair in own_variables() if pair[0] not in hides)
-    places = (("TMPDIR", str(scratch)),) if scratch else ()
-    english = (("LC_ALL", "C.UTF-8"),)
-    variables = tuple((dict(own) | dict(places) | dict(english)).items())
-    return Launch(argv=argv, variables=variables, cwd=cwd, limit_seconds=seconds)
-
-
-def _ran(outcome: Outcome) -> Ran:
-    code = outcome.end.code if isinstance(outcome.end, Exited) else -1
-    stderr = outcome.stderr.decode(errors="replace")
-    if not isinstance(outcome.end, Exited):
-        stderr += f"\n{outcome.end}"
-    return Ran(code=code, stdout=outcome.stdout.decode(errors="replace"), stderr=stderr)
+    """With our own variables, in plain English, with its temporary files in `scratch`."""
+    own = {name: value for name, value in own_variables() if name not in hides}
+    own.setdefault("USER", str(os.geteuid()))  # Charliecloud does nothing without
+    own |= {"LC_ALL": "C.UTF-8"} | ({"TMPDIR": str(scratch)} if scratch else {})
+    return Launch(
+        argv=argv,
+        variables=tuple((own | dict(variables)).items()),
+        limit_seconds=seconds,
+    )
 
 
 def ran(outcome: Outcome) -> Ran:
-    return _ran(outcome)
+    stdout, stderr = (out.decode(errors="replace") for out in (outcome.stdout, outcome.stderr))
+    if isinstance(outcome.end, Exited):
+        return Ran(code=outcome.end.code, stdout=stdout, stderr=stderr)
+    return Ran(code=-1, stdout=stdout, stderr=f"{stderr}\n{outcome.end}")
 
 
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
     """Files come and go meanwhile."""
     total = 0
     for at, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):
                 total += Path(at, name).lstat().st_size
-            except OSError:
-                continue
     return total

@@ -1,27 +1,68 @@
-"""`flowos image`: images made, kept, found, checked and removed.
+"""`flowos image`: images made, kept, found, checked, given away and removed.
 
 An image is made whole or not at all: it is built under a hidden name and renamed, and what an
 interrupt or a full disk leaves is removed. Identity is the digest; a name is what people call it.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 
 from flowos.acts import _image_library as library
+from flowos.acts._image_build import (
+    Definition,
+    Dockerfile,
+    Recipe,
+    Suite,
+    build_plan,
+    built,
+    described,
+    name_of,
+    recipe_at,
+    recipe_digest,
+)
+from flowos.acts._image_export import FORMS, WRITERS, form_of, write_oci_archive
 from flowos.acts._image_making import (
     Asked,
     Made,
     config_in_squashfs,
     file_digest,
+    is_complete,
     made,
     own_architecture,
+    taken,
     told_plainly,
 )
-from flowos.acts._image_scratch import scratch, why
-from flowos.acts._image_sources import kind_of, open_source
+from flowos.acts._image_scratch import remove, scratch, why
+from flowos.acts._image_sources import kind_of, open_registry, open_source
+from flowos.acts._image_tools import processors
 from flowos.acts.measure import Emit, Progress
-from flowos.model import EnvironmentRefused, ImageConfig
+from flowos.drivers.images import skopeo, squashfs
+from flowos.model import Argv, EnvironmentRefused, ImageConfig
 from flowos.store import KeptImage, open_store
+
+__all__ = [
+    "FORMS",
+    "Definition",
+    "Dockerfile",
+    "Inspected",
+    "Listed",
+    "Made",
+    "Recipe",
+    "Suite",
+    "Verified",
+    "build_image",
+    "export_image",
+    "find",
+    "images",
+    "import_image",
+    "inspect",
+    "name_of",
+    "planned_build",
+    "planned_import",
+    "recipe_at",
+    "remove_image",
+    "verify",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +124,87 @@ def import_image(
     url: str | None = None,
     emit: Emit = silent,
 ) -> Made:
-    """Make an image of a folder, a tar, a Docker or OCI archive, a squashfs or a SIF.
+    """Make an image of a folder, a tar, a Docker or OCI archive, a squashfs, a SIF or docker://.
 
     name: by default one made of the source's. architecture: as OCI names it, by default this
     machine's. EnvironmentRefused says in one line why not.
     """
-    path = Path(source).expanduser().absolute()
-    asked = Asked(
-        name=library.checked_name(name or library.name_from(source)),
-        source=str(path),
-        architecture=architecture or own_architecture(),
-    )
-    kind = kind_of(path)
+    asked = _asked(name or library.name_from(source), _recorded(source), architecture)
+    kind = _kind(source)
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
         emit(Progress(doing=f"reading {source}"))
-        opened = open_source(path, kind, work, asked.architecture)
+        if kind == "registry":
+            opened = open_registry(source, work, asked.architecture, emit)
+        elif kind == "squashfs" and is_complete(path := Path(asked.source)):
+            return taken(path, asked, store)
+        else:
+            opened = open_source(Path(asked.source), kind, work, asked.architecture)
         return made(opened, asked, store, emit)
+
+
+def build_image(
+    recipe: Recipe,
+    *,
+    name: str,
+    architecture: str = "",
+    url: str | None = None,
+    emit: Emit = silent,
+) -> Made:
+    """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
+    source = described(recipe)
+    asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
+    with open_store(url) as store, scratch() as work, told_plainly(source, work):
+        opened = built(recipe, work, asked.architecture, emit)
+        return made(opened, asked, store, emit)
+
+
+def export_image(name: str, to: Path, *, form: str = "", url: str | None = None) -> Path:
+    """Write an image to a place that is not there yet; a damaged one is refused.
+
+    form: squashfs, folder, tar or oci-archive; by default by the ending of the name.
+    """
+    form = form or form_of(to)
+    to = to.absolute()
+    if to.exists() or to.is_symlink():
+        raise EnvironmentRefused(f"{to} is there already: remove it, or name another place")
+    seen = verify(name, url)
+    if not seen.ok:
+        raise EnvironmentRefused(f"{seen.path} is damaged: {seen.have}, not {seen.expected}")
+    architecture = _architecture_of(seen.expected, url)
+    hidden = to.with_name(f".{to.name}.part")
+    with scratch() as work, told_plainly(str(to), to.parent):
+        try:
+            if form == "oci-archive":
+                write_oci_archive(seen.path, hidden, name, architecture, work)
+            else:
+                WRITERS[form](seen.path, hidden, work)
+            hidden.rename(to)
+        finally:
+            remove(hidden)
+            hidden.unlink(missing_ok=True)
+    return to
+
+
+def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
+    """The programs that an import would run, in their order."""
+    kind, work = _kind(source), PurePath("WORK")
+    squashing = squashfs.squash(work / "image", processors=processors())
+    if kind == "registry":
+        reference = skopeo.read_reference(source)
+        wanted = architecture or own_architecture()
+        return (skopeo.fetch(reference, work / "fetched", architecture=wanted), squashing)
+    if kind in ("squashfs", "sif"):
+        inner = Path(source).absolute() if kind == "squashfs" else work / "squashfs"
+        unsquashing = squashfs.unsquash(inner, work / "unpacked", processors=processors())
+        return (unsquashing, squashing)
+    return (squashing,)
+
+
+def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
+    """The programs that a build would run, in their order."""
+    wanted = architecture or own_architecture()
+    squashing = squashfs.squash(PurePath("WORK/image"), processors=processors())
+    return (*build_plan(recipe, Path("WORK"), wanted), squashing)
 
 
 def images(url: str | None = None) -> tuple[Listed, ...]:
@@ -133,7 +239,7 @@ def inspect(name: str, url: str | None = None) -> Inspected:
     return Inspected(path=path, digest=digest, config=config_in_squashfs(path), kept=kept)
 
 
-def remove(name: str, url: str | None = None) -> tuple[str, ...]:
+def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
     """Forget a name, and remove the image with its last name; by digest, all its names at once.
 
     Answers with what was done, a line each.
@@ -154,3 +260,28 @@ def remove(name: str, url: str | None = None) -> tuple[str, ...]:
     except OSError as error:
         raise EnvironmentRefused(f"cannot remove {path}: {why(error, path)}") from error
     return (*done, f"removed: {path}")
+
+
+def _asked(name: str, source: str, architecture: str) -> Asked:
+    return Asked(
+        name=library.checked_name(name),
+        source=source,
+        architecture=architecture or own_architecture(),
+    )
+
+
+def _kind(source: str) -> str:
+    if source.startswith(skopeo.SCHEME):
+        return "registry"
+    return kind_of(Path(_recorded(source)))
+
+
+def _recorded(source: str) -> str:
+    """What tells it from others: a whole path."""
+    is_reference = source.startswith(skopeo.SCHEME)
+    return source if is_reference else str(Path(source).expanduser().absolute())
+
+
+def _architecture_of(digest: str, url: str | None) -> str:
+    known = (kept.image.architecture for kept in images(url) if kept.image.digest == digest)
+    return next(known, "") or own_architecture()

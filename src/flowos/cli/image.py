@@ -2,20 +2,25 @@
 
 import argparse
 import json
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, add_store, with_example
-from flowos.model import to_plain
+from flowos.model import UsageError, to_plain
 
 if TYPE_CHECKING:
-    from flowos.acts.image import Inspected, Listed, Made
-    from flowos.acts.measure import Progress
+    from flowos.acts.image import Inspected, Listed, Made, Recipe
+    from flowos.acts.measure import Emit, Progress
+    from flowos.model import Argv
 
-Commands = "argparse._SubParsersAction[argparse.ArgumentParser]"
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
 _EXIT_DAMAGED = 1
 
 
@@ -29,7 +34,7 @@ class _Steps(Live):
         )
 
 
-def add(commands: Commands) -> None:
+def add(commands: "Commands") -> None:
     image = with_example(
         commands,
         "image",
@@ -37,7 +42,9 @@ def add(commands: Commands) -> None:
         "flowos image import docker://docker.io/library/debian:12",
     )
     deeds = image.add_subparsers(dest="deed", metavar="DEED", required=True)
+    _add_build(deeds)
     _add_import(deeds)
+    _add_export(deeds)
     for name, about, example in (
         ("ls", "the images in your library", "flowos image ls"),
         ("inspect", "what an image says of itself and how it was made", "flowos image inspect fio"),
@@ -55,7 +62,7 @@ def add(commands: Commands) -> None:
         add_json(deed)
 
 
-def _add_import(deeds: Commands) -> None:
+def _add_import(deeds: "Commands") -> None:
     deed = with_example(
         deeds,
         "import",
@@ -66,11 +73,67 @@ def _add_import(deeds: Commands) -> None:
     _add_making(deed)
 
 
+def _add_build(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "build",
+        "make an image by a recipe, as an ordinary user",
+        "flowos image build --suite bookworm --include python3,openmpi-bin --name mpi",
+    )
+    deed.add_argument(
+        "recipe",
+        nargs="?",
+        metavar="RECIPE",
+        help="a Dockerfile, a folder with one, or an Apptainer definition (*.def)",
+    )
+    deed.add_argument("--suite", default="", help="a Debian suite instead of a recipe")
+    deed.add_argument(
+        "--include", default="", metavar="PACKAGE,...", help="packages beside those of the suite"
+    )
+    deed.add_argument("--context", metavar="DIR", help="what COPY takes from (default: RECIPE's)")
+    deed.add_argument("--builder", default="", help="podman, buildah or ch-image (default: any)")
+    deed.add_argument(
+        "--build-arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a build argument of the Dockerfile; its value is not recorded",
+    )
+    deed.add_argument(
+        "--base",
+        action="append",
+        default=[],
+        metavar="NAME=IMAGE",
+        help="what FROM NAME means: an image of your library",
+    )
+    _add_making(deed)
+
+
+def _add_export(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "export",
+        "write an image to a file or folder that others can use",
+        "flowos image export mpi mpi.oci",
+    )
+    deed.add_argument("image", metavar="IMAGE", help="a name, or 6 digits of a digest")
+    deed.add_argument("to", type=Path, metavar="TO", help="a place that is not there yet")
+    deed.add_argument(
+        "--form",
+        choices=("squashfs", "folder", "tar", "oci-archive"),
+        default="",
+        help="default: by the ending of TO: .sqfs, .tar, .oci, else a folder",
+    )
+    add_store(deed)
+    add_json(deed)
+
+
 def _add_making(deed: argparse.ArgumentParser) -> None:
     deed.add_argument("--name", default="", metavar="NAME", help="what to call it")
     deed.add_argument(
         "--arch", default="", metavar="ARCH", help="amd64, arm64 ... (default: this machine's)"
     )
+    deed.add_argument("--dry-run", action="store_true", help="show what would be run only")
     add_store(deed)
     add_json(deed)
 
@@ -82,14 +145,80 @@ def run(args: argparse.Namespace) -> int:
 def _import(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
+    if args.dry_run:
+        return _show_planned(image.planned_import(args.source, args.arch), args.json)
+    with _steps() as emit:
+        made = image.import_image(
+            args.source, name=args.name, architecture=args.arch, url=args.store, emit=emit
+        )
+    _show_made(made, args.json)
+    return 0
+
+
+def _build(args: argparse.Namespace) -> int:
+    from flowos.acts import image
+
+    recipe = _recipe(args)
+    if args.dry_run:
+        return _show_planned(image.planned_build(recipe, args.arch), args.json)
+    name = args.name or image.name_of(recipe)
+    with _steps() as emit:
+        made = image.build_image(
+            recipe, name=name, architecture=args.arch, url=args.store, emit=emit
+        )
+    _show_made(made, args.json)
+    return 0
+
+
+def _recipe(args: argparse.Namespace) -> "Recipe":
+    from flowos.acts import image
+
+    if bool(args.suite) == bool(args.recipe):
+        raise UsageError("give one recipe, or --suite NAME")
+    if args.suite:
+        packages = tuple(word.strip() for word in args.include.split(",") if word.strip())
+        return image.Suite(name=args.suite, packages=packages)
+    if args.include:
+        raise UsageError("--include goes with --suite; a recipe names its packages itself")
+    bases = tuple(_pair("--base", word) for word in args.base)
+    return image.recipe_at(
+        Path(args.recipe),
+        context=Path(args.context) if args.context else None,
+        builder=args.builder,
+        arguments=tuple(_pair("--build-arg", word) for word in args.build_arg),
+        bases=tuple((name, image.find(base, args.store)) for name, base in bases),
+    )
+
+
+def _pair(option: str, word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not name or not equals:
+        raise UsageError(f"{option} {word!r:.80}: expected NAME=VALUE")
+    return name, value
+
+
+def _export(args: argparse.Namespace) -> int:
+    from flowos.acts import image
+
+    path = image.export_image(args.image, args.to, form=args.form, url=args.store)
+    print(json.dumps({"path": str(path)}) if args.json else path)
+    return 0
+
+
+@contextmanager
+def _steps() -> "Iterator[Emit]":
     live = _Steps(sys.stderr)
     try:
-        made = image.import_image(
-            args.source, name=args.name, architecture=args.arch, url=args.store, emit=live.show
-        )
+        yield live.show
     finally:
         live.end()
-    _show_made(made, args.json)
+
+
+def _show_planned(planned: "tuple[Argv, ...]", as_json: bool) -> int:
+    if as_json:
+        print(json.dumps([list(argv) for argv in planned], indent=1))
+    else:
+        print("\n".join(shlex.join(argv) for argv in planned))
     return 0
 
 
@@ -142,7 +271,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _rm(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
-    done = image.remove(args.image, args.store)
+    done = image.remove_image(args.image, args.store)
     print(json.dumps(list(done)) if args.json else "\n".join(done))
     return 0
 
@@ -192,6 +321,8 @@ def _size(size_bytes: int) -> str:
 
 
 _DEEDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "build": _build,
+    "export": _export,
     "import": _import,
     "ls": _ls,
     "inspect": _inspect,

@@ -133,6 +133,7 @@ def written_config(config: ImageConfig, architecture: str, diff_id: str) -> byte
             "os": "linux",
             "config": inner,
             "rootfs": {"type": "layers", "diff_ids": [diff_id]},
+            "history": [{"created_by": "flowos image export"}],
         }
     )
 

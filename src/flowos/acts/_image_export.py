@@ -1,0 +1,97 @@
+"""Images given away: as a squashfs, a folder, a tar or an OCI archive.
+
+The same image always gives the same bytes.
+"""
+
+import io
+import shutil
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from flowos.acts._image_layers import digest_of, whole
+from flowos.acts._image_making import config_in_squashfs
+from flowos.acts._image_scratch import scratch
+from flowos.acts._image_sources import open_squashfs
+from flowos.acts._image_tools import call, processors
+from flowos.acts._image_tree import write_tar
+from flowos.drivers.images import oci, squashfs
+from flowos.model import EnvironmentRefused
+
+_CHUNK_BYTES = 1 << 20
+
+
+FORMS = ("squashfs", "folder", "tar", "oci-archive")
+
+
+def form_of(to: Path) -> str:
+    """By the ending of its name; without one that is known, a folder."""
+    endings = {".sqfs": "squashfs", ".squashfs": "squashfs", ".oci": "oci-archive", ".tar": "tar"}
+    return endings.get(to.suffix, "folder")
+
+
+def write_squashfs(image: Path, to: Path, _work: Path) -> None:
+    shutil.copyfile(image, to)
+
+
+def write_folder(image: Path, to: Path, _work: Path) -> None:
+    ran = call(squashfs.unsquash(image, to, processors=processors()))
+    if complaint := squashfs.complaint(ran.code, ran.stderr):
+        raise EnvironmentRefused(f"{image}: {complaint}")
+
+
+def write_plain_tar(image: Path, to: Path, _work: Path) -> None:
+    with scratch() as work:
+        tree = open_squashfs(image, work, "").tree
+        with to.open("wb") as out:
+            write_tar(tree, out, lambda _: None)
+
+
+def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work: Path) -> None:
+    """One layer, not compressed. name: what a builder or runtime that loads it calls it."""
+    layer = work / "layer.tar"
+    write_plain_tar(image, layer, work)
+    layer_at = oci.Descriptor(digest_of(whole(layer)), size_bytes=layer.stat().st_size)
+    config = oci.written_config(config_in_squashfs(image), architecture, layer_at.digest)
+    config_at = _described(config, work)
+    manifest = oci.written_manifest(config_at, layer_at)
+    manifest_at = _described(manifest, work)
+    small = {
+        "oci-layout": oci.LAYOUT,
+        "index.json": oci.written_index(manifest_at, name),
+        _blob(config_at): config,
+        _blob(manifest_at): manifest,
+    }
+    try:
+        _write_archive(to, small, _blob(layer_at), layer)
+    finally:
+        layer.unlink()
+
+
+def _described(text: bytes, work: Path) -> oci.Descriptor:
+    file = work / "text"
+    file.write_bytes(text)
+    return oci.Descriptor(digest_of(whole(file)), size_bytes=len(text))
+
+
+def _blob(descriptor: oci.Descriptor) -> str:
+    return "blobs/" + descriptor.digest.replace(":", "/")
+
+
+def _write_archive(to: Path, small: Mapping[str, bytes], layer_name: str, layer: Path) -> None:
+    with tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
+        for name, text in small.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+        info = tarfile.TarInfo(layer_name)
+        info.size = layer.stat().st_size
+        with layer.open("rb") as raw:
+            archive.addfile(info, raw)
+
+
+WRITERS: Mapping[str, Callable[[Path, Path, Path], None]] = {
+    "squashfs": write_squashfs,
+    "folder": write_folder,
+    "tar": write_plain_tar,
+}
