@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flowos import engine
 from flowos.acts._bundle import Bundle
-from flowos.acts._groups import Entry, Group, Shelf, groups_of
+from flowos.acts._groups import Entry, Group, Shelf, chosen, groups_of
 from flowos.acts._places import Place, places
 from flowos.acts._sampling import Emit, Keep, Progress, Sampler
 from flowos.acts._scratch import scratch_in
@@ -90,6 +90,7 @@ class _Ready:
 
 @contextmanager
 def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
+    chosen(wanted.probes)
     asked = [environment(word) for word in wanted.environments]
     with (
         scratch_in(wanted.scratch) as scratch,
@@ -186,16 +187,14 @@ class _Session:
 
     def _close(self, group: Group) -> None:
         """Say of each case that was never measured why not."""
+        base = next(iter(group.entries))
+        why = _OUT_OF_TIME
+        if base in self.unmeasured:
+            why = Unmeasured(reason=f"{base.label}, the base, could not be measured")
         seen = {s.case.level(ENV) for s in group.seen}
         for case in group.entries:
             if case.level(ENV) not in seen:
-                self.unmeasured.setdefault(case, self._why_not(group))
-
-    def _why_not(self, group: Group) -> Unmeasured:
-        base = next(iter(group.entries))
-        if base in self.unmeasured:
-            return Unmeasured(reason=f"{base.label}, the base, could not be measured")
-        return _OUT_OF_TIME
+                self.unmeasured.setdefault(case, why)
 
     def _tell(self, group: Group, verdicts: Sequence[Verdict]) -> None:
         for v in verdicts:

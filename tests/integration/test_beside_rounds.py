@@ -1,0 +1,173 @@
+"""Rounds of comparisons between environments, with given answers: turns, ends, what breaks."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from flowos import engine
+from flowos.acts._groups import Entry, Group
+from flowos.acts._places import Place
+from flowos.acts._sampling import Progress, Sampler
+from flowos.acts.beside import _Session
+from flowos.model import (
+    BARE,
+    Case,
+    Design,
+    Entered,
+    Exited,
+    Facts,
+    MeasureError,
+    Outcome,
+    Reading,
+    Run,
+    Sample,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes import Compared, Program, Startup, in_environment
+
+NOWHERE = Facts(
+    host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
+)
+"""Without a compiler, so that the machine is not spun between two samples."""
+
+Rates = Iterator[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given(Entry):
+    """An entry whose answers are given; ends in MeasureError when there is none left."""
+
+    rates: Rates
+
+    def read(self) -> tuple[tuple[Reading, ...], Outcome]:
+        rate = next(self.rates, None)
+        if rate is None:
+            raise MeasureError("it broke")
+        reading = Reading(metric="startup", unit="1/s", values=(rate,))
+        return (reading,), Outcome(end=Exited(0))
+
+
+def group(name: str, **rates: Rates) -> Group:
+    """A comparison; keywords are the environments, the base first."""
+    entries: dict[Case, Entry] = {}
+    for label, given in rates.items():
+        place = Place(
+            entered=Entered(label=label),
+            env=BARE,
+            folder=Path("/"),
+            scratch=Path("/"),
+            binary="same",
+            facts=NOWHERE,
+        )
+        shown = Case("startup", (("name", name),))
+        one = Given(
+            place=place,
+            compared=Compared(probe=Startup(), case=shown, shown=shown),
+            program=Program(argv=()),
+            words=(),
+            rates=given,
+        )
+        entries[in_environment(shown, label)] = one
+    design = Design(cases=tuple(entries), axis="env", base=next(iter(rates)))
+    return Group(design=design, entries=entries)
+
+
+def always(rate: float) -> Rates:
+    return itertools.repeat(rate)
+
+
+def flickering() -> Rates:
+    """Every second turn a fifth more: nobody can tell."""
+    return itertools.cycle((1.0, 1.0, 1.25, 1.25))
+
+
+@dataclass
+class Measured:
+    session: _Session
+    samples: list[Sample] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def turns(self, name: str) -> list[tuple[int, str]]:
+        """(round, environment) of each sample of a comparison, in order."""
+        ours = [s for s in self.samples if s.case.level("name") == name]
+        return [(s.round, s.case.level("env")) for s in ours]
+
+
+@pytest.fixture
+def measured() -> Callable[..., Measured]:
+    def measure(*groups: Group, seconds: float = 60.0) -> Measured:
+        run = Run(id="r", started="", host="h", version="0", wanted=Wanted(), facts=NOWHERE)
+        samples: list[Sample] = []
+        said: list[str] = []
+
+        def emit(progress: Progress) -> None:
+            if progress.lasting:
+                said.append(progress.doing)
+
+        sampler = Sampler(run=run, keep=samples.append, emit=emit, ends=engine.now() + seconds)
+        session = _Session(sampler=sampler, base="bare")
+        session.measure(groups)
+        return Measured(session, samples, said)
+
+    return measure
+
+
+def test_comparisons_take_turns_and_one_that_is_told_leaves_the_time_to_the_others(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(
+        group("a", bare=always(1), one=always(1)), group("b", bare=always(1), one=flickering())
+    )
+    order = [s.case.level("name") for s in done.samples[:16]]
+    assert order == ["a"] * 4 + ["b"] * 4 + ["a"] * 4 + ["b"] * 4
+    assert max(number for number, _ in done.turns("a")) == 4
+    assert max(number for number, _ in done.turns("b")) >= 32
+    assert done.said == ["startup name=a startup: one equal (1.000)"]
+
+
+def test_an_environment_that_is_told_is_measured_no_more_and_the_others_are(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(group("a", bare=always(1), slow=always(0.5), noisy=flickering()))
+    rounds = {env: {n for n, e in done.turns("a") if e == env} for env in ("bare", "slow", "noisy")}
+    assert rounds["slow"] == {1, 2, 3, 4}
+    assert rounds["noisy"] == rounds["bare"] > rounds["slow"]
+
+
+def test_an_environment_that_breaks_is_said_and_the_others_go_on(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(group("a", bare=always(1), breaks=iter([1.0, 1.0, 1.0]), one=always(1)))
+    (case,) = done.session.unmeasured
+    assert case.level("env") == "breaks"
+    assert done.session.unmeasured[case] == Unmeasured(reason="it broke")
+    assert done.said == ["startup name=a startup: one equal (1.000)"]
+
+
+def test_without_its_base_a_comparison_ends_and_the_next_goes_on(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(
+        group("a", bare=iter(()), one=iter(())), group("b", bare=always(1), one=always(1))
+    )
+    reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
+    assert reasons == {"bare": "it broke", "one": "it broke"}
+    assert len(done.said) == 1
+
+
+def test_what_the_time_does_not_reach_is_named(measured: Callable[..., Measured]) -> None:
+    late = group("a", bare=always(1), one=always(1))
+    late.design = Design(
+        cases=late.design.cases,
+        axis="env",
+        base="bare",
+        seconds=dict.fromkeys(late.design.cases, 10.0),
+    )
+    done = measured(late, seconds=5.0)
+    assert done.samples == []
+    assert {"--minutes" in why.remedy for why in done.session.unmeasured.values()} == {True}
+    assert len(done.session.unmeasured) == 2
