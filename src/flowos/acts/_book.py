@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from flowos.acts._book_beside import book_beside
 from flowos.acts._told import with_time_to_tell
 from flowos.model import Case, Measurement, Run, Sample, Trust
 from flowos.plan import Limits, limits_for, summarize
@@ -37,6 +38,8 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
             for m in _measurements(run, samples, limits)
         )
     )
+    if run.environments:
+        return book_beside(run, samples, measured, limits)
     streamed = [s for s in samples if s.case.probe == "stream"]
     best = worth(streamed, "triad", limits=limits)
     return Book(

@@ -1,6 +1,6 @@
 """The book as Markdown (GitHub's tables): headlines, doubts, gaps, findings, all numbers, facts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Measurement, Verdict
 from flowos.report._book import Book
@@ -19,6 +19,7 @@ from flowos.report._words import (
     spread_of,
     trust_of,
     value_of,
+    verdicts_title,
 )
 
 _NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust")
@@ -28,7 +29,17 @@ _WITH_COMMANDS = ("to mend it", "why")
 
 def markdown(book: Book) -> str:
     """Everything but the raw samples; for those see json."""
-    parts = (_head, _headlines, _gaps, _findings, _verdicts, _numbers, _facts)
+    parts: Sequence[Callable[[Book], Iterable[str]]] = (
+        _head,
+        _headlines,
+        _gaps,
+        _findings,
+        _verdicts,
+        _numbers,
+        _facts,
+    )
+    if book.run.environments:
+        parts = (_head, _verdicts, _findings, _gaps, _numbers, _facts)
     return "\n".join(line for part in parts for line in part(book)).rstrip() + "\n"
 
 
@@ -69,7 +80,7 @@ def _findings(book: Book) -> Iterator[str]:
 def _verdicts(book: Book) -> Iterator[str]:
     if not book.verdicts:
         return
-    yield "## What each setting is worth"
+    yield f"## {verdicts_title(book.run)}"
     yield ""
     yield _cell(summary(book.verdicts)) + "."
     yield ""

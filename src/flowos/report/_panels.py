@@ -126,8 +126,11 @@ def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
 
 
 def headlines_of(book: Book) -> tuple[Headline, ...]:
-    """The headlines that were given, or else the best number of each panel's first metric."""
-    if book.headlines:
+    """The headlines that were given, or else the best number of each panel's first metric.
+
+    None where environments were compared: what counts there are the verdicts.
+    """
+    if book.headlines or book.run.environments:
         return book.headlines
     return tuple(
         Headline(

@@ -1,6 +1,6 @@
 """The book for a terminal: ASCII but for names from outside, no line longer than it must be."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Verdict
 from flowos.report._book import Book, Headline
@@ -18,6 +18,7 @@ from flowos.report._words import (
     share_text,
     spread_of,
     value_of,
+    verdicts_title,
 )
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
@@ -26,7 +27,16 @@ _MOST_DOUBTS = 10
 
 def text(book: Book) -> str:
     """Headlines by probe, then what not to believe, what was not measured, and the findings."""
-    sections = (_head, _headlines, _doubts, _gaps, _findings, _worth)
+    sections: Sequence[Callable[[Book], Iterable[str]]] = (
+        _head,
+        _headlines,
+        _doubts,
+        _gaps,
+        _findings,
+        _worth,
+    )
+    if book.run.environments:
+        sections = (_head, _worth, _findings, _gaps, _doubts)
     parts = [line for section in sections for line in section(book)]
     return "\n".join(_safe(line) for line in parts).rstrip() + "\n"
 
@@ -131,8 +141,9 @@ def _findings(book: Book) -> Iterator[str]:
 
 def _worth(book: Book) -> Iterator[str]:
     if book.verdicts:
-        yield "What each setting is worth"
+        yield verdicts_title(book.run)
         yield from lines_of(book.verdicts)
+        yield ""
 
 
 def _item(words: str) -> Sequence[str]:

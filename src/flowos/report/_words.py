@@ -144,6 +144,13 @@ def ratio_text(v: Verdict) -> str:
     return f"{v.ratio:.3f} ({v.low:.3f} to {v.high:.3f})"
 
 
+def verdicts_title(run: Run) -> str:
+    """What the comparisons of a run are about."""
+    if run.environments:
+        return "Environments side by side"
+    return "What each setting is worth"
+
+
 def machine_line(facts: Facts) -> str:
     """Cores, memory, system and whether it is a virtual machine, in one line."""
     cores, threads = len(facts.one_per_core), len(facts.usable)

@@ -7,7 +7,15 @@ from flowos.report import _units
 from flowos.report._book import Book, Section
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._verdicts import grouped, summary
-from flowos.report._words import RULE, counted, facts_rows, machine_line, remedy_of, value_of
+from flowos.report._words import (
+    RULE,
+    counted,
+    facts_rows,
+    machine_line,
+    remedy_of,
+    value_of,
+    verdicts_title,
+)
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
 from flowos.report.page._curve import curve
@@ -44,10 +52,13 @@ def _parts(book: Book) -> Iterator[Part | None]:
     shown = cards(book)
     rule = tag("p", RULE, class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
+    if book.run.environments:
+        yield _worth(book)
     yield _trust(book)
     for number, section in enumerate(book.sections):
         yield _section(book, section, f"p{number}")
-    yield _worth(book)
+    if not book.run.environments:
+        yield _worth(book)
     yield _machine(book)
 
 
@@ -193,13 +204,13 @@ def _worth(book: Book) -> Part | None:
     findings = tag("ul", *(tag("li", words(f)) for f in book.findings), class_="plain")
     tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(book.verdicts))]
     told = tag("p", f"{summary(book.verdicts)}.", class_="note")
-    return _part(
-        "worth",
-        "What settings are worth",
-        "What to change, and what it is worth",
-        findings if book.findings else None,
-        join(told, *tables) if tables else None,
-    )
+    found = findings if book.findings else None
+    compared = join(told, *tables) if tables else None
+    if book.run.environments:
+        title = verdicts_title(book.run)
+        return _part("worth", title, title, compared, found)
+    title = "What to change, and what it is worth"
+    return _part("worth", "What settings are worth", title, found, compared)
 
 
 def _machine(book: Book) -> Part | None:

@@ -1,0 +1,48 @@
+"""The book of a run that measured environments side by side."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from flowos.model import Entered, Measurement, Run, Sample
+from flowos.plan import Limits, rounds_to_tell
+from flowos.probes import CHARTS, COMPARED, PROBES, Startup, blocked, verdicts_between
+from flowos.report import Book, Section
+
+_BINARY = {
+    "same": "the same binaries ran everywhere, each with its loader and libraries beside it: what"
+    " differs is the environment only (MPI programs took the MPI of the environment)",
+    "own": "each environment compiled its own programs and took its own libraries",
+}
+
+
+def book_beside(
+    run: Run, samples: Sequence[Sample], measured: tuple[Measurement, ...], limits: Limits
+) -> Book:
+    """All that is concluded; `measured` are the numbers, as any run has them."""
+    verdicts = verdicts_between(run.environments, samples, limits)
+    return Book(
+        run=run,
+        measurements=measured,
+        samples=tuple(samples),
+        verdicts=tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts),
+        sections=tuple(_sections({m.case.probe for m in measured})),
+        findings=(
+            _BINARY[run.wanted.binary],
+            *blocked(run.environments),
+            *(line for env in run.environments for line in _described(env)),
+        ),
+    )
+
+
+def _sections(found: set[str]) -> Iterator[Section]:
+    titles = {probe.name: probe.title for probe in (*PROBES, Startup())}
+    for name in COMPARED:
+        if name in found:
+            yield Section(probe=name, title=titles[name], charts=CHARTS[name])
+
+
+def _described(env: Entered) -> Iterator[str]:
+    if env.digest:
+        image = f"{env.form} {env.image}, {env.digest[:23]}"
+        yield f"{env.label}: {image}, entered by {env.runtime} {env.version}".rstrip()
+    yield from (f"{env.label}: {note}" for note in env.notes)
