@@ -21,6 +21,7 @@ from flowos.engine._mpi_inside import check_mpi
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine.local._failures import refused
+from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt
 from flowos.model import (
     Cancelled,
@@ -28,6 +29,7 @@ from flowos.model import (
     Environment,
     EnvironmentRefused,
     Exited,
+    File,
     Gang,
     In,
     Killed,
@@ -84,9 +86,9 @@ class Folders:
 class CommandLane:
     """Runs one command at a time through a Launch."""
 
-    def __init__(self, folders: Folders, env: Environment, halt: Halt) -> None:
+    def __init__(self, folders: Folders, around: Surroundings, halt: Halt) -> None:
         self._folders = folders
-        self._env = env
+        self._around = around
         self._halt = halt
         self._running: Running | None = None
 
@@ -122,27 +124,72 @@ class CommandLane:
     def _once(
         self, step: Step, command: Command, given: Mapping[str, object]
     ) -> tuple[object, ...]:
-        made = _made_folder() / _plain_name(command.once)
+        made = _made_folder() / _plain_name(self._once_key(command))
         files = tuple(made / p.name for p in step.task.outputs)
         if all(f.exists() for f in files):
             return files
         made.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
+        beside = Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
         try:
-            _results(step, folder, self._launched(step, command, given, folder))
+            self._make(step, command, given, beside)
             with suppress(OSError):  # another one published the same first
-                folder.rename(made)
+                beside.rename(made)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(beside, ignore_errors=True)
         return files
+
+    def _once_key(self, command: Command) -> str:
+        """What an image's compiler makes is another thing than what ours makes."""
+        image = self._around.env.image
+        return f"{command.once} in {image.digest}" if image else command.once
+
+    def _make(
+        self, step: Step, command: Command, given: Mapping[str, object], beside: Path
+    ) -> None:
+        """Into `beside`, by way of a folder that the environment sees."""
+        if not self._around.in_image:
+            _results(step, beside, self._launched(step, command, given, beside))
+            return
+        folder = self._folders.fresh(step.label)
+        _results(step, folder, self._launched(step, command, given, folder))
+        shutil.copytree(folder, beside, dirs_exist_ok=True, symlinks=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _launched(
         self, step: Step, command: Command, given: Mapping[str, object], folder: Path
     ) -> Outcome:
+        if not self._around.in_image:
+            return self._launched_in(self._around.env, step, command, given, folder)
+        with tempfile.TemporaryDirectory(prefix="inputs-", dir=session_folder()) as inputs:
+            env, seen = self._seen(step, given, Path(inputs))
+            return self._launched_in(env, step, command, seen, folder)
+
+    def _seen(
+        self, step: Step, given: Mapping[str, object], inputs: Path
+    ) -> tuple[Environment, Mapping[str, object]]:
+        """Files under their names inside; what is not to be seen there is bound for this once."""
+        env, seen = self._around.env, dict(given)
+        for port in step.task.inputs:
+            if port.type == File:
+                path = Path(str(given[port.name])).absolute()
+                inside = self._around.inside(path)
+                if inside is None:
+                    env, inside = bound_for_once(env, path, inputs)
+                seen[port.name] = inside
+        return env, seen
+
+    def _launched_in(
+        self,
+        env: Environment,
+        step: Step,
+        command: Command,
+        given: Mapping[str, object],
+        folder: Path,
+    ) -> Outcome:
         launch = Launch(
             argv=tuple(_word(w, given, folder) for w in command.argv),
-            env=self._env,
-            variables=launch_variables(self._env, command.variables, inherit=command.inherit),
+            env=env,
+            variables=launch_variables(env, command.variables, inherit=command.inherit),
             cwd=folder,
             needs=step.task.needs,
             ranks=step.task.needs.ranks,

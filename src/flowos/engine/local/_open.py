@@ -1,13 +1,17 @@
 """Opening a slice of this node for a flow."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from flowos.drivers import path_inside
+from flowos.engine._devices import gpu_devices
 from flowos.engine._environment import make_ready
 from flowos.engine.local._commands import CommandLane, Folders
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._files import with_present_files
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
@@ -15,7 +19,7 @@ from flowos.engine.local._room import Room
 from flowos.engine.local._runs import Emit, Place
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
-from flowos.model import BARE, Environment, Flow, SliceRefused
+from flowos.model import BARE, Environment, Flow, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, Unit, compile_flow
 
 Workers = Literal["thread", "process", "inline"]
@@ -24,7 +28,7 @@ Workers = Literal["thread", "process", "inline"]
 def open_slice(
     flow: Flow,
     *,
-    workers: Workers = "thread",
+    workers: Workers | None = None,
     cores: int | None = None,
     folder: Path | None = None,
     env: Environment = BARE,
@@ -33,9 +37,10 @@ def open_slice(
 ) -> Slice:
     """Compile the flow and hold the places that it runs on.
 
-    cores: how many to hold, by default all that the cpuset and cgroup leave us. folder: where the
-    files that commands write are kept; without it they go when the slice is freed. env: made ready
-    here, and undone when the slice is freed. SliceRefused, EnvironmentRefused.
+    workers: threads by default; in an image processes, as no thread can enter one. cores: how many
+    to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
+    commands write are kept; without it they go when the slice is freed. env: made ready here, and
+    undone when the slice is freed. SliceRefused, EnvironmentRefused.
     """
     have = usable_cores()
     held = have if cores is None else cores
@@ -46,18 +51,20 @@ def open_slice(
     room = (held, memory_bytes(), gpu_count())
     for unit in schedule.units:
         _refuse_unmet(unit, *room)
-    ready = make_ready(env)
+    kind = _workers(schedule, workers, env)
+    ready = make_ready(_with_folder(_with_gpus(schedule, env), folder))
+    around = Surroundings(env=ready.env, named=env.image.source.name if env.image else "")
     folders = Folders(folder)
     places = 1 if workers == "inline" else held
 
     def hire() -> Crew:
         halts = [Halt() for _ in range(places)]
-        lanes = _LANES[workers](schedule, halts)
+        lanes = _LANES[kind](schedule, halts, around)
         pairs = zip(lanes.lanes, halts, strict=True)
         return Crew(
             schedule,
             lanes,
-            [Place(lane, CommandLane(folders, ready.env, halt), halt) for lane, halt in pairs],
+            [Place(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
             Room(*room),
             helpers=0 if workers == "inline" else places,
             emit=emit,
@@ -74,17 +81,53 @@ def open_slice(
         raise
 
 
-def _threads(schedule: Schedule, halts: list[Halt]) -> Lanes:
+def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Workers:
+    python = [u for u in schedule.units if isinstance(u.steps[0].task.body, Python)]
+    if env.image is None or not python:
+        return wished or "thread"
+    if wished not in (None, "process"):
+        raise SliceRefused(
+            f"slice: workers={wished!r} with image {env.image.source.name}: Python task "
+            f"{python[0].steps[0].label!r} would run outside, as threads cannot enter an image; "
+            "leave workers away, or give 'process'"
+        )
+    return "process"
+
+
+def _with_folder(env: Environment, folder: Path | None) -> Environment:
+    """In an image the folder of files is to be seen too, under its own name."""
+    if env.image is None or folder is None or path_inside(folder, env.binds) is not None:
+        return env
+    folder.mkdir(parents=True, exist_ok=True)
+    return replace(env, binds=(*env.binds, (str(folder), str(folder))))
+
+
+def _with_gpus(schedule: Schedule, env: Environment) -> Environment:
+    """In an image, a task that needs GPUs gets the node's with their driver."""
+    asking = [u.steps[0].label for u in schedule.units if u.needs.gpus]
+    if env.image is None or not asking or env.devices:
+        return env
+    devices = gpu_devices()
+    if not devices:
+        raise SliceRefused(
+            f"slice: task {asking[0]!r} needs GPUs, and no CDI spec says what image "
+            f"{env.image.source.name} needs for them; nvidia-ctk cdi generate "
+            "--output=/etc/cdi/nvidia.yaml writes one"
+        )
+    return replace(env, devices=devices)
+
+
+def _threads(schedule: Schedule, halts: list[Halt], _: Surroundings) -> Lanes:
     return ThreadLanes(schedule, halts)
 
 
-def _processes(schedule: Schedule, halts: list[Halt]) -> Lanes:
+def _processes(schedule: Schedule, halts: list[Halt], around: Surroundings) -> Lanes:
     from flowos.engine.local._process import ProcessLanes  # loads what threads never need
 
-    return ProcessLanes(schedule, len(halts), halts=halts)
+    return ProcessLanes(schedule, len(halts), halts=halts, around=around)
 
 
-_LANES: dict[Workers, Callable[[Schedule, list[Halt]], Lanes]] = {
+_LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
     "thread": _threads,
     "inline": _threads,
     "process": _processes,

@@ -16,11 +16,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowos.engine._running import Running
+from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Values
 from flowos.engine.local._node import memory_bytes
 from flowos.engine.local._process_blobs import Packed, Unpackable, pack
-from flowos.engine.local._process_failures import input_unsendable, output_unreadable, told
+from flowos.engine.local._process_failures import (
+    input_unsendable,
+    lacking,
+    output_unreadable,
+    told,
+)
+from flowos.engine.local._process_numpy import meet_old_names
 from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import Program
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
@@ -54,8 +61,9 @@ class ProcessLanes:
         *,
         halts: Sequence[Halt] = (),
         python: str = sys.executable,
+        around: Surroundings = NO_IMAGE,
     ) -> None:
-        shop = _Shop(schedule, count, python)
+        shop = _Shop(schedule, Start(count=count, python=python, around=around))
         self.lanes = tuple(
             ProcessLane(shop, halt) for halt in halts or [Halt() for _ in range(count)]
         )
@@ -150,12 +158,12 @@ class ProcessLane:
             raise
         else:
             return [self._opened(u, r) for u, r in zip(units, results, strict=True)]
-        raise told(units, *failed)
+        raise lacking(told(units, *failed), self._shop.start.around.named)
 
     def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
         shop = self._shop
         running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
-        worker = WorkerProcess(running, channel)
+        worker = WorkerProcess(running, channel, shop.start)
         with self._lock:
             self._worker = worker
             if self._stopped or shop.closed:
@@ -173,7 +181,7 @@ class ProcessLane:
 
     def _packed(self, unit: Unit, values: Values) -> tuple[int, list[Any]]:
         try:
-            return unit.number, self._shop.pack(unit, values)
+            return unit.number, self._shop.pack(unit, self._shop.files.as_inside(unit, values))
         except Unpackable as error:
             raise input_unsendable(unit, *error.args) from error.__cause__
 
@@ -188,7 +196,7 @@ class ProcessLane:
                 except Exception as error:
                     why = f"{type(error).__name__}: {error}"
                     raise output_unreadable(unit, slot, why) from error
-        return values
+        return self._shop.files.as_outside(unit, values)
 
     def _drop(self) -> None:
         """End the worker; the next run starts another."""
@@ -220,9 +228,13 @@ class ProcessLane:
 class _Shop:
     """What the lanes of a slice share."""
 
-    def __init__(self, schedule: Schedule, count: int, python: str) -> None:
-        self.program = Program(schedule)
-        self.start = Start(count=count, python=python)
+    def __init__(self, schedule: Schedule, start: Start) -> None:
+        count = start.count
+        self.program = Program(schedule, image=start.around.named)
+        self.start = start
+        self.files = Files(schedule, start.around)
+        if start.around.in_image:
+            meet_old_names()
         self.keep_bytes = min(memory_bytes() // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()
         self.closed = False
@@ -236,7 +248,9 @@ class _Shop:
         """The unit's inputs and constants. Constants are packed once."""
         constants = self._constants.get(unit.number)
         if constants is None:
-            constants = self._pack(self.program.constants[unit.number])
+            constants = self._pack(
+                self.files.constants_inside(unit, self.program.constants[unit.number])
+            )
             self._constants[unit.number] = constants
         return self._pack(values) + constants
 

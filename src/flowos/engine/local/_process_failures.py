@@ -25,6 +25,15 @@ def told(units: Sequence[Unit], place: int, step: int, kind: str, *details: Any)
     return _KINDS[kind](units[place].steps[step], *details)
 
 
+def lacking(error: FlowosError, image: str) -> FlowosError:
+    """The same error; a module that is missing in an image is said to be missing there."""
+    if not image or "No module named" not in str(error):
+        return error
+    named = type(error)(f"{error}; image {image} does not have it")
+    named.__cause__ = error.__cause__
+    return named
+
+
 def input_unsendable(unit: Unit, register: int, why: str) -> FlowosError:
     """A value that cannot be pickled, named by the first task that takes it."""
     step = next(s for s in unit.steps if register in s.takes)

@@ -20,7 +20,8 @@ class Program:
     workers read, whose values can stay as they came.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, image: str = "") -> None:
+        self._image = image
         self.functions: list[Function] = []
         self.labels: list[str] = []
         self.types: list[object] = []
@@ -59,7 +60,7 @@ class Program:
         while number not in self._sources:
             way = next(ways, None)
             if way is None:
-                raise TaskFailed(_unsendable(self.labels[number], fun, complaints))
+                raise TaskFailed(_unsendable(self.labels[number], fun, complaints, self._image))
             try:
                 source = way(fun)
             except Exception as error:
@@ -94,8 +95,13 @@ class Program:
         return number
 
 
-def _unsendable(label: str, fun: Function, complaints: list[str]) -> str:
+def _unsendable(label: str, fun: Function, complaints: list[str], image: str) -> str:
     name = getattr(fun, "__qualname__", None) or type(fun).__qualname__
+    if image:
+        return (
+            f"task {label!r}: its function {name} cannot be loaded in image {image} "
+            f"({complaints[-1]})"
+        )
     why = "; ".join(dict.fromkeys(complaints))
     return (
         f"task {label!r}: its function {name} cannot be sent to a worker process ({why}); "

@@ -1,7 +1,6 @@
 """Starting a worker process, up to its first word."""
 
 import contextlib
-import os
 import select
 import socket
 import sys
@@ -10,11 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.engine._launching import Prepared, own_variables, prepare
+from flowos.engine._inside import launch_variables
+from flowos.engine._launching import Prepared, prepare, run
 from flowos.engine._running import Running
 from flowos.engine.local import worker
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._node import usable_cores
-from flowos.model import Cancelled, Exited, Killed, Launch, LaunchFailed, Lost, Outcome, Pairs
+from flowos.engine.local._process_files import path_there, worker_file
+from flowos.model import (
+    Cancelled,
+    Exited,
+    Killed,
+    Launch,
+    LaunchFailed,
+    Lost,
+    NotStarted,
+    Outcome,
+    Pairs,
+)
 
 START_SECONDS = 60.0
 _TICK_MILLISECONDS = 20
@@ -25,21 +37,41 @@ KILL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How the workers of a slice are started: `count` of them share the node's cores."""
+    """How the workers of a slice are started: `count` of them share the node's cores.
+
+    python: what runs them; in an image its own python3.
+    """
 
     count: int
     python: str = sys.executable
+    around: Surroundings = Surroundings()  # noqa: RUF009 - frozen
+
+    @property
+    def launch(self) -> Launch:
+        """Of a worker, but for the path of its socket."""
+        inside = self.around.in_image
+        python = "python3" if inside else self.python
+        return Launch(
+            argv=(*_argv(python), "-u", str(worker_file() if inside else Path(worker.__file__))),
+            env=self.around.env,
+            variables=_variables(self),
+            cwd=self.around.inside(_folder()) or Path("/tmp"),
+        )
+
+    @property
+    def path(self) -> list[str | None]:
+        """Where a worker finds modules; None stands for where its own Python does."""
+        return path_there(self.around) if self.around.in_image else list(sys.path)
 
 
 def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, worker.Channel]:
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
-    launch = Launch(argv=_argv(start.python), variables=_variables(start.count), cwd=_folder())
-    prepared = prepare(launch)
+    prepared = prepare(start.launch)
     path = prepared.folder / "worker"
     with _listener(prepared, str(path)) as listener:
         running = _started(prepared, str(path))
         try:
-            channel = _answer(listener, running, cancelled)
+            channel = _answer(start, listener, running, cancelled)
         except BaseException:
             running.stop(KILL_SECONDS)
             with contextlib.suppress(TimeoutError):
@@ -81,15 +113,13 @@ def _argv(python: str) -> tuple[str, ...]:
         ("-B", flags.dont_write_bytecode),
     )
     words += [word for word, given in chosen if given]
-    return (python, *words, "-u", str(Path(worker.__file__)))
+    return (python, *words)
 
 
-def _variables(count: int) -> Pairs:
-    """Ours; so that workers do not ask for more cores than there are, OpenMP gets its share."""
-    variables = own_variables()
-    if "OMP_NUM_THREADS" in os.environ:
-        return variables
-    return (*variables, ("OMP_NUM_THREADS", str(max(1, usable_cores() // count))))
+def _variables(start: Start) -> Pairs:
+    """So that workers do not ask for more cores than there are, OpenMP gets its share."""
+    share = max(1, usable_cores() // start.count)
+    return launch_variables(start.around.env, own=(("OMP_NUM_THREADS", str(share)),))
 
 
 def _folder() -> Path:
@@ -100,7 +130,7 @@ def _folder() -> Path:
 
 
 def _answer(
-    listener: socket.socket, running: Running, cancelled: Callable[[], bool]
+    start: Start, listener: socket.socket, running: Running, cancelled: Callable[[], bool]
 ) -> worker.Channel:
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -109,26 +139,56 @@ def _answer(
         if cancelled():
             raise Cancelled("stopped while a worker process started")
         if running.done:
-            raise LaunchFailed(f"a worker process could not start: {_told(running.wait())}")
+            raise LaunchFailed(_why_not_started(start, running.wait()))
         if time.monotonic() > until:
             raise LaunchFailed(f"a worker process did not answer within {START_SECONDS:.0f} s")
     channel = worker.Channel(listener.accept()[0])
     try:
-        _check_version(channel)
+        _check_version(start, channel)
     except BaseException:
         channel.close()
         raise
     return channel
 
 
-def _check_version(channel: worker.Channel) -> None:
+def _check_version(start: Start, channel: worker.Channel) -> None:
     try:
         version, _ = channel.receive()
     except (EOFError, ConnectionError) as error:
         raise LaunchFailed("a worker process ended while it started") from error
     if tuple(version) != sys.version_info[:2]:
-        theirs, ours = ".".join(map(str, version)), ".".join(map(str, sys.version_info[:2]))
-        raise LaunchFailed(f"the worker is Python {theirs}, this is {ours}: they must be equal")
+        raise LaunchFailed(_other_python(start, ".".join(map(str, version))))
+
+
+def _other_python(start: Start, theirs: str) -> str:
+    ours = ".".join(map(str, sys.version_info[:2]))
+    if not start.around.in_image:
+        return f"the worker is Python {theirs}, this is {ours}: they must be equal"
+    return (
+        f"image {start.around.named}: its python3 is Python {theirs}, this is Python {ours}, and "
+        f"Python tasks need the same on both sides; use an image with Python {ours}, or run "
+        f"flowos by Python {theirs}"
+    )
+
+
+def _why_not_started(start: Start, outcome: Outcome) -> str:
+    if start.around.in_image and isinstance(outcome.end, NotStarted):
+        return (
+            f"image {start.around.named}: Python tasks need a python3 in it: {outcome.end.reason}"
+        )
+    theirs = _version_inside(start) if start.around.in_image else ""
+    if theirs and theirs != ".".join(map(str, sys.version_info[:2])):
+        return _other_python(start, theirs)
+    where = f"image {start.around.named}: " if start.around.in_image else ""
+    return f"{where}a worker process could not start: {_told(outcome)}"
+
+
+def _version_inside(start: Start) -> str:
+    """A Python that is too old to read the worker's file can still tell its version."""
+    say = "import sys; print('%d.%d' % sys.version_info[:2])"
+    launch = replace(start.launch, argv=("python3", "-c", say), limit_seconds=START_SECONDS)
+    outcome = run(launch)
+    return outcome.stdout.decode(errors="replace").strip() if outcome.ok else ""
 
 
 def _told(outcome: Outcome) -> str:

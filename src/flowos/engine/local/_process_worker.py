@@ -7,7 +7,6 @@ import mmap
 import os
 import pickle
 import socket
-import sys
 from collections import deque
 from collections.abc import Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from flowos.engine._running import Running
 from flowos.engine.local import worker
 from flowos.engine.local._process_blobs import Blob, Packed
 from flowos.engine.local._process_program import Program
-from flowos.engine.local._process_start import KILL_SECONDS
+from flowos.engine.local._process_start import KILL_SECONDS, Start
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
@@ -28,6 +27,7 @@ _MODULES = (
     ("flowos.engine.local", "_files"),
     ("flowos.engine.local", "_process_values"),
     ("flowos.engine.local", "_process_functions"),
+    ("flowos.engine.local", "_process_numpy"),
 )
 """What a worker needs of FlowOS, which need not be installed where it runs."""
 
@@ -50,8 +50,9 @@ class UnitFailed(Exception):  # noqa: N818 - reads as what happened
 class WorkerProcess:
     """A worker, from its first word to its end. One conversation at a time, on any thread."""
 
-    def __init__(self, running: Running, channel: worker.Channel) -> None:
+    def __init__(self, running: Running, channel: worker.Channel, start: Start) -> None:
         self.running = running
+        self._start = start
         self._number = next(owners)
         self._channel = channel
         self._returned: deque[int] = deque()
@@ -65,7 +66,12 @@ class WorkerProcess:
         try:
             os.ftruncate(page, mmap.PAGESIZE)
             self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
-            hello = {"owner": self._number, "keep_bytes": keep_bytes, "modules": _modules()}
+            hello = {
+                "owner": self._number,
+                "keep_bytes": keep_bytes,
+                "modules": _modules(),
+                "in_image": self._start.around.in_image,
+            }
             self._channel.send(hello, (page, *pipes))
         finally:
             os.close(page)
@@ -81,7 +87,7 @@ class WorkerProcess:
         types = pickle.dumps(program.types, 5)
         sources = program.sources({}, {})
         while sources:
-            self._channel.send(("teach", sys.path, sources, types, program.units))
+            self._channel.send(("teach", self._start.path, sources, types, program.units))
             problems, _ = self._channel.receive()
             sources = program.sources(problems, sources) if problems else {}
 

@@ -23,6 +23,8 @@ PACKET = 96 * 1024
 FDS_PER_PACKET = 250  # the kernel takes 253
 AWAKE_SECONDS = 5e-5
 """How long a reader looks for a message before it sleeps."""
+OWN_PATH = [path for path in sys.path if path != os.path.dirname(__file__)]  # noqa: PTH120
+"""Where this Python finds modules by itself: without the folder of this file."""
 OWNER_SHIFT = 40
 """A memory file's number, shifted right by this, is who fills it."""
 
@@ -142,6 +144,8 @@ class Worker:
         self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
         self.values: Any = sys.modules["flowos.engine.local._process_values"]
         self.pool = self.values.Pool(hello["owner"] << OWNER_SHIFT, hello["keep_bytes"])
+        if hello["in_image"]:
+            sys.modules["flowos.engine.local._process_numpy"].meet_new_names()
 
     def serve(self) -> None:
         """Answer each message until the engine is gone.
@@ -159,9 +163,9 @@ class Worker:
             del message
 
     def _learn(
-        self, path: list[str], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
+        self, path: list[str | None], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
     ) -> dict[int, str]:
-        sys.path[:] = path
+        sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
         problems: dict[int, str] = {}
         for number, source in functions.items():
             try:

@@ -1,0 +1,129 @@
+"""What a slice's tasks meet in an image: files under the names that they have there."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from flowos.drivers import path_inside, path_outside
+from flowos.model import BARE, Environment, File, ValueRefused
+from flowos.plan import Schedule, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """In what the tasks of a slice run. named: as the person named it, for messages."""
+
+    env: Environment = BARE
+    named: str = ""
+
+    @property
+    def in_image(self) -> bool:
+        return self.env.image is not None
+
+    def inside(self, path: Path) -> PurePath | None:
+        """What a file of the host is called inside; None if it is not to be seen there."""
+        if not self.in_image:
+            return path
+        found, real = path_inside(path, self.env.binds), path.resolve()
+        if found and (real == path or path_inside(real, self.env.binds)):
+            return found
+        return path_inside(real, self.env.binds)
+
+    def outside(self, path: Path) -> PurePath | None:
+        """What a path that a task told is called on the host."""
+        return path_outside(path, self.env.binds) if self.in_image else path
+
+
+NO_IMAGE = Surroundings()
+
+
+class Files:
+    """The files among the values of Python tasks, under the names that they have inside."""
+
+    def __init__(self, schedule: Schedule, around: Surroundings) -> None:
+        self._around = around
+        self._takes: dict[int, list[tuple[int, str]]] = {}
+        self._gives: dict[int, list[tuple[int, str]]] = {}
+        if around.in_image:
+            for unit in schedule.units:
+                self._takes[unit.number] = list(_taken_files(unit))
+                self._gives[unit.number] = list(_given_files(unit))
+
+    def as_inside(self, unit: Unit, values: Sequence[object]) -> Sequence[object]:
+        """What the unit takes. ValueRefused for a file that is not to be seen there."""
+        wanted = self._takes.get(unit.number, ())
+        return self._seen([w for w in wanted if w[0] < len(unit.takes)], values, 0)
+
+    def constants_inside(self, unit: Unit, constants: Sequence[object]) -> Sequence[object]:
+        first = len(unit.takes)
+        wanted = self._takes.get(unit.number, ())
+        mine = [w for w in wanted if first <= w[0] < first + len(constants)]
+        return self._seen(mine, constants, first)
+
+    def as_outside(self, unit: Unit, values: list[Any]) -> list[Any]:
+        """What the unit gave. ValueRefused for a file that only the image has."""
+        for i, where in self._gives.get(unit.number, ()):
+            if isinstance(values[i], PurePath):
+                found = self._around.outside(Path(values[i]))
+                if found is None or not Path(found).exists():
+                    raise ValueRefused(
+                        f"{where}: {values[i]} lies in image {self._around.named} alone, and "
+                        "is gone with it; write to a folder that is bound, or below /tmp"
+                    )
+                values[i] = Path(found)
+        return values
+
+    def _seen(
+        self, wanted: Sequence[tuple[int, str]], values: Sequence[object], first: int
+    ) -> Sequence[object]:
+        if not wanted:
+            return values
+        seen = list(values)
+        for register, where in wanted:
+            value = seen[register - first]
+            if isinstance(value, (str, PurePath)):
+                seen[register - first] = self._inside(Path(value), where)
+        return seen
+
+    def _inside(self, path: Path, where: str) -> Path:
+        found = self._around.inside(path.absolute())
+        if found is None:
+            raise ValueRefused(
+                f"{where}: {path} is not to be seen in image {self._around.named}; bind its "
+                f"folder: fo.environment({self._around.named!r}, binds=[{str(path.parent)!r}])"
+            )
+        return Path(found)
+
+
+def _taken_files(unit: Unit) -> Iterator[tuple[int, str]]:
+    """(register, words for it) of what the unit's steps take from outside."""
+    outside = len(unit.takes) + len(unit.rest)
+    for step in unit.steps:
+        for port, register in zip(step.task.inputs, step.takes, strict=True):
+            if port.type == File and register < outside:
+                yield register, f"task {step.label!r}, input {port.name!r}"
+
+
+def _given_files(unit: Unit) -> Iterator[tuple[int, str]]:
+    """(place among what the unit gives, words for it)."""
+    for step in unit.steps:
+        for port, register in zip(step.task.outputs, step.gives, strict=True):
+            if port.type == File and register in unit.picks:
+                place = unit.picks.index(register)
+                yield place, f"task {step.label!r}, output {port.name!r}"
+
+
+def bound_for_once(env: Environment, file: Path, folder: Path) -> tuple[Environment, Path]:
+    """The environment in which a file is to be seen, read-only, and its path there.
+
+    It keeps its name; `folder`, to be seen inside too, holds what it is bound on.
+    """
+    place = Path(tempfile.mkdtemp(dir=folder)) / file.name
+    if file.is_dir():
+        place.mkdir()
+    else:
+        place.touch()
+    bind = (str(file.resolve()), f"{place}:ro")
+    return replace(env, binds=(*env.binds, bind)), place
