@@ -26,8 +26,8 @@ COMMANDS = (
 _EXIT_USAGE, _EXIT_FAILED, _EXIT_INTERRUPTED = 2, 1, 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """The whole command line, or as much of it as one command needs: what others import is slow."""
     top = argparse.ArgumentParser(
         prog="flowos",
         description="One place to run AI and HPC work, and to measure which machine is right.",
@@ -35,14 +35,15 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"flowos {version('flowos-hpc')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
-    for name in COMMANDS:
+    for name in (only,) if only else COMMANDS:
         import_module(f"flowos.cli.{name}").add(commands)
     return top
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130."""
-    commands = parser()
+    words = sys.argv[1:] if words is None else words
+    commands = parser(only=words[0] if words and words[0] in COMMANDS else "")
     args = commands.parse_args(words)
     if args.command is None:
         commands.print_help()
