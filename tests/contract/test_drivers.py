@@ -1,7 +1,5 @@
 """What every driver promises, whichever it is."""
 
-from pathlib import PurePath
-
 import pytest
 
 from flowos.drivers import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
@@ -74,9 +72,3 @@ def test_a_launcher_does_not_pass_its_own_guard_through(name: str) -> None:
     """It is for the rank alone: the launcher itself must not see it."""
     launcher = launcher_named(name)
     assert not any(v.startswith(launcher.passes or ("=",)) for v, _ in launcher.guards)
-
-
-@pytest.mark.parametrize("name", RUNTIMES)
-def test_a_runtime_leaves_the_inner_words_as_they_are(name: str) -> None:
-    argv = runtime_named(name).wrap(INNER, LAUNCH, PurePath("/tmp/flowos-7/abc/0"), None)
-    assert argv[-len(INNER) :] == INNER

@@ -1,7 +1,7 @@
 """What an environment binds, checked and in order, for every runtime alike."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from flowos.drivers._base import RunDir
@@ -56,11 +56,12 @@ def _read(pair: tuple[str, str]) -> Bind:
             raise LaunchFailed(f"{bind}: {_shown(path)} does not begin with /")
         if not path.isprintable():
             raise LaunchFailed(f"{bind}: it holds characters that cannot be printed; rename it")
-    if ".." in PurePath(bind.target).parts:
+    parts = [part for part in bind.target.split("/") if part not in ("", ".")]
+    if ".." in parts:
         raise LaunchFailed(f"{bind}: the target holds '..'; say where it really leads")
-    if not PurePath(bind.target).relative_to("/").parts:
+    if not parts:
         raise LaunchFailed(f"{bind}: that would hide the whole image; name a folder below /")
-    return bind
+    return replace(bind, target="/" + "/".join(parts))
 
 
 def _is_needed(bind: Bind, session: PurePath) -> bool:

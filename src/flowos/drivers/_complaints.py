@@ -33,7 +33,9 @@ _ALLOW_NAMESPACES = (
 _NAMESPACES = (
     _Complaint(
         "no-user-namespaces",
-        r"(?:namespaces|unshare failed|cannot clone)[^\n]*(?:No space left on device|ENOSPC)",
+        r"(?:namespaces|unshare failed|cannot clone)[^\n]*(?:No space left on device|ENOSPC)"
+        r"|(?:maximum number|nesting depth) of user namespaces|user namespace disabled"
+        r"|user namespace not supported",
         "user namespaces are switched off on this node, or as many as are allowed are in use",
         _ALLOW_NAMESPACES,
     ),
@@ -51,7 +53,8 @@ _NAMESPACES = (
         "user-namespaces-forbidden",
         r"(?:namespaces?|unshare failed|cannot clone)[^\n]*"
         r"(?:Operation not permitted|Permission denied)"
-        r"|No permissions to create new namespace",
+        r"|No permissions to create new namespace|not allowed to create user namespace"
+        r"|user namespace requires to set",
         "this node forbids user namespaces: a filter of system calls (seccomp, as in most "
         "containers), or a switch of the kernel",
         _ALLOW_NAMESPACES + "; a container around us needs fewer restrictions",
@@ -113,6 +116,18 @@ _PODMAN = (
         r"|overlay[^\n]*(?:invalid argument|not supported|operation not permitted)",
         "the kernel makes no overlay where Podman's files lie (NFS, or a kernel before 5.13)",
         "have /tmp on a local file system, or install fuse-overlayfs",
+    ),
+    _Complaint(
+        "foreign-folder",
+        r"creating /etc/mtab symlink: permission denied",
+        "podman must write beside what another user's image holds, and may not",
+        "use an image of your own, or have /etc/mtab made in it, a link to /proc/self/mounts",
+    ),
+    _Complaint(
+        "runtime-folder",
+        r"XDG_RUNTIME_DIR directory \S+ is not owned",
+        "XDG_RUNTIME_DIR is another user's, as after su",
+        "unset XDG_RUNTIME_DIR, or log in as yourself",
     ),
     _Complaint(
         "no-mqueue",
@@ -177,10 +192,17 @@ _NODE = (
         "export USER=$(id -un)",
     ),
     _Complaint(
-        "noexec",
-        r"(?:execve\(2\): |execvp |exec: |/init[\"`]?: )[^\n]*[Pp]ermission denied",
-        "programs in /tmp may not be run on this node (noexec), and flowos-init lies there",
-        "have /tmp mounted without noexec",
+        "init-not-run",
+        r"(?:can't execve\(2\)|bwrap: execvp|crun: open executable|exec container process"
+        r"|start container process: exec)[^\n]*[Pp]ermission denied",
+        "flowos-init, which lies in /tmp, may not be run inside",
+        "have /tmp mounted without noexec; for podman chmod 755 the image's folder too",
+    ),
+    _Complaint(
+        "init-not-seen",
+        r"(?:can't execve\(2\)|bwrap: execvp)[^\n]*No such file",
+        "flowos-init, which lies in /tmp, is not seen inside",
+        "unset TMPDIR, and bind nothing over /tmp",
     ),
     _Complaint(
         "no-space",

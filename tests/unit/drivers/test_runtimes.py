@@ -1,11 +1,12 @@
 """What the runtimes build and refuse."""
 
+from dataclasses import replace
 from pathlib import PurePath
 
 import pytest
 
 from flowos.drivers import Gang, Reason, runtime_named
-from flowos.model import Environment, Facts, Image, Launch, LaunchFailed
+from flowos.model import Environment, Facts, Image, Launch, LaunchFailed, Tool, Tried
 
 AT = PurePath("/tmp/flowos-7/abc/0")
 IMAGE = Image(form="squashfs", digest="sha256:0", source=PurePath("/images/a.sqfs"))
@@ -43,7 +44,10 @@ def test_bare_refuses_a_bind_and_names_it() -> None:
 def test_an_unknown_runtime_is_one_line_that_names_the_known() -> None:
     with pytest.raises(LaunchFailed) as told:
         runtime_named("docker")
-    assert str(told.value) == "unknown runtime 'docker'; known are bare"
+    assert (
+        str(told.value)
+        == "unknown runtime 'docker'; known are apptainer, bare, bwrap, ch-run, podman"
+    )
 
 
 def test_a_reason_may_come_without_a_remedy() -> None:
@@ -53,3 +57,61 @@ def test_a_reason_may_come_without_a_remedy() -> None:
 def test_an_environment_is_told_apart_by_image_and_runtime() -> None:
     assert Environment().label == "bare"
     assert Environment(image=IMAGE, runtime="ch-run").label == "a.sqfs@ch-run"
+
+
+def node(*tools: str, tried: dict[str, bool] | None = None, says: str = "") -> Facts:
+    return replace(
+        FACTS,
+        tools=tuple(Tool(name=t, version="", path=PurePath("/bin", t)) for t in tools),
+        tried=tuple(Tried(name=n, works=w, says=says) for n, w in (tried or {}).items()),
+    )
+
+
+def test_ch_run_enters_a_squashfs_only_where_fuse_may_be_used() -> None:
+    ch_run = runtime_named("ch-run")
+    assert ch_run.forms(node("ch-run")) == ("folder", "squashfs")
+    assert ch_run.forms(node("ch-run", tried={"fuse": False})) == ("folder",)
+    both = {"fuse": True, "ch-run squashfs": False}
+    assert ch_run.forms(node("ch-run", tried=both)) == ("folder",)
+
+
+@pytest.mark.parametrize(
+    ("tools", "forms"),
+    [
+        ("bwrap squashfuse_ll fusermount3", ("folder", "squashfs")),
+        ("bwrap squashfuse fusermount", ("folder", "squashfs")),
+        ("bwrap fusermount3", ("folder",)),
+        ("bwrap squashfuse_ll", ("folder",)),
+    ],
+)
+def test_bwrap_needs_a_server_and_a_mounter_for_a_squashfs(
+    tools: str, forms: tuple[str, ...]
+) -> None:
+    bwrap = runtime_named("bwrap")
+    assert bwrap.forms(node(*tools.split())) == forms
+    assert bwrap.forms(node(*tools.split(), tried={"fuse": False})) == ("folder",)
+
+
+def test_apptainer_enters_a_sif_where_it_enters_a_squashfs() -> None:
+    apptainer = runtime_named("apptainer")
+    assert apptainer.forms(node("apptainer")) == ("folder", "squashfs", "sif")
+    assert apptainer.forms(node("apptainer", tried={"fuse": False})) == ("folder",)
+    setuid = {"fuse": False, "apptainer squashfs": True}
+    assert apptainer.forms(node("apptainer", tried=setuid)) == ("folder", "squashfs", "sif")
+    assert apptainer.forms(node("apptainer", tried={"apptainer sif": False})) == (
+        "folder",
+        "squashfs",
+    )
+
+
+def test_podman_that_was_not_tried_is_judged_by_what_it_needs() -> None:
+    lacking = node("podman", tried={"subordinate ids": False}, says="none for ada in /etc/subuid")
+    (reason,) = runtime_named("podman").usable(lacking)
+    assert reason.code == "no-subordinate-ids"
+
+
+def test_what_a_runtime_says_itself_counts_before_what_it_needs() -> None:
+    tried = {"user namespaces": False, "bwrap folder": False}
+    facts = node("bwrap", tried=tried, says="bwrap: setting up uid map: Permission denied")
+    (reason,) = runtime_named("bwrap").usable(facts)
+    assert reason.code == "user-namespaces-restricted"

@@ -17,8 +17,8 @@ or colon harmless, which the kernel's overlay would misread.
 
 keep-id: our uid inside. cgroupfs, no systemd: the container stays in our cgroup, with the limits of
 our job. label=disable: with SELinux nothing of ours could be read otherwise. conmon and the
-container have sessions of their own. stdin is handed on (-i); a terminal needs -t, see
-`Launch.terminal`.
+container have sessions of their own; the place of its pidfile tells of which launch a conmon is.
+stdin is handed on (-i); a terminal needs -t, see `Launch.terminal`.
 """
 
 from dataclasses import dataclass, replace
@@ -32,6 +32,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 _PACKAGE = Package(program="podman", name="podman")
 _LINK = "image-of-podman"
 _OWN = "podman"
+_MONITOR = "conmon"
 _KEEPS_GROUPS = "crun"
 
 
@@ -41,6 +42,7 @@ class Podman:
 
     name: str = "podman"
     hides: tuple[str, ...] = ("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_")
+    files: tuple[PurePath, ...] = ()
     program: str = "podman"
     starter: str = ""
 
@@ -89,6 +91,7 @@ class Podman:
             *(("--group-add=keep-groups",) if self._keeps_groups else ()),
             *("--systemd=false", "--log-driver=none", "--env-host"),
             "--security-opt=label=disable",
+            f"--conmon-pidfile={at / _MONITOR}",
             *("--volume=/dev:/dev", "--volume=/dev/shm:/dev/shm", "--volume=/tmp:/tmp"),
             *mount_words(binds_of(launch.env, at)),
             *(f"--device={device}" for device in launch.env.devices),
