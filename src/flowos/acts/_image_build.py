@@ -23,6 +23,7 @@ _MENDED_BY = install_line("buildah uidmap")
 _CHECK_SECONDS = 20.0
 _CLEANING_SECONDS = 30.0
 _LAST_LINES = 8
+_MOST_LETTERS = 40
 _APT = Path("/etc/apt")
 _BUILT = "built"
 _RECIPES = ("Dockerfile", "Containerfile")
@@ -81,7 +82,7 @@ def recipe_at(
 def name_of(recipe: Recipe) -> str:
     """What an image is called if nobody says."""
     if isinstance(recipe, Suite):
-        return name_from("-".join((recipe.name, *recipe.packages)))
+        return name_from("-".join((recipe.name, *recipe.packages))[:_MOST_LETTERS])
     is_plain = recipe.file.name in _RECIPES
     return name_from(recipe.file.parent.name if is_plain else recipe.file.name)
 

@@ -20,7 +20,8 @@ _COMPLAINTS = (
         "you have no subordinate ids: have the administrator run "
         "'usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER'",
     ),
-    ("unshare", "user namespaces are not allowed here"),
+    ("unshare syscall failed", "user namespaces are not allowed here"),
+    ("unshare() failed", "user namespaces are not allowed here"),
     ("can neither be executed natively", "that architecture cannot be run here, so not be built"),
     ("No space left", "the disk is full"),
 )
