@@ -8,6 +8,7 @@ from importlib import import_module
 _MODEL = (
     "Cancelled",
     "Environment",
+    "EnvironmentRefused",
     "File",
     "Flow",
     "FlowosError",
@@ -47,6 +48,7 @@ _MODEL = (
 
 _FACE: dict[str, tuple[str, str]] = {
     **{name: ("flowos.model", name) for name in _MODEL},
+    "environment": ("flowos.acts.environment", "environment"),
     "slice": ("flowos.acts._slice", "slice_"),
 }
 """Public name -> where it lives: module and name."""

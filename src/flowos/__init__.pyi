@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from flowos.acts._slice import slice_ as _slice
+from flowos.acts.environment import environment as environment
 from flowos.model import Cancelled as Cancelled
 from flowos.model import Environment as Environment
+from flowos.model import EnvironmentRefused as EnvironmentRefused
 from flowos.model import Flow as Flow
 from flowos.model import FlowosError as FlowosError
 from flowos.model import In as In

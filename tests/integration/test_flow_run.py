@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import flowos as fo
 from flowos.engine.local import Event
-from flowos.model import Environment, Image, PortType, flow_input
+from flowos.model import PortType, flow_input
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
@@ -289,16 +289,26 @@ def test_a_failure_ends_the_run_while_another_task_still_runs() -> None:
         ({"cores": 0}, "slice: cores=0 (int); expected a positive int"),
         ({"cores": 1.5}, "slice: cores=1.5 (float); expected a positive int"),
         ({"cores": 10**6}, "slice: 1000000 cores asked for, this node has"),
-        (
-            {"env": Environment(image=Image(form="folder", digest="d", source=Path("/")))},
-            "flows run bare so far, leave env away",
-        ),
     ],
 )
 def test_a_slice_that_is_not_to_be_had_is_refused(options: Any, words: str) -> None:
     with pytest.raises(fo.SliceRefused, match=r"^slice: [^\n]*$") as caught:
         fo.slice(add(integer(), 1), **options)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ("./none.sqfs", r"^no such image: there is nothing at /[^\n]*none\.sqfs$"),
+        (3, r"^environment 3 \(int\): expected 'bare', or an image by its path or name$"),
+        ("bare@podman", r"^environment bare: it needs no runtime, leave out @podman$"),
+        (f"{__file__}@docker", r"unknown runtime 'docker'; known are auto, [^\n]*ch-run[^\n]*$"),
+    ],
+)
+def test_an_environment_that_is_not_to_be_had_is_refused(env: Any, words: str) -> None:
+    with pytest.raises(fo.EnvironmentRefused, match=words):
+        fo.slice(add(integer(), 1), env)
 
 
 def test_what_is_no_flow_is_refused() -> None:

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from flowos.acts.environment import Word, environment
 from flowos.engine.local import Emit, Slice, Workers, open_slice
-from flowos.model import BARE, Environment, Flow, Port, SliceRefused, flow_output, shown
+from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 
 _WORKERS = ("thread", "process", "inline")
 
 
 def slice_(
     flow: Flow | Port | Sequence[Port],
-    env: Environment | None = None,
-    workers: Workers = "thread",
+    env: Word = None,
+    workers: Workers | None = None,
     *,
     cores: int | None = None,
     folder: str | PathLike[str] | None = None,
@@ -22,25 +23,25 @@ def slice_(
     """Compile a flow once, to be run many times on this node.
 
     flow: from `flow_output`, or the ports that would be given to it.
-    workers: "thread" in threads of this process; "process" in worker processes; "inline" in the
-    calling thread only.
+    env: in what its tasks run: None or "bare", an image by path or name, optionally followed by
+    @RUNTIME, or what `environment` made. The image is made ready once, here.
+    workers: "thread" in threads of this process (the default, but not in an image); "process" in
+    worker processes, in an image by its own python3; "inline" in the calling thread only.
     cores: how many to hold; all that we may use by default.
     folder: where files that commands write are kept; without it they are removed by `free`.
     emit: is told when units of tasks start and end.
-    Raises SliceRefused for what is not to be had here, WiringError for what is no flow,
-    ValueRefused for a file written into the flow that is not there.
+    Raises SliceRefused for what is not to be had here, EnvironmentRefused for an image or runtime
+    that cannot be used, WiringError for what is no flow, ValueRefused for a file written into the
+    flow that is not there.
     """
-    if workers not in _WORKERS:
+    if workers is not None and workers not in _WORKERS:
         raise SliceRefused(f"slice: workers={shown(workers)}; one of {', '.join(_WORKERS)}")
-    if env is not None and env != BARE:
-        raise SliceRefused(
-            f"slice: env={shown(env)}; flows run bare so far, leave env away or give None"
-        )
     if cores is not None and (type(cores) is not int or cores < 1):
         raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
     return open_slice(
         flow if isinstance(flow, Flow) else flow_output(flow),
         workers=workers,
+        env=environment(env),
         cores=cores,
         folder=None if folder is None else Path(folder).absolute(),
         emit=emit,
