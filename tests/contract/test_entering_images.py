@@ -231,7 +231,7 @@ def test_without_its_program_there_is_no_way_and_the_reason_says_what_to_install
     (reason,) = runtime.usable(NOTHING)
     assert reason.code == "no-program"
     assert reason.text == f"{name} is not installed"
-    assert reason.remedy.startswith("apt install ")
+    assert "install" in reason.remedy
 
 
 @pytest.mark.parametrize("name", ENTERING)

@@ -1,9 +1,8 @@
 """What runtimes print when they cannot, and what it means.
 
-The words were provoked with Charliecloud 0.31, bubblewrap 0.8.0, Podman 4.3.1 (crun 1.8.1, runc
-1.1.5), squashfuse 0.1.105 and util-linux 2.38, and taken from runs of Apptainer 1.5, unless a
-source is given. `No space left on device` about namespaces is the kernel's ENOSPC: as many as are
-allowed are there, and often none is.
+The words themselves, with where each was heard, are in tests/golden/runtimes/heard.txt. `No space
+left on device` about namespaces is the kernel's ENOSPC: as many as are allowed are there, and often
+none is.
 """
 
 import re
@@ -17,7 +16,7 @@ _LAST_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Complaint:
-    """words: a regular expression; its named groups stand in text and remedy as {name}."""
+    """words: a regular expression; the first group of it that matched stands in text as {found}."""
 
     code: str
     words: str
@@ -39,7 +38,7 @@ _NAMESPACES = (
         "user namespaces are switched off on this node, or as many as are allowed are in use",
         _ALLOW_NAMESPACES,
     ),
-    _Complaint(  # apptainer/apptainer issues 2027, 2457; gominimal/minimal issue 610
+    _Complaint(
         "user-namespaces-restricted",
         r"setting up uid map: (?:Permission denied|Operation not permitted)"
         r"|Failed to create user namespace: Permission denied"
@@ -110,7 +109,7 @@ _PODMAN = (
         "newuidmap may not do its work",
         "it must be setuid root or have cap_setuid, and the ids of /etc/subuid must be free",
     ),
-    _Complaint(  # containers/storage drivers/overlay: ErrIncompatibleFS
+    _Complaint(
         "no-overlay",
         r"'overlay' is not supported over|kernel does not support overlay"
         r"|overlay[^\n]*(?:invalid argument|not supported|operation not permitted)",
@@ -145,7 +144,7 @@ _IMAGES = (
         "that is no whole image: it is damaged, or of another kind",
         "compare its digest with that of its source, and fetch it again",
     ),
-    _Complaint(  # apptainer internal/pkg/image: CheckArch
+    _Complaint(
         "other-architecture",
         r"Exec format error|exec format error|architecture \(\S+\) could not run on the host",
         "the image is for another architecture than this node's",
@@ -153,25 +152,25 @@ _IMAGES = (
     ),
     _Complaint(
         "no-target",
-        r"can't bind: destination not found: (?P<path>[^\n]+?)(?: \(ch_|$)"
-        r"|can't mkdir: (?P<made>[^\n]+?): Read-only"
-        r"|Can't (?:mkdir|create file at) (?P<wanted>[^\n]+?): Read-only"
-        r"|destination (?P<missed>[^\n]+?) doesn't exist in container",
+        r"can't bind: destination not found: ([^\n]+?)(?: \(ch_|$)"
+        r"|can't mkdir: ([^\n]+?): Read-only"
+        r"|Can't (?:mkdir parents for|mkdir|create file at) ([^\n]+?): (?:Read-only|No such)"
+        r"|destination ([^\n]+?) doesn't exist in container",
         "the image has no {found} to bind to",
         "make it in the image, or bind to a place that is there, such as /mnt",
     ),
     _Complaint(
         "no-source",
-        r"can't bind: source not found: (?P<path>[^\n]+?)(?: \(ch_|$)"
-        r"|Can't find source path (?P<sought>[^\n]+?): No such"
-        r"|statfs (?P<stated>[^\n]+?): no such file"
-        r"|mount source (?P<named>[^\n]+?) doesn't exist",
+        r"can't bind: source not found: ([^\n]+?)(?: \(ch_|$)"
+        r"|Can't find source path ([^\n]+?): No such"
+        r"|statfs ([^\n]+?): no such file"
+        r"|mount source ([^\n]+?) doesn't exist",
         "there is no {found} to bind",
         "make it, or leave out the bind",
     ),
     _Complaint(
         "no-device",
-        r"unresolvable CDI devices? (?P<name>[^\n]+)",
+        r"unresolvable CDI devices? ([^\n]+)",
         "no CDI spec of this node names device {found}",
         "look into /etc/cdi and /var/run/cdi; for NVIDIA: nvidia-ctk cdi generate",
     ),
@@ -180,7 +179,7 @@ _IMAGES = (
 _NODE = (
     _Complaint(
         "root",
-        r"keep-id is only supported in rootless mode|RLIMIT_\w+`?: Operation not permitted"
+        r"keep-id is only supported in rootless mode|RLIMIT_NOFILE`?: Operation not permitted"
         r"|Requesting capability set",
         "{runtime} cannot be used as root here",
         "run as an ordinary user",

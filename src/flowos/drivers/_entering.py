@@ -2,27 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flowos.drivers._base import Reason
 from flowos.drivers._complaints import explain
 from flowos.model import Facts, Form, Image, Launch, LaunchFailed, Tool, Tried
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
-    """Where a program is to be had; some of RHEL's are in EPEL."""
-
-    program: str
-    name: str
-
-    @property
-    def missing(self) -> Reason:
-        return Reason(
-            code="no-program",
-            text=f"{self.program} is not installed",
-            remedy=f"apt install {self.name}, or dnf install {self.name}",
-        )
+def not_installed(program: str, remedy: str) -> Reason:
+    return Reason(code="no-program", text=f"{program} is not installed", remedy=remedy)
 
 
 def image_to_enter(launch: Launch, runtime: str, forms: Iterable[Form]) -> Image:

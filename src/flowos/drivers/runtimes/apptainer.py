@@ -1,8 +1,9 @@
 """Apptainer, and Singularity before it and beside it: a folder, a squashfs or a SIF.
 
-Not installed where this was written; the command lines were tried with Apptainer 1.5.3 (main
-917d665), the options compared with the change logs of Apptainer 1.0 to 1.6 and SingularityCE 3.8 to
-4.1. `-s`: errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
+Not tried as written here, as it is not to be had in Debian 12. Field notes ran `-s exec --no-eval
+--userns --sharens --bind` with main 917d665 (1.5.3 and later); the rest is read from its option
+table, its `--mount` parser, and the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to
+4.2. `-s`: errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
 /etc/{passwd,group,hosts,resolv.conf} are by apptainer.conf. Targets of binds are made over the
 image. `--no-eval`: no variable is read as a script of the shell. `--sharens`: ranks of one mpirun
 share a user namespace, so that they may read each other's memory.
@@ -15,9 +16,9 @@ from pathlib import PurePath
 from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of, colon_words, mount_words
 from flowos.drivers._entering import (
-    Package,
     enters,
     image_to_enter,
+    not_installed,
     reasons_against,
     refuse_devices,
     version_of,
@@ -25,7 +26,9 @@ from flowos.drivers._entering import (
 )
 from flowos.model import Argv, Facts, Form, Image, Launch, Tool
 
-_PACKAGE = Package(program="apptainer", name="apptainer")
+_MISSING = not_installed(
+    "apptainer", "see apptainer.org for packages, or dnf install apptainer (EPEL)"
+)
 _FORMS: tuple[Form, ...] = ("folder", "squashfs", "sif")
 _FIRST_SINGULARITY = (2,)
 """A `singularity` of version 1 is Apptainer under its old name."""
@@ -37,7 +40,6 @@ class Apptainer:
 
     name: str = "apptainer"
     hides: tuple[str, ...] = ("APPTAINER", "SINGULARITY")
-    files: tuple[PurePath, ...] = ()
     program: str = "apptainer"
     userns: bool = False
     knows_mount: bool = True
@@ -55,7 +57,7 @@ class Apptainer:
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if _tool(facts) is None:
-            return (_PACKAGE.missing,)
+            return (_MISSING,)
         return reasons_against(facts, self.name, ())
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:

@@ -11,7 +11,6 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 class Bare:
     name: str = "bare"
     hides: tuple[str, ...] = ()
-    files: tuple[PurePath, ...] = ()
 
     def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)

@@ -3,8 +3,9 @@
 Tried with bubblewrap 0.8.0 and squashfuse 0.1.105 (Debian 12). No --die-with-parent: it would kill
 flowos-init before that has ended its children and said how; flowos-init sees the end of our process
 by itself. /proc is bound, as the processes are the node's. The image must have /dev, /proc, /sys,
-/tmp, /etc/{passwd,group,hosts,resolv.conf} and every target: bwrap cannot make them in an image
-that is read-only. squashfuse ends, and unmounts, on TERM; after a KILL the engine must unmount.
+/tmp, /etc/{passwd,group,hosts,resolv.conf} and every target, and none may be a dangling link: bwrap
+cannot make them in an image that is read-only. squashfuse ends, and unmounts, on TERM; after a KILL
+the engine must unmount.
 """
 
 from collections.abc import Iterator
@@ -14,19 +15,19 @@ from pathlib import PurePath
 from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of
 from flowos.drivers._entering import (
-    Package,
     enters,
     image_to_enter,
+    not_installed,
     reasons_against,
     refuse_devices,
     works,
 )
 from flowos.model import Argv, Facts, Form, Image, Launch
 
-_PACKAGE = Package(program="bwrap", name="bubblewrap")
+_MISSING = not_installed("bwrap", "apt install bubblewrap, or dnf install bubblewrap")
 _SERVERS = ("squashfuse_ll", "squashfuse")
 _MOUNTERS = ("fusermount3", "fusermount")
-_WHO_AND_WHERE = ("passwd", "group", "hosts", "resolv.conf")
+_WHO_AND_WHERE = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,6 @@ class Bubblewrap:
 
     name: str = "bwrap"
     hides: tuple[str, ...] = ()
-    files: tuple[PurePath, ...] = tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE)
     program: str = "bwrap"
     server: str = _SERVERS[0]
 
@@ -48,7 +48,7 @@ class Bubblewrap:
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if facts.tool("bwrap") is None:
-            return (_PACKAGE.missing,)
+            return (_MISSING,)
         return reasons_against(facts, self.name, ("user namespaces",))
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:
@@ -80,7 +80,7 @@ class Bubblewrap:
             *("--bind", "/proc", "/proc"),
             *("--bind", "/sys", "/sys"),
             *("--bind", "/tmp", "/tmp"),
-            *(word for file in self.files for word in ("--ro-bind-try", str(file), str(file))),
+            *(word for file in _WHO_AND_WHERE for word in ("--ro-bind-try", file, file)),
             *_words(binds_of(launch.env, at)),
             *("--chdir", "/"),
             "--",

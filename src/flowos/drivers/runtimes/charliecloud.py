@@ -1,6 +1,6 @@
 """Charliecloud's ch-run: a folder, or a squashfs that it serves itself by FUSE.
 
-Tried with 0.31 (Debian 12); the options are those of 0.24 to 0.39 (their source). It needs USER in
+Tried with 0.31 (Debian 12); by their source 0.24 to 0.39 have these options too. It needs USER in
 its environment, also for --version, and binds TMPDIR, which must then exist, over /tmp: hence our
 own bind of /tmp. The image must have /dev, /proc, /sys, /tmp and every target; it has no read-only
 binds. With a squashfs ch-run stays and serves it, in a mount namespace of its own below
@@ -13,9 +13,9 @@ from pathlib import PurePath
 from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of, colon_words
 from flowos.drivers._entering import (
-    Package,
     enters,
     image_to_enter,
+    not_installed,
     reasons_against,
     refuse_devices,
     version_of,
@@ -23,7 +23,7 @@ from flowos.drivers._entering import (
 )
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
-_PACKAGE = Package(program="ch-run", name="charliecloud")
+_MISSING = not_installed("ch-run", "apt install charliecloud, or dnf install charliecloud (EPEL)")
 _FORMS: tuple[Form, ...] = ("folder", "squashfs")
 _NO_HOME_BY_DEFAULT = (0, 31)
 
@@ -34,7 +34,6 @@ class Charliecloud:
 
     name: str = "ch-run"
     hides: tuple[str, ...] = ("TMPDIR",)
-    files: tuple[PurePath, ...] = ()
     program: str = "ch-run"
     binds_home: bool = False
 
@@ -48,7 +47,7 @@ class Charliecloud:
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if facts.tool("ch-run") is None:
-            return (_PACKAGE.missing,)
+            return (_MISSING,)
         return reasons_against(facts, self.name, ("user namespaces",))
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:

@@ -11,9 +11,10 @@ used: Podman makes /etc/mtab in its overlay, and there /etc belongs to nobody.
 Podman's own files (`--root`, `--runroot`, `--tmpdir`) lie beside the link by which it enters the
 image, in the folder that `setup` is given: the person's own store is never touched, nothing waits
 for another's lock, and all of it goes with that folder. What a killed container leaves there
-belongs to subordinate ids: `teardown` removes it, and ends the pause process that Podman before 4.4
-keeps for each --tmpdir (later ones keep one for each user). The link also makes a path with a comma
-or colon harmless, which the kernel's overlay would misread.
+belongs to subordinate ids: `teardown` removes it, and ends the pause process that Podman kept for
+each --tmpdir until April 2023 (its pull request 18083; since then it is one for each user, and
+stays). The link also makes a path with a comma or colon harmless, which the kernel's overlay would
+misread. The folder must be ours, or have /etc/mtab, and be open to all (0755).
 
 keep-id: our uid inside. cgroupfs, no systemd: the container stays in our cgroup, with the limits of
 our job. label=disable: with SELinux nothing of ours could be read otherwise. conmon and the
@@ -26,10 +27,10 @@ from pathlib import PurePath
 
 from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
 from flowos.drivers._binds import binds_of, mount_words
-from flowos.drivers._entering import Package, enters, image_to_enter, reasons_against
+from flowos.drivers._entering import enters, image_to_enter, not_installed, reasons_against
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
-_PACKAGE = Package(program="podman", name="podman")
+_MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf install podman")
 _LINK = "image-of-podman"
 _OWN = "podman"
 _MONITOR = "conmon"
@@ -42,7 +43,6 @@ class Podman:
 
     name: str = "podman"
     hides: tuple[str, ...] = ("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_")
-    files: tuple[PurePath, ...] = ()
     program: str = "podman"
     starter: str = ""
 
@@ -56,7 +56,7 @@ class Podman:
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if facts.tool("podman") is None:
-            return (_PACKAGE.missing,)
+            return (_MISSING,)
         return reasons_against(facts, self.name, ("user namespaces", "subordinate ids"))
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:
