@@ -18,15 +18,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "flowos run flow.py --env image.sqfs count=100\n"
         "         flowos run --env image.sqfs -- --help",
     )
-    add_foreground(command)
-    command.add_argument(
-        "--workers",
-        choices=("thread", "process", "inline"),
-        help="where Python tasks of a flow run",
-    )
+    _add_options(command)
     command.add_argument(
         "words",
-        nargs="*",
+        nargs=argparse.REMAINDER,
         metavar="FLOW.py[:NAME] [INPUT=VALUE...] | -- [ARG...]",
         help="a flow file, the flow's name in it where it has several, and the flow's inputs; "
         "without one, arguments for what the image runs",
@@ -37,12 +32,29 @@ def run(args: argparse.Namespace) -> int:
     from flowos.acts.exec import own_wish
 
     if args.words and _is_flow_file(args.words[0]):
-        return _run_flow(args)
+        return _run_flow(_with_later_options(args))
     if args.env is None or args.env == "bare":
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
     return run_or_show(args, words_after_dashes(args.words), own_wish)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    add_foreground(command)
+    command.add_argument(
+        "--workers",
+        choices=("thread", "process", "inline"),
+        help="where Python tasks of a flow run",
+    )
+
+
+def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
+    """Options may stand behind the flow file and between its inputs too."""
+    after = argparse.ArgumentParser(prog="flowos run", add_help=False)
+    _add_options(after)
+    after.add_argument("inputs", nargs="*")
+    return after.parse_intermixed_args(args.words[1:], args)
 
 
 def _is_flow_file(word: str) -> bool:
@@ -52,7 +64,7 @@ def _is_flow_file(word: str) -> bool:
 def _run_flow(args: argparse.Namespace) -> int:
     from flowos.acts.flow_file import load_flow, plain_output, run_flow_file
 
-    word, *given = args.words
+    word, given = args.words[0], args.inputs
     env = environment_of(args)
     if args.dry_run:
         print(load_flow(word))

@@ -1,0 +1,174 @@
+"""`flowos run flow.py`: a flow of a Python file; inputs as words, outputs as text or JSON."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+
+ADDS = """
+import flowos as fo
+
+@fo.task
+def add(a: fo.int64, b: fo.int64) -> fo.int64:
+    return a + b
+
+flow = fo.flow_output(add(fo.flow_input("a", fo.int64), fo.flow_input("b", fo.int64)))
+"""
+
+TAKES_ALL = """
+import flowos as fo
+
+@fo.task
+def say(
+    n: fo.uint8, x: fo.float32, yes: fo.bool_, word: fo.str_, raw: fo.bytes_, file: fo.File,
+    grid: fo.array(fo.float64, (None, 2)), thing: fo.any_,
+) -> fo.str_:
+    return f"{n} {x} {yes} {word} {raw} {file.name} {grid.sum()} {thing}"
+
+kinds = dict(
+    n=fo.uint8, x=fo.float32, yes=fo.bool_, word=fo.str_, raw=fo.bytes_, file=fo.File,
+    grid=fo.array(fo.float64, (None, 2)), thing=fo.any_,
+)
+said = fo.flow_output(say(*[fo.flow_input(name, kind) for name, kind in kinds.items()]))
+"""
+
+GIVES_ALL = """
+import flowos as fo
+
+def make(n):
+    import numpy as np
+    return n, np.eye(2), b"abc", {"a": [1, 2.5, None]}
+
+make = fo.task({
+    "task_name": "make",
+    "iport_nametypes": fo.int64,
+    "oport_nametypes": (
+        ("n", fo.int64), ("grid", fo.array()), ("raw", fo.bytes_), ("thing", fo.any_)
+    ),
+    "fun": make,
+})
+flow = fo.flow_output(*make(fo.flow_input("n", fo.int64)))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    for name, text in {"adds": ADDS, "takes": TAKES_ALL, "gives": GIVES_ALL}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def flowos_run(here: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [FLOWOS, "run", *words], cwd=here, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_inputs_are_named_and_outputs_printed(here: Path) -> None:
+    done = flowos_run(here, "adds.py", "a=40", "b=0x2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "add = 42\n", "")
+
+
+@pytest.mark.parametrize("workers", ["thread", "process", "inline"])
+def test_a_flow_file_runs_in_any_workers(here: Path, workers: str) -> None:
+    done = flowos_run(here, "adds.py", "--workers", workers, "a=1", "b=2")
+    assert (done.returncode, done.stdout) == (0, "add = 3\n")
+
+
+def test_each_input_is_read_by_its_type(here: Path) -> None:
+    words = ("n=200", "x=0.5", "yes=true", "word=a b=c", "raw=xyz", "file=adds.py")
+    done = flowos_run(here, "takes.py", *words, "grid=[[1,2],[3,4]]", 'thing={"a": 1}')
+    assert done.stderr == ""
+    assert done.stdout == "say = 200 0.5 True a b=c b'xyz' adds.py 10.0 {'a': 1}\n"
+
+
+def test_an_array_may_come_from_a_file(here: Path) -> None:
+    import numpy as np
+
+    np.save(here / "grid.npy", np.ones((3, 2)))
+    words = ("n=1", "x=1", "yes=no", "word=", "raw=", "file=adds.py", "thing=plain")
+    done = flowos_run(here, "takes.py:said", *words, "grid=grid.npy")
+    assert done.stdout == "say = 1 1.0 False  b'' adds.py 6.0 plain\n"
+
+
+def test_json_has_every_output_by_name(here: Path) -> None:
+    done = flowos_run(here, "--json", "gives.py", "n=7")
+    assert json.loads(done.stdout) == {
+        "make.n": 7,
+        "make.grid": [[1.0, 0.0], [0.0, 1.0]],
+        "make.raw": "abc",
+        "make.thing": {"a": [1, 2.5, None]},
+    }
+
+
+def test_a_dry_run_shows_the_flow(here: Path) -> None:
+    done = flowos_run(here, "--dry-run", "adds.py")
+    assert done.returncode == 0
+    assert "add" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("none.py",), "no such flow file: there is nothing at "),
+        (("adds.py", "a=1"), "no value for b; the flow's inputs are a: int64, b: int64"),
+        (("adds.py", "a=1", "b=x"), "input 'b': expected int64, given 'x' (str)"),
+        (("adds.py", "a=1", "a=2"), "'a=2': input 'a' is given twice"),
+        (("adds.py", "a=1", "c=2"), "'c=2': expected NAME=VALUE; the flow's inputs are a: int64"),
+        (("adds.py", "a=1", "2"), "'2': expected NAME=VALUE"),
+        (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
+        ((), "name a flow file, or an image to be run"),
+        (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),
+        (("takes.py", "grid=[1,2]"), "input 'grid': expected array(float64, (any, 2))"),
+        (("takes.py", "grid=no.npy"), "input grid: array(float64, (any, 2)): 'no.npy' (str): "),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    here: Path, words: Sequence[str], complaint: str
+) -> None:
+    done = flowos_run(here, *words)
+    assert done.stderr.startswith(f"flowos run: {complaint}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1\n", "file.py makes no flow: it must leave one in its module"),
+        ("import flowos as fo\nx = (\n", "file.py:2: SyntaxError: "),
+        ("import flowos as fo\n\nx = 1 / 0\n", "file.py:3: ZeroDivisionError: division by zero"),
+        ("import no_such_module\n", "file.py:1: ModuleNotFoundError: No module named 'no_such_mo"),
+        (
+            ADDS
+            + "second = fo.flow_output(add(1, 2))\ndel flow\nthird = fo.flow_output(add(3, 4))",
+            "file.py makes several flows (second, third); name one, as in file.py:second",
+        ),
+    ],
+)
+def test_a_file_without_a_flow_is_refused_with_the_line(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    (tmp_path / "file.py").write_text(text)
+    done = flowos_run(tmp_path, "file.py")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.returncode in (1, 2)
+
+
+def test_what_a_task_raises_is_one_line(tmp_path: Path) -> None:
+    fails = ADDS.replace("return a + b", "raise ValueError('no')")
+    (tmp_path / "fails.py").write_text(fails)
+    done = flowos_run(tmp_path, "fails.py", "a=1", "b=2")
+    told = "flowos run: task 'add' raised ValueError: no; given a = 1 (int), b = 2 (int)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+
+
+def test_a_flow_file_may_be_named_as_a_module_of_python(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text(ADDS)
+    done = flowos_run(tmp_path, "json.py", "a=1", "b=2", "--workers", "process")
+    assert (done.returncode, done.stdout) == (0, "add = 3\n")
