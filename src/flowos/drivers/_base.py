@@ -43,12 +43,15 @@ class Runtime(Protocol):
     """Enters an environment. Every answer is computed from what is given; nothing is run.
 
     hides: prefixes of variables that its program must not see, as they would change what it does.
+    files: of the node, that it shows in their place; the image must have one of each name.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def hides(self) -> tuple[str, ...]: ...
+    @property
+    def files(self) -> tuple[PurePath, ...]: ...
 
     def ways(self, facts: Facts) -> tuple["Runtime", ...]:
         """This runtime adapted to the node, the best way first; none where its program is missing.

@@ -40,6 +40,7 @@ class Apptainer:
 
     name: str = "apptainer"
     hides: tuple[str, ...] = ("APPTAINER", "SINGULARITY")
+    files: tuple[PurePath, ...] = ()
     program: str = "apptainer"
     userns: bool = False
     knows_mount: bool = True

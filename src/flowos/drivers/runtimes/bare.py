@@ -11,6 +11,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 class Bare:
     name: str = "bare"
     hides: tuple[str, ...] = ()
+    files: tuple[PurePath, ...] = ()
 
     def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)

@@ -27,7 +27,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch
 _MISSING = not_installed("bwrap", "apt install bubblewrap, or dnf install bubblewrap")
 _SERVERS = ("squashfuse_ll", "squashfuse")
 _MOUNTERS = ("fusermount3", "fusermount")
-_WHO_AND_WHERE = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf")
+_WHO_AND_WHERE = ("passwd", "group", "hosts", "resolv.conf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ class Bubblewrap:
 
     name: str = "bwrap"
     hides: tuple[str, ...] = ()
+    files: tuple[PurePath, ...] = tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE)
     program: str = "bwrap"
     server: str = _SERVERS[0]
 
@@ -80,7 +81,7 @@ class Bubblewrap:
             *("--bind", "/proc", "/proc"),
             *("--bind", "/sys", "/sys"),
             *("--bind", "/tmp", "/tmp"),
-            *(word for file in _WHO_AND_WHERE for word in ("--ro-bind-try", file, file)),
+            *(word for file in self.files for word in ("--ro-bind-try", str(file), str(file))),
             *_words(binds_of(launch.env, at)),
             *("--chdir", "/"),
             "--",

@@ -34,6 +34,7 @@ class Charliecloud:
 
     name: str = "ch-run"
     hides: tuple[str, ...] = ("TMPDIR",)
+    files: tuple[PurePath, ...] = ()
     program: str = "ch-run"
     binds_home: bool = False
 

@@ -43,6 +43,7 @@ class Podman:
 
     name: str = "podman"
     hides: tuple[str, ...] = ("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_")
+    files: tuple[PurePath, ...] = ()
     program: str = "podman"
     starter: str = ""
 
