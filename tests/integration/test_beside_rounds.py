@@ -126,7 +126,7 @@ def test_comparisons_take_turns_and_one_that_is_told_leaves_the_time_to_the_othe
     assert order == ["a"] * 4 + ["b"] * 4 + ["a"] * 4 + ["b"] * 4
     assert max(number for number, _ in done.turns("a")) == 4
     assert max(number for number, _ in done.turns("b")) >= 32
-    assert done.said == ["startup name=a startup: one equal (1.000)"]
+    assert done.said == ["startup startup name=a: one equal (1.000)"]
 
 
 def test_an_environment_that_is_told_is_measured_no_more_and_the_others_are(
@@ -145,7 +145,7 @@ def test_an_environment_that_breaks_is_said_and_the_others_go_on(
     (case,) = done.session.unmeasured
     assert case.level("env") == "breaks"
     assert done.session.unmeasured[case] == Unmeasured(reason="it broke")
-    assert done.said == ["startup name=a startup: one equal (1.000)"]
+    assert done.said == ["startup startup name=a: one equal (1.000)"]
 
 
 def test_without_its_base_a_comparison_ends_and_the_next_goes_on(

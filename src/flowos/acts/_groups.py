@@ -88,10 +88,6 @@ class Group:
     rounds: int = 0
 
     @property
-    def name(self) -> str:
-        return next(iter(self.entries.values())).compared.shown.label
-
-    @property
     def deciding(self) -> list[Sample]:
         """The samples that a verdict is wanted of."""
         return [s for s in self.seen if decides(s)]

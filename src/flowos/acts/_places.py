@@ -39,6 +39,9 @@ STORAGE = PurePath("/mnt/flowos")
 
 _LIMIT_SECONDS = 30.0
 
+_WITH_HELPERS = ("podman", "apptainer")
+"""Runtimes part of whose work is done by processes that are no children of theirs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -59,6 +62,11 @@ class Place:
     @property
     def label(self) -> str:
         return self.entered.label
+
+    @property
+    def all_ours(self) -> bool:
+        """Are all processes that a launch starts here our descendants?"""
+        return self.env.runtime not in _WITH_HELPERS
 
     def launch(self, words: Argv, program: Program) -> Launch:
         """How these words are started here, with what the program needs."""

@@ -58,8 +58,13 @@ class Sampler:
     def left_seconds(self) -> float:
         return self.ends - engine.now()
 
-    def sample(self, case: Case, number: int, read: Read) -> list[Sample] | Unmeasured:
-        """Measure the case once, as a turn of round `number`. Cancelled when interrupted."""
+    def sample(
+        self, case: Case, number: int, read: Read, *, others: bool = True
+    ) -> list[Sample] | Unmeasured:
+        """Measure the case once, as a turn of round `number`. Cancelled when interrupted.
+
+        others: may work that is not a child of ours be taken for that of others?
+        """
         self.emit(Progress(doing=case.label, left_seconds=self.left_seconds))
         before, look = self._spin(), engine.look()
         try:
@@ -74,6 +79,8 @@ class Sampler:
             return answer
         readings, outcome = answer
         watched = engine.state_between(look, engine.look(), outcome.usage)
+        if not others:
+            watched = replace(watched, others_cpus=None)
         around = state.around(watched, before, self._spin(fresh=True))
         samples = [_sampled(self.run, case, number, reading, around) for reading in readings]
         for sample in samples:

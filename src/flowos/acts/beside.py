@@ -163,7 +163,7 @@ class _Session:
         limits = self._limits(group)
         if verdicts := judged(group.design, deciding, limits):
             group.design = narrowed(group.design, verdicts)
-            self._tell(group, verdicts)
+            self._tell(verdicts)
         left = tuple(c for c in group.design.cases if c not in self.unmeasured)
         if len(left) < 2 or left[0].level(ENV) != self.base:
             return ()
@@ -177,7 +177,10 @@ class _Session:
             if case in self.unmeasured:
                 continue
             began = engine.now()
-            samples = self.sampler.sample(case, group.rounds, group.entries[case].read)
+            entry = group.entries[case]
+            samples = self.sampler.sample(
+                case, group.rounds, entry.read, others=entry.place.all_ours
+            )
             if isinstance(samples, Unmeasured):
                 self.unmeasured[case] = samples
                 continue
@@ -196,10 +199,11 @@ class _Session:
             if case.level(ENV) not in seen:
                 self.unmeasured.setdefault(case, why)
 
-    def _tell(self, group: Group, verdicts: Sequence[Verdict]) -> None:
+    def _tell(self, verdicts: Sequence[Verdict]) -> None:
         for v in verdicts:
             if v.answer != "cannot tell":
-                line = f"{group.name} {v.metric}: {v.other} {v.answer} ({v.ratio:.3f})"
+                where = " ".join((v.metric, *(f"{axis}={level}" for axis, level in v.rest)))
+                line = f"{v.probe} {where}: {v.other} {v.answer} ({v.ratio:.3f})"
                 self.sampler.emit(Progress(doing=line, lasting=True))
 
     def _limits(self, group: Group) -> Limits:
