@@ -285,6 +285,19 @@ def test_what_is_set_up_lies_in_the_folder_that_was_given_for_it(name: str) -> N
         assert bool(runtime.setup(given, MOUNT)) == (entered != given)
 
 
+@pytest.mark.parametrize("name", ENTERING)
+def test_a_word_that_is_no_utf8_arrives_or_is_refused_in_one_line(name: str) -> None:
+    runtime, inner = runtime_named(name), (*INNER, "a\udcffb")
+    env = Environment(image=runtime.entered(image(), MOUNT))
+    try:
+        assert runtime.wrap(inner, Launch(argv=inner[3:], env=env), AT, None)[-1] == "a\udcffb"
+    except LaunchFailed as refused:
+        told = str(refused)
+    else:
+        return
+    assert told == rf"argument 'a\udcffb': {name} takes only UTF-8; use another runtime"
+
+
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_what_is_hidden_from_a_runtime_leaves_the_rest_to_be_seen(name: str) -> None:
     hidden = runtime_named(name).hides

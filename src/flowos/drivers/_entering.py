@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from flowos.drivers._base import Reason
 from flowos.drivers._complaints import explain
-from flowos.model import Facts, Form, Image, Launch, LaunchFailed, Tool, Tried
+from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed, Tool, Tried
 
 
 def not_installed(program: str, remedy: str) -> Reason:
@@ -29,6 +29,15 @@ def refuse_devices(launch: Launch, runtime: str) -> None:
             f"device {launch.env.devices[0]}: {runtime} knows no CDI; "
             "it must have been turned into binds and variables before"
         )
+
+
+def refuse_words_beside_utf8(inner: Argv, runtime: str) -> None:
+    """A program in Go writes the command line as JSON, where such bytes become U+FFFD."""
+    for word in inner:
+        if any("\ud800" <= c <= "\udfff" for c in word):
+            raise LaunchFailed(
+                f"argument {ascii(word)}: {runtime} takes only UTF-8; use another runtime"
+            )
 
 
 def tried(facts: Facts, name: str) -> Tried | None:

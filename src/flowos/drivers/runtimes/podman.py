@@ -27,7 +27,13 @@ from pathlib import PurePath
 
 from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
 from flowos.drivers._binds import binds_of, mount_words
-from flowos.drivers._entering import enters, image_to_enter, not_installed, reasons_against
+from flowos.drivers._entering import (
+    enters,
+    image_to_enter,
+    not_installed,
+    reasons_against,
+    refuse_words_beside_utf8,
+)
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
 _MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf install podman")
@@ -80,6 +86,7 @@ class Podman:
     def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
         """Of a gang nothing is asked: network, IPC and processes are the node's anyway."""
         image = image_to_enter(launch, self.name, ("folder",))
+        refuse_words_beside_utf8(inner, self.name)
         if image.source.name != _LINK:
             raise LaunchFailed(f"image {image.source}: podman enters it only after its set-up")
         return (
