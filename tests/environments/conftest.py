@@ -62,10 +62,11 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a launch runs: bare, or an image that was made ready."""
+    """Where a launch runs: bare, or an image that was made ready as `wished`."""
 
     runtime: str
     form: Form | None
+    wished: Environment
     env: Environment
 
     @property
@@ -118,11 +119,11 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
 def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
     runtime, form = request.param
     if form is None:
-        yield Place("bare", None, BARE)
+        yield Place("bare", None, BARE, BARE)
         return
     env = Environment(image=image_at(images.of(form)), runtime=runtime)
     with ready_or_skip(env) as ready:
-        yield Place(runtime, form, ready.env)
+        yield Place(runtime, form, env, ready.env)
 
 
 def ready_or_skip(env: Environment) -> Ready:
@@ -203,20 +204,22 @@ def nothing_is_left() -> Iterator[None]:
 
 def what_is_there() -> dict[str, object]:
     return {
-        "processes": {pid: words for pid, words in descendants().items() if words},
+        "processes": descendants(),
         "mounts": Path("/proc/self/mountinfo").read_text(),
         "descriptors": open_descriptors(),
-        "folders": {path.name for path in session_folder().iterdir()},
+        "folders": {path.name for path in session_folder().iterdir() if path.is_dir()},
     }
 
 
 def descendants() -> dict[int, str]:
-    """Processes below this one, orphans too; not podman's pause process: its own, one per user."""
+    """Processes below this one, orphans too, without zombies; but not the one by which podman keeps
+    its namespaces, which goes with the environment."""
     below: dict[int, str] = {}
     todo = [os.getpid()]
     while todo:
         for pid in children_of(todo.pop()):
-            if pid not in below and (words := words_of(pid)).strip() != "podman":
+            words = words_of(pid)
+            if pid not in below and words and not words.strip().endswith("podman"):
                 below[pid] = words
                 todo.append(pid)
     return below

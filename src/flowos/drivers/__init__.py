@@ -13,7 +13,7 @@ from flowos.drivers._cdi import (
 )
 from flowos.drivers._complaints import explain
 from flowos.drivers._ends import Seen, StoppedBy, judge
-from flowos.drivers._inside import path_inside, path_outside, variables_inside, with_devices
+from flowos.drivers._inside import SHARED, path_inside, path_outside, variables_inside, with_devices
 from flowos.drivers._mpi_versions import (
     ASKS_INSIDE,
     MpiFamily,
@@ -30,6 +30,7 @@ __all__ = [
     "ASKS_INSIDE",
     "LAUNCHERS",
     "RUNTIMES",
+    "SHARED",
     "CdiSpec",
     "Gang",
     "Launcher",

@@ -6,20 +6,20 @@ one line that says which and how to mend it. `close` undoes it all, and so does 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Self
 
-from flowos.drivers import RUNTIMES, path_inside
+from flowos.drivers import RUNTIMES, SHARED, path_inside
 from flowos.engine._devices import devices_of
 from flowos.engine._image_squashfs import found_in_squashfs
 from flowos.engine._image_unpacked import MountPoint, missing_points, unpacked
 from flowos.engine._images import image_at
+from flowos.engine._runtime_choice import choose_runtime
 from flowos.engine._runtime_setup import set_up
 from flowos.engine._runtime_ways import runtime_for
-from flowos.engine._usability import runtime_facts
-from flowos.model import Environment, EnvironmentRefused, Facts, Image
+from flowos.model import Environment, EnvironmentRefused, Form, Image
 
 
 class Ready:
@@ -57,35 +57,26 @@ def make_ready(
     """
     if env.image is None:
         return _ready_without_image(env)
-    points = [MountPoint(point) for point in mount_points]
     devices = devices_of(env)
-    points += [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
+    binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
     image = _verified(env.image, expected)
-    name, facts = _runtime(env.runtime, image)
-    chosen = _entered_form(name, image, facts, points)
-    way = runtime_for(Environment(image=chosen.image, runtime=name))
-    entered, undo = set_up(way, chosen.image)
-    entered_env = devices.given_to(replace(env, image=entered, runtime=name))
-    return Ready(entered_env, chosen.notes, undo)
+    name, form = choose_runtime(env, image, devices)
+    points = [*_needed_by(name), *(MountPoint(point) for point in mount_points), *binds]
+    image, notes = _entered_form(name, form, image, points)
+    way = runtime_for(Environment(image=image, runtime=name))
+    entered, undo = set_up(way, image)
+    ready = devices.given_to(replace(env, image=entered, runtime=name))
+    return Ready(ready, notes, undo)
 
 
-_ALWAYS_BOUND = (
-    *(MountPoint(PurePath(folder)) for folder in ("/dev", "/proc", "/sys", "/tmp")),
-    *(MountPoint(PurePath("/etc", name), file=True) for name in ("group", "hosts", "passwd")),
-    MountPoint(PurePath("/etc/resolv.conf"), file=True),
-)
 _BIND_OVER_THE_IMAGE = frozenset({"apptainer", "podman"})
 """They lay a folder of their own over the image, where they make what is missing."""
 
 
 def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
-    return () if runtime in _BIND_OVER_THE_IMAGE else _ALWAYS_BOUND
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    image: Image
-    notes: tuple[str, ...] = ()
+    """What is bound whatever the environment says."""
+    files = (MountPoint(file, file=True) for file in RUNTIMES[runtime].files)
+    return (*(MountPoint(PurePath(folder)) for folder in SHARED), *files)
 
 
 def _ready_without_image(env: Environment) -> Ready:
@@ -123,70 +114,19 @@ def _verified(image: Image, expected: str) -> Image:
     return replace(found, config=image.config)
 
 
-def _runtime(wished: str, image: Image) -> tuple[str, Facts]:
-    """The runtime's name and what is known of it here."""
-    if wished == "auto":
-        return _first_usable(image)
-    if wished not in RUNTIMES:
-        known = ", ".join(["auto", *RUNTIMES])
-        raise EnvironmentRefused(f"unknown runtime {wished!r}; known are {known}")
-    if wished == "bare":
-        raise EnvironmentRefused(
-            f"image {image.source}: the bare runtime enters no image; leave it out, or name another"
-        )
-    facts = runtime_facts(only=(wished,))
-    complaint = _complaint(wished, image, facts)
-    if complaint:
-        others = _others(wished, image)
-        raise EnvironmentRefused(f"{complaint}; {others}")
-    return wished, facts
-
-
-def _first_usable(image: Image) -> tuple[str, Facts]:
-    complaints = []
-    for name in RUNTIMES:
-        if name != "bare":
-            facts = runtime_facts(only=(name,))
-            complaint = _complaint(name, image, facts)
-            if not complaint:
-                return name, facts
-            complaints.append(complaint)
-    raise EnvironmentRefused(
-        f"image {image.source}: no runtime here can enter it: {'; '.join(complaints)}"
-    )
-
-
-def _complaint(name: str, image: Image, facts: Facts) -> str:
-    """Why this runtime cannot enter the image here; empty if it can."""
-    runtime = RUNTIMES[name]
-    for reason in runtime.usable(facts):
-        return f"runtime {name}: {reason.text}" + (f" ({reason.remedy})" if reason.remedy else "")
-    forms = runtime.forms(facts)
-    if image.form in forms or (image.form == "squashfs" and "folder" in forms):
-        return ""
-    return f"runtime {name}: enters no {image.form} here, only {' and '.join(forms) or 'nothing'}"
-
-
-def _others(but: str, image: Image) -> str:
-    facts = runtime_facts()
-    able = [n for n in RUNTIMES if n not in ("bare", but) and not _complaint(n, image, facts)]
-    return f"usable here: {', '.join(able)}" if able else "no other runtime is usable here"
-
-
-def _entered_form(name: str, image: Image, facts: Facts, points: Sequence[MountPoint]) -> _Chosen:
-    """The image itself, or a folder made of it where it cannot be entered as it is."""
-    if image.form not in RUNTIMES[name].forms(facts):
-        return _as_folder(image, points, f"{name} cannot enter a squashfs here")
+def _entered_form(
+    name: str, form: Form, image: Image, points: Sequence[MountPoint]
+) -> tuple[Image, tuple[str, ...]]:
+    """The image itself, or a folder made of it where it cannot be entered as it is; and why."""
     missing = [] if name in _BIND_OVER_THE_IMAGE else _missing(image, points)
-    if not missing:
-        return _Chosen(image)
-    return _as_folder(image, points, f"it has no {missing[0].target} to bind to")
-
-
-def _as_folder(image: Image, points: Sequence[MountPoint], why: str) -> _Chosen:
+    if form == image.form and not missing:
+        return image, ()
+    why = f"{name} cannot enter a {image.form} here"
+    if form == image.form:
+        why = f"it has no {missing[0].target} to bind to"
     folder = unpacked(image, points)
     note = f"image {image.source}: unpacked to {folder}, as {why}"
-    return _Chosen(replace(image, form="folder", source=folder), (note,))
+    return replace(image, form="folder", source=folder), (note,)
 
 
 def _is_shared(inside: PurePath) -> bool:
@@ -194,7 +134,7 @@ def _is_shared(inside: PurePath) -> bool:
 
 
 def _missing(image: Image, points: Sequence[MountPoint]) -> list[MountPoint]:
-    points = [point for point in points if not _is_shared(point.target)]
+    points = [p for p in points if str(p.target) in SHARED or not _is_shared(p.target)]
     if not points or image.form not in ("folder", "squashfs"):
         return []
     if image.form == "folder":

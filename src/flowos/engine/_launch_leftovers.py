@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_PASSES = 20
+_PASSES = 100
 _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0
 
@@ -36,7 +36,8 @@ class Marks:
     sessions: each has the number of the process that began it, the outermost one or flowos-init.
     While a member lives the kernel gives that number to no other process; so if a process has it
     that is not ours, the session is over and the number another's.
-    mounts: mount namespaces, as every container has one of its own.
+    mounts: mount namespaces, as every container has one of its own; the kernel gives the number of
+    one that is gone to the next, so those of other launches are to be left out.
     pipes: inodes of the pipes whose writing ends only the launch was given.
     """
 
@@ -46,14 +47,20 @@ class Marks:
     pipes: frozenset[int] = frozenset()
 
 
-def kill_leftovers(marks: Marks) -> None:
-    """SIGKILL all processes that have one of these marks."""
+def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
+    """SIGKILL all processes that have one of these marks, and wait until they are gone.
+
+    helpers: also what only names the run folder, as a runtime that may tidy up behind a command.
+    """
+    told: set[int] = set()
     for _ in range(_PASSES):
-        found = [pid for pid in _pids() if _belongs(pid, marks)]
+        found = {pid for pid in _pids() if _belongs(pid, marks, helpers=helpers)}
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
+        # a container's last process takes the mounts down: it has no marks any more, yet is there
+        told = {pid for pid in told | found if _look(pid)[0] not in b"ZX"}
+        if not told:
             return
         time.sleep(_PASS_SECONDS)
 
@@ -66,17 +73,38 @@ def is_named(folder: Path) -> bool:
 def end_orphans(folder: Path) -> None:
     """Of a run folder whose supervisor is gone: end what its flowos-init cannot end any more.
 
-    Its numbers mean nothing in another pid namespace, nor after the node was started again.
+    By session alone: the number of a mount namespace is given anew at once.
     """
-    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for file in folder.glob("started.*"):
+        if file.with_name(file.name.replace("started", "status")).exists():
+            continue
         with contextlib.suppress(OSError, ValueError):
             started = Started(file.read_bytes())
-            fresh = started.here and file.stat().st_mtime > booted
-            if fresh and not _belongs(started.init, Marks(folder=folder)):
-                own = not (folder / "group").exists()  # else the session is that of a terminal
-                sessions = frozenset({started.session} if own else ())
-                kill_leftovers(Marks(folder=folder, sessions=sessions, mounts=started.mounts))
+            own = not (folder / "group").exists()  # else the session is that of a terminal
+            lives = _belongs(started.init, Marks(folder=folder))
+            if own and not lives and started.here and is_of_these_processes(file):
+                kill_leftovers(Marks(folder=folder, sessions=frozenset({started.session})))
+
+
+def is_of_these_processes(file: Path) -> bool:
+    """Whether it was written since the first process of our pid namespace began.
+
+    Else its numbers are those of before the node was started, or of a namespace that is gone: the
+    kernel gives a namespace's own number to another at once.
+    """
+    ticks = int(Path("/proc/1/stat").read_bytes().rpartition(b")")[2].split()[19])
+    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return file.stat().st_mtime > began + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def others_mounts(folder: Path) -> frozenset[int]:
+    """Mount namespaces in which other launches of this user say that they run."""
+    found: frozenset[int] = frozenset()
+    for file in folder.parent.parent.glob("*/*/started.*"):
+        if file.parent != folder:
+            with contextlib.suppress(OSError, ValueError):
+                found |= Started(file.read_bytes()).mounts
+    return found
 
 
 def unmount(folder: Path) -> None:
@@ -110,12 +138,12 @@ def _pids() -> Iterator[int]:
                 yield int(entry.name)
 
 
-def _belongs(pid: int, marks: Marks) -> bool:
+def _belongs(pid: int, marks: Marks, *, helpers: bool = True) -> bool:
     state, session, words = _look(pid)
     if state in b"ZX":
         return False
     return (
-        _names(words, marks.folder)
+        (helpers and _names(words, marks.folder))
         or (session in marks.sessions and not _is_anothers(session, marks.folder))
         or (bool(marks.mounts) and _namespace(pid, "mnt") in marks.mounts)
         or (bool(marks.pipes) and _writes(pid, marks.pipes))

@@ -12,7 +12,13 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, explain, judge
-from flowos.engine._launch_leftovers import Marks, Started, is_named, kill_leftovers
+from flowos.engine._launch_leftovers import (
+    Marks,
+    Started,
+    is_named,
+    kill_leftovers,
+    others_mounts,
+)
 from flowos.engine._launch_output import Capture
 from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
@@ -226,21 +232,17 @@ class Running:
         self._kill_leftovers()
         self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
 
-    def _helpers_live(self) -> bool:
-        """A killed runtime's helpers (podman's conmon) end, and tidy, when the command has."""
-        return self.launch.env.image is not None and is_named(self.folder)
-
-    def _kill_leftovers(self) -> None:
+    def _kill_leftovers(self, *, helpers: bool = True) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own."""
         said = [at for at in self._answers()[1].values() if at.here]
         marks = Marks(
             folder=self.folder,
             # what runs in our terminal is of our own session, as are others
             sessions=frozenset({self.pid, *(at.session for at in said)} - {os.getsid(0)}),
-            mounts=frozenset[int]().union(*(at.mounts for at in said)),
+            mounts=frozenset[int]().union(*(at.mounts for at in said)) - others_mounts(self.folder),
             pipes=frozenset(os.fstat(fd).st_ino for fd in self._open),
         )
-        kill_leftovers(marks)
+        kill_leftovers(marks, helpers=helpers)
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -253,14 +255,21 @@ class Running:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
         statuses, started = self._answers()
         waited_for = [at for rank, at in started.items() if rank not in statuses]
-        was_killed = self._process.returncode < 0
-        if time.monotonic() < until and (
-            any(map(_may_live, waited_for)) or (was_killed and self._helpers_live())
-        ):
+        if any(map(_may_live, waited_for)) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
+        elif self._process.returncode < 0 or len(statuses) < self.launch.ranks:
+            self._finish_by_force(until)
+        else:
+            self._settle(self._judge(statuses, frozenset(started)))
+
+    def _finish_by_force(self, until: float) -> None:
+        """A runtime's helpers (podman's conmon) end, and tidy, when what they watch has ended."""
+        patient = self.launch.env.image is not None and time.monotonic() < until
+        self._kill_leftovers(helpers=not patient)
+        if patient and is_named(self.folder):
+            self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
             return
-        if was_killed or len(statuses) < self.launch.ranks:
-            self._kill_leftovers()
+        statuses, started = self._answers()
         self._settle(self._judge(statuses, frozenset(started)))
 
     def _judge(self, statuses: dict[int, bytes], started: frozenset[int]) -> Outcome:

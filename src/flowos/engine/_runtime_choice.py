@@ -1,0 +1,79 @@
+"""Which runtime enters an image here: the one wished, or the first of the table that can."""
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from flowos.drivers import RUNTIMES, Reason
+from flowos.engine._devices import Devices
+from flowos.engine._usability import runtime_facts
+from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image, Launch, LaunchFailed
+
+_ENTERING = tuple(name for name in RUNTIMES if name != "bare")
+_SOME_RUN = PurePath("/tmp/flowos/session/0")
+
+
+def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[str, Form]:
+    """The runtime's name, and the form in which it enters the image. EnvironmentRefused."""
+    wished = env.runtime
+    if wished not in ("auto", *RUNTIMES):
+        known = ", ".join(["auto", *RUNTIMES])
+        raise EnvironmentRefused(f"unknown runtime {wished!r}; known are {known}")
+    if wished == "bare":
+        raise EnvironmentRefused(
+            f"image {image.source}: the bare runtime enters no image; name another"
+        )
+    complaints = []
+    for name in _ENTERING if wished == "auto" else (wished,):
+        found = _form_or_complaint(name, env, image, devices)
+        if not isinstance(found, Reason):
+            return name, found
+        complaints.append(f"{name}: {_in_words(found)}")
+    if wished != "auto":
+        complaints.append(_others(env, image, devices))
+    raise EnvironmentRefused(f"image {image.source}: cannot be entered by {'; '.join(complaints)}")
+
+
+def _form_or_complaint(
+    name: str, env: Environment, image: Image, devices: Devices
+) -> Form | Reason:
+    facts = runtime_facts(only=(name,))
+    for reason in RUNTIMES[name].usable(facts):
+        return reason
+    form = _form(name, image, facts)
+    return form if isinstance(form, Reason) else _refusal(name, form, env, image, devices) or form
+
+
+def _form(name: str, image: Image, facts: Facts) -> Form | Reason:
+    """A squashfs can be unpacked to a folder."""
+    forms = RUNTIMES[name].forms(facts)
+    if image.form in forms:
+        return image.form
+    if image.form == "squashfs" and "folder" in forms:
+        return "folder"
+    able = " and ".join(forms) or "nothing"
+    remedy = "flowos image import makes a squashfs of it" if image.form != "folder" else ""
+    return Reason(code="form", text=f"it enters {able} here, no {image.form}", remedy=remedy)
+
+
+def _refusal(
+    name: str, form: Form, env: Environment, image: Image, devices: Devices
+) -> Reason | None:
+    """What its command line would be refused for: a bind that it cannot make, or a device."""
+    runtime = RUNTIMES[name]
+    entered = runtime.entered(replace(image, form=form), _SOME_RUN)
+    given = devices.given_to(replace(env, image=entered, runtime=name))
+    try:
+        runtime.wrap(("true",), Launch(argv=("true",), env=given), _SOME_RUN, None)
+    except LaunchFailed as error:
+        return Reason(code="refused", text=str(error))
+    return None
+
+
+def _others(env: Environment, image: Image, devices: Devices) -> str:
+    found = ((name, _form_or_complaint(name, env, image, devices)) for name in _ENTERING)
+    able = [name for name, form in found if not isinstance(form, Reason)]
+    return f"it can be by {', '.join(able)}" if able else "no other runtime here can"
+
+
+def _in_words(reason: Reason) -> str:
+    return f"{reason.text} ({reason.remedy})" if reason.remedy else reason.text
