@@ -36,7 +36,7 @@ def refuse_words_beside_utf8(inner: Argv, runtime: str) -> None:
     for word in inner:
         if any("\ud800" <= c <= "\udfff" for c in word):
             raise LaunchFailed(
-                f"argument {ascii(word)}: {runtime} takes only UTF-8; use another runtime"
+                f"argument {word!a}: {runtime} takes only UTF-8; use another runtime"
             )
 
 
