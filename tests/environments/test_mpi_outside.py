@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import flowos as fo
-from flowos.engine import Ready, Running, check_mpi, image_at, run, start
+from flowos.engine import Ready, Running, check_mpi, image_at, run, session_folder, start
 from flowos.engine.local import open_slice
 from flowos.model import (
     Environment,
@@ -148,6 +148,7 @@ def env(request: pytest.FixtureRequest, image: Path) -> Iterator[Environment]:
 def one_env(image: Path) -> Iterator[Environment]:
     """Where the runtime makes no difference."""
     with first_ready(image) as ready:
+        run(Launch(argv=("true",), env=ready.env))
         yield ready.env
 
 
@@ -201,9 +202,9 @@ def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[Running, list
     return running, pids_in(file, 2)
 
 
-def files_of_mpi() -> set[Path]:
-    found = [p for d in ("/tmp", "/dev/shm") for p in Path(d).iterdir()]
-    return {p for p in found if p.name.startswith(("ompi.", "vader_", "ucx_", "flowos-", "ch-run"))}
+def shared_memory() -> set[Path]:
+    """What gangs of this session keep in there."""
+    return set(Path("/dev/shm").glob(f"flowos-*-{session_folder().name}-*/**/*"))
 
 
 @pytest.mark.usefixtures("nothing_is_left")
@@ -244,8 +245,8 @@ def test_a_command_that_the_image_lacks_is_told_as_without_mpi(env: Environment)
 def test_whoever_is_killed_nothing_is_left(
     one_env: Environment, mpi: Mpi, victim: str, tmp_path: Path
 ) -> None:
-    before = files_of_mpi()
     running, ranks = two_that_wait(one_env, mpi, tmp_path / "pids")
+    assert bool(shared_memory()) == (mpi.launcher == "openmpi")
     if victim == "rank":
         os.kill(ranks[0], signal.SIGKILL)
     elif victim == "starter":
@@ -265,7 +266,7 @@ def test_whoever_is_killed_nothing_is_left(
         assert isinstance(end, Killed)
         assert end.by == "request"
     assert not any(map(words_of, ranks))
-    assert files_of_mpi() <= before
+    assert not shared_memory()
 
 
 def test_mpi4py_in_the_image_is_one_world(env: Environment) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import own_variables, run, start
+from flowos.engine import own_variables, run, session_folder, start
 from flowos.model import Exited, Killed, Launch, LaunchFailed, NotStarted, Pairs, RuntimeFailed
 
 PATIENCE_SECONDS = 30.0
@@ -190,21 +190,17 @@ def test_a_killed_launcher_leaves_no_rank(mpi: Mpi, tmp_path: Path) -> None:
 
 def test_a_killed_launcher_leaves_no_file(mpi: Mpi, tmp_path: Path) -> None:
     script = f"{mpi.hello}; echo $$ >>{tmp_path}/pids; sleep 300"
-    before = shared_files()
-    variables = (("GIVEN", "x"),)
-    running = start(
-        gang("sh", "-c", script, variables=variables), launcher=mpi.launcher, starter=mpi.starter
-    )
+    launch = gang("sh", "-c", script, variables=(("GIVEN", "x"),))
+    running = start(launch, launcher=mpi.launcher, starter=mpi.starter)
     numbers_in(tmp_path / "pids", 2)
+    memory = list(Path("/dev/shm").glob(f"flowos-*-{session_folder().name}-{running.folder.name}"))
+    assert len(memory) == 1
+    if mpi.launcher == "openmpi":
+        assert list(running.folder.glob("ompi.*")), "it keeps its files elsewhere"
     os.kill(running.pid, signal.SIGKILL)
     running.wait(PATIENCE_SECONDS)
-    assert shared_files() <= before
-
-
-def shared_files() -> set[Path]:
-    """Ours in /tmp and /dev/shm, but our own session's."""
-    found = [p for d in ("/tmp", "/dev/shm") for p in Path(d).iterdir()]
-    return {p for p in found if p.name.startswith(("ompi.", "vader_", "ucx_", "flowos-"))}
+    assert not running.folder.exists()
+    assert not memory[0].exists()
 
 
 def test_a_program_of_another_mpi_fails_with_the_reason_and_runs_no_worlds_of_one(
