@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -21,6 +21,7 @@ from flowos.drivers import (
     specs_of,
     with_devices,
 )
+from flowos.engine._inside import bound_for_us
 from flowos.engine._run_folder import session_folder
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
@@ -49,7 +50,13 @@ class Devices:
         """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
         if not env.devices or (self.usual and env.runtime in _READ_SPECS):
             return env
-        return with_devices(env, self.placed, self.at)
+        binds = tuple(
+            bound_for_us(env.runtime, source, target[:-3])
+            if target.endswith(":ro")
+            else (source, target)
+            for source, target in self.placed.binds
+        )
+        return with_devices(env, replace(self.placed, binds=binds), self.at)
 
 
 def devices_of(env: Environment) -> Devices:

@@ -8,6 +8,14 @@ from flowos.engine._launching import own_variables
 from flowos.engine._run_folder import session_folder
 from flowos.model import Environment, Pairs
 
+_BINDS_TO_WRITE = frozenset({"ch-run"})
+"""Runtimes without read-only binds."""
+
+
+def bound_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
+    """A bind that nobody asked for, read-only where the runtime can."""
+    return source, target + ":ro" * (runtime not in _BINDS_TO_WRITE)
+
 
 def launch_variables(
     env: Environment, task: Pairs = (), *, own: Pairs = (), inherit: bool = True

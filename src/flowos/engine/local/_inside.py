@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from flowos.drivers import path_inside, path_outside
+from flowos.engine._inside import bound_for_us
 from flowos.model import BARE, Environment, File, ValueRefused
 from flowos.plan import Schedule, Unit
 
@@ -116,7 +117,7 @@ def _given_files(unit: Unit) -> Iterator[tuple[int, str]]:
 
 
 def bound_for_once(env: Environment, file: Path, folder: Path) -> tuple[Environment, Path]:
-    """The environment in which a file is to be seen, read-only, and its path there.
+    """The environment in which a file is to be seen, read-only if that can be, and its path there.
 
     It keeps its name; `folder`, to be seen inside too, holds what it is bound on.
     """
@@ -125,5 +126,5 @@ def bound_for_once(env: Environment, file: Path, folder: Path) -> tuple[Environm
         place.mkdir()
     else:
         place.touch()
-    bind = (str(file.resolve()), f"{place}:ro")
+    bind = bound_for_us(env.runtime, str(file.resolve()), str(place))
     return replace(env, binds=(*env.binds, bind)), place

@@ -10,7 +10,6 @@ from flowos.engine._devices import gpu_devices
 from flowos.engine._environment import make_ready
 from flowos.engine.local._commands import CommandLane, Folders
 from flowos.engine.local._crew import Crew
-from flowos.engine.local._files import with_present_files
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
@@ -19,6 +18,7 @@ from flowos.engine.local._room import Room
 from flowos.engine.local._runs import Emit, Place
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
+from flowos.engine.local._written_files import with_present_files
 from flowos.model import BARE, Environment, Flow, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, Unit, compile_flow
 

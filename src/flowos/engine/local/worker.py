@@ -5,6 +5,7 @@ What else it needs of FlowOS comes as code with the first message: FlowOS itself
 installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
 """
 
+import importlib.util
 import marshal
 import mmap
 import os
@@ -166,6 +167,7 @@ class Worker:
         self, path: list[str | None], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
     ) -> dict[int, str]:
         sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
+        _stand_in_for("flowos", "flowos.model", "flowos.engine", "flowos.engine.local")
         problems: dict[int, str] = {}
         for number, source in functions.items():
             try:
@@ -299,6 +301,20 @@ class Worker:
             if complaint is not None:
                 raise Refused(port, complaint)
             registers[gives[port]] = value
+
+
+def _stand_in_for(*packages: str) -> None:
+    """To find flowos.model._ports by its name, pickle wants the packages above it."""
+    if packages[0] in sys.modules or importlib.util.find_spec(packages[0]) is not None:
+        return
+    for name in packages:
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = []
+        module.__getattr__ = _not_installed  # type: ignore[method-assign]
+
+
+def _not_installed(name: str) -> object:
+    raise AttributeError(f"No module named 'flowos' where {name!r} was asked for")
 
 
 def _never(_: object) -> bool:
