@@ -121,6 +121,7 @@ def _make(image: Image, folder: Path) -> None:
     _refuse_without_room(image, folder.parent, size)
     make(Path(image.source), half_made)
     open_folders(half_made)
+    half_made.chmod(0o755)  # podman's overlay of it belongs to nobody
     half_made.rename(folder)
 
 

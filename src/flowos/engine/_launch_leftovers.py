@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+MONITOR = "conmon"
+"""The file of a run folder that holds the number of the process by which Podman watches."""
+
 _PASSES = 100
 _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0
@@ -68,6 +71,14 @@ def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
 def is_named(folder: Path) -> bool:
     """Whether a process still has this run folder in its command line."""
     return any(_belongs(pid, Marks(folder=folder)) for pid in _pids())
+
+
+def is_monitor(file: Path, folder: Path) -> bool:
+    """Whether the process whose number stands in this file, if there is one, works for `folder`."""
+    try:
+        return _belongs(int(file.read_bytes()), Marks(folder=folder))
+    except (OSError, ValueError):
+        return False
 
 
 def end_orphans(folder: Path) -> None:

@@ -221,10 +221,27 @@ def composed(prepared: Prepared) -> tuple[Argv, dict[str, str]]:
 
 def _compose(prepared: Prepared, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
-    inner = (str(init), str(folder), "--", *launch.argv)
+    inner = (str(init), str(folder), "--", *_words(prepared))
     if not prepared.joined:
         inner = prepared.runtime.wrap(inner, launch, folder, None)
     return prepared.launcher.wrap(inner, launch)
+
+
+def _words(prepared: Prepared) -> Argv:
+    """The command as runtimes can pass it on: Podman knows no words but UTF-8."""
+    words = prepared.launch.argv
+    if prepared.launch.env.image is None or not any(map(_is_beyond_utf8, words)):
+        return words
+    (prepared.folder / "argv").write_bytes(os.fsencode("".join(f"{word}\0" for word in words)))
+    return tuple(word.encode(errors="replace").decode() for word in words)
+
+
+def _is_beyond_utf8(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:

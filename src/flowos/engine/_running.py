@@ -13,8 +13,10 @@ from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, explain, judge
 from flowos.engine._launch_leftovers import (
+    MONITOR,
     Marks,
     Started,
+    is_monitor,
     is_named,
     kill_leftovers,
     others_mounts,
@@ -255,12 +257,16 @@ class Running:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
         statuses, started = self._answers()
         waited_for = [at for rank, at in started.items() if rank not in statuses]
-        if any(map(_may_live, waited_for)) and time.monotonic() < until:
+        if (any(map(_may_live, waited_for)) or self._is_watched()) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif self._process.returncode < 0 or len(statuses) < self.launch.ranks:
             self._finish_by_force(until)
         else:
             self._settle(self._judge(statuses, frozenset(started)))
+
+    def _is_watched(self) -> bool:
+        """A runtime that was told to end may be gone before its monitor, which tidies up."""
+        return is_monitor(self.folder / MONITOR, self.folder)
 
     def _finish_by_force(self, until: float) -> None:
         """A runtime's helpers (podman's conmon) end, and tidy, when what they watch has ended."""

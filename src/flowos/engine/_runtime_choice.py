@@ -1,5 +1,6 @@
 """Which runtime enters an image here: the one wished, or the first of the table that can."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -22,15 +23,29 @@ def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[st
         raise EnvironmentRefused(
             f"image {image.source}: the bare runtime enters no image; name another"
         )
+    names = _ENTERING if wished == "auto" else (wished,)
+    found = _first_able(names, env, image, devices)
+    if not isinstance(found, str):
+        return found
+    runtime_facts(anew=True, only=names)  # what was kept may have been mended meanwhile
+    found = _first_able(names, env, image, devices)
+    if not isinstance(found, str):
+        return found
+    others = f"; {_others(env, image, devices)}" if wished != "auto" else ""
+    raise EnvironmentRefused(f"image {image.source}: cannot be entered by {found}{others}")
+
+
+def _first_able(
+    names: Sequence[str], env: Environment, image: Image, devices: Devices
+) -> tuple[str, Form] | str:
+    """Or why each of them cannot."""
     complaints = []
-    for name in _ENTERING if wished == "auto" else (wished,):
+    for name in names:
         found = _form_or_complaint(name, env, image, devices)
         if not isinstance(found, Reason):
             return name, found
         complaints.append(f"{name}: {_in_words(found)}")
-    if wished != "auto":
-        complaints.append(_others(env, image, devices))
-    raise EnvironmentRefused(f"image {image.source}: cannot be entered by {'; '.join(complaints)}")
+    return "; ".join(complaints)
 
 
 def _form_or_complaint(

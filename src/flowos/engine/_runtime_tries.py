@@ -96,9 +96,10 @@ def _tiny_folder() -> Path:
     """Made once per flowos-init, and published by renaming."""
     init = init_program()
     seen = init.stat()
-    folder = private_folder().parent / f"tiny-{seen.st_size}-{seen.st_mtime_ns}"
+    folder = private_folder().parent / f"tiny-{seen.st_mtime_ns}"
     if not folder.is_dir():
         made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
+        made.chmod(0o755)  # for podman, whose overlay of it belongs to nobody
         for name in _FOLDERS:
             (made / name).mkdir()
         for name in _FILES:

@@ -61,6 +61,19 @@ char** read_environment(int folder) {
   return variables;
 }
 
+char** read_words(int folder, char** given) {
+  static char* text;
+  static char** words; /* they point into `text` */
+  size_t size = 0;
+  text = read_file(folder, "argv", &size);
+  if (text == NULL) return errno == ENOENT ? given : NULL;
+  words = (char**)calloc(size + 1, sizeof *words);
+  if (words == NULL) return NULL;
+  char** next = words;
+  for (char* s = text; s < text + size; s += strlen(s) + 1) *next++ = s;
+  return words;
+}
+
 static const char* value_of(char* const* variables, const char* name) {
   size_t length = strlen(name);
   for (; *variables != NULL; variables++)

@@ -17,6 +17,9 @@ struct failure {
 /* The whole environment of the command, from `env` and `passes`, or NULL and errno. It stays. */
 char** read_environment(int folder);
 
+/* The command: from `argv` if that is there, else what was given. NULL and errno. It stays. */
+char** read_words(int folder, char** given);
+
 /* How the command stands to a terminal. */
 struct job {
   pid_t group;   /* the process group that it joins; 0: it leads its own */

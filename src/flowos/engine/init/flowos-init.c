@@ -11,6 +11,8 @@
  *             inherits no descriptors but 0, 1 and 2
  *   enter     optional: "PID INODE". Before all else join the user and mount namespaces of that
  *             process, if the latter is still the one of that number: a container held for a gang
+ *   argv      optional: COMMAND and each ARG, ended by NUL, instead of those given: some runtimes
+ *             pass on nothing but UTF-8
  *   cwd       the folder to start in
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
@@ -276,7 +278,8 @@ static struct job find_job(const struct run_folder* folder) {
 static int supervise(struct run* run, char** argv) {
   struct failure f;
   char** variables = read_environment(run->folder.fd);
-  if (variables == NULL) return fail(run, (struct failure){ENV, errno});
+  argv = read_words(run->folder.fd, argv);
+  if (variables == NULL || argv == NULL) return fail(run, (struct failure){ENV, errno});
   int refused = enter_container(run->folder.fd);
   if (refused != 0) return fail(run, (struct failure){ENTER, refused});
   block_signals(run);
