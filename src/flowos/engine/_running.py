@@ -257,9 +257,11 @@ class Running:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
         statuses, started = self._answers()
         waited_for = [at for rank, at in started.items() if rank not in statuses]
-        if (any(map(_may_live, waited_for)) or self._is_watched()) and time.monotonic() < until:
+        by_force = self._process.returncode < 0 or len(statuses) < self.launch.ranks
+        wait = any(map(_may_live, waited_for)) or (not by_force and self._is_watched())
+        if wait and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
-        elif self._process.returncode < 0 or len(statuses) < self.launch.ranks:
+        elif by_force:
             self._finish_by_force(until)
         else:
             self._settle(self._judge(statuses, frozenset(started)))
