@@ -4,6 +4,8 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import os
+import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,7 +109,7 @@ def cut_out(part: Part, scratch: Path) -> Path:
 def _zstd(part: Part, to: Path, scratch: Path) -> Part:
     need("zstd", "zstd", "decompress it with")
     compressed = cut_out(part, scratch)
-    ran = call(("zstd", "-d", "-q", "-o", str(to), "--", str(compressed)))
+    ran = call(("zstd", "-d", "-q", "-f", "-o", str(to), "--", str(compressed)))
     compressed.unlink()
     if ran.code != 0:
         raise ValueError(f"it is damaged or truncated ({ran.stderr.strip()[-200:]})")
@@ -115,4 +117,6 @@ def _zstd(part: Part, to: Path, scratch: Path) -> Part:
 
 
 def _fresh(scratch: Path) -> Path:
-    return scratch / f"part-{len(list(scratch.iterdir()))}"
+    fd, name = tempfile.mkstemp(prefix="part-", dir=scratch)
+    os.close(fd)
+    return Path(name)

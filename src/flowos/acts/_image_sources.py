@@ -99,13 +99,18 @@ def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
     return Opened(tree=one_layer(entries), digest=digest_of(whole(source)))
 
 
+def reference_meant(word: str) -> skopeo.Reference:
+    """UsageError: it is none."""
+    try:
+        return skopeo.read_reference(word)
+    except ValueError as error:
+        raise UsageError(f"{word!r:.200}: {error}") from error
+
+
 def open_registry(reference: str, work: Path, architecture: str, emit: Emit) -> Opened:
     """EnvironmentRefused: not there, not reachable, not allowed, not what its digest says."""
     need("skopeo", skopeo.PACKAGE, "fetch an image with")
-    try:
-        asked = skopeo.read_reference(reference)
-    except ValueError as error:
-        raise UsageError(f"{reference!r:.200}: {error}") from error
+    asked = reference_meant(reference)
     to = work / "fetched"
     argv = skopeo.fetch(asked, to, architecture=architecture)
     ran = call_watched(argv, emit, f"fetching {asked}", scratch=work)

@@ -33,7 +33,7 @@ from flowos.acts._image_making import (
     told_plainly,
 )
 from flowos.acts._image_scratch import remove, scratch, why
-from flowos.acts._image_sources import kind_of, open_registry, open_source
+from flowos.acts._image_sources import kind_of, open_registry, open_source, reference_meant
 from flowos.acts._image_tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
@@ -167,6 +167,8 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
     to = to.absolute()
     if to.exists() or to.is_symlink():
         raise EnvironmentRefused(f"{to} is there already: remove it, or name another place")
+    if not to.parent.is_dir():
+        raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
     seen = verify(name, url)
     if not seen.ok:
         raise EnvironmentRefused(f"{seen.path} is damaged: {seen.have}, not {seen.expected}")
@@ -190,7 +192,7 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
     kind, work = _kind(source), PurePath("WORK")
     squashing = squashfs.squash(work / "image", processors=processors())
     if kind == "registry":
-        reference = skopeo.read_reference(source)
+        reference = reference_meant(source)
         wanted = architecture or own_architecture()
         return (skopeo.fetch(reference, work / "fetched", architecture=wanted), squashing)
     if kind in ("squashfs", "sif"):

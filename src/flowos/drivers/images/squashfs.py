@@ -11,6 +11,7 @@ HIDES = ("SOURCE_DATE_EPOCH",)
 
 _BLIND = re.compile(r"because you're not superuser|^\s*$")
 _LEVEL = "9"
+_DAMAGED = ("Can't find a valid SQUASHFS superblock", "read_block", "corruption detected")
 
 
 def squash(to: PurePath, *, processors: int) -> Argv:
@@ -54,6 +55,6 @@ def complaint(code: int, stderr: str) -> str:
         return ""
     if "No space left" in stderr or "Probably out of space" in stderr:
         return "the disk is full"
-    if "Can't find a valid SQUASHFS superblock" in stderr or "read_block" in stderr:
+    if any(sign in stderr for sign in _DAMAGED):
         return "it is damaged or truncated"
     return " ".join(lines[-1:]) or f"exit {code}"

@@ -170,7 +170,7 @@ PYC_HEAD_BYTES = 16
 
 
 def _source_mtime(path: str, grandparent: Folder) -> int | None:
-    if not path.endswith(".pyc") or "/__pycache__/" not in path:
+    if not path.endswith(".pyc") or "/__pycache__/" not in f"/{path}":
         return None
     source = grandparent.entries.get(path.rpartition("/")[2].partition(".")[0] + ".py")
     return source.mtime if isinstance(source, File) else None

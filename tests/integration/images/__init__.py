@@ -1,0 +1,1 @@
+"""`flowos image`, with real archives, tools and files."""

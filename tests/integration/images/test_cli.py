@@ -1,0 +1,162 @@
+"""`flowos image`, as a person calls it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Flowos
+from .sources import written_root
+
+
+def test_an_image_is_made_listed_inspected_verified_and_removed(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    source = written_root(tmp_path / "fio")
+    assert "no image yet" in flowos("image", "ls").stdout
+    made = json.loads(flowos("image", "import", source, "--json").stdout)
+    digest = made["image"]["digest"]
+    assert flowos("image", "import", source).stdout == f"fio  {digest} (it was there already)\n"
+    listed = flowos("image", "ls").stdout.splitlines()
+    assert listed[0].split() == ["NAME", "DIGEST", "SIZE", "MADE", "OF"]
+    assert listed[1].startswith(f"fio   {digest[7:19]}  ")
+    assert listed[1].endswith(str(source))
+    (row,) = json.loads(flowos("image", "ls", "--json").stdout)
+    assert (row["name"], row["path"]) == ("fio", made["path"])
+    inspected = flowos("image", "inspect", "fio").stdout
+    assert f"digest        {digest}\n" in inspected
+    assert json.loads(flowos("image", "inspect", "fio", "--json").stdout)["digest"] == digest
+    assert flowos("image", "verify", "fio").stdout == f"fio: as it was made, {digest}\n"
+    assert json.loads(flowos("image", "verify", "fio", "--json").stdout)["ok"]
+    exported = flowos("image", "export", "fio", tmp_path / "x.tar", "--json").stdout
+    assert json.loads(exported)["path"] == str(tmp_path / "x.tar")
+    assert flowos("image", "rm", "fio").stdout.splitlines()[0] == "forgotten: fio"
+
+
+def test_a_damaged_image_is_told_with_both_digests_and_exit_1(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    made = json.loads(flowos("image", "import", written_root(tmp_path / "x"), "--json").stdout)
+    Path(made["path"]).chmod(0o600)
+    with Path(made["path"]).open("ab") as file:
+        file.write(b"!")
+    done = flowos("image", "verify", "x", code=1)
+    assert made["image"]["digest"] in done.stderr
+    assert done.stderr.count("sha256:") == 2
+    assert not json.loads(flowos("image", "verify", "x", "--json", code=1).stdout)["ok"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("image",), 2, "DEED"),
+        (("image", "find", "x"), 2, "invalid choice"),
+        (("image", "verify", "none"), 1, "flowos image: no image is called 'none'"),
+        (("image", "import", "/etc/passwd"), 1, "/etc/passwd is no archive and no image"),
+        (("image", "import", "docker://"), 2, "expected docker://HOST/NAME"),
+        (("image", "import", "docker://", "--dry-run"), 2, "expected docker://HOST/NAME"),
+        (("image", "build"), 2, "give one recipe, or --suite NAME"),
+        (("image", "build", "x", "--suite", "sid"), 2, "give one recipe, or --suite NAME"),
+        (("image", "build", "x", "--include", "y"), 2, "--include goes with --suite"),
+        (("image", "build", "x", "--build-arg", "A"), 2, "expected NAME=VALUE"),
+        (("image", "build", "none"), 1, "no recipe there"),
+        (("image", "build", "--suite", "../x"), 2, "is no name of a suite"),
+        (("image", "build", "--suite=sid", "--include=-x"), 2, "is no name of a package"),
+    ],
+)
+def test_a_wrong_call_gets_one_clear_line(
+    words: tuple[str, ...], code: int, says: str, flowos: Flowos
+) -> None:
+    done = flowos(*words, code=code)
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_dry_run_shows_the_commands_and_makes_nothing(
+    flowos: Flowos, tmp_path: Path, library: Path
+) -> None:
+    source = written_root(tmp_path / "x")
+    assert flowos("image", "import", source, "--dry-run").stdout.startswith("mksquashfs - ")
+    fetched = flowos("image", "import", "docker://h/x:1", "--dry-run", "--json").stdout
+    assert [argv[0] for argv in json.loads(fetched)] == ["skopeo", "mksquashfs"]
+    words = ("--suite", "bookworm", "--include", "fio", "--dry-run")
+    assert "mmdebstrap" in flowos("image", "build", *words).stdout
+    (tmp_path / "a.def").write_text("Bootstrap: scratch")
+    assert flowos("image", "build", tmp_path / "a.def", "--dry-run").stdout.startswith("apptainer ")
+    (tmp_path / "s.sif").write_bytes(bytes(32) + b"SIF_MAGIC\0" + bytes(500))
+    assert "unsquashfs" in flowos("image", "import", tmp_path / "s.sif", "--dry-run").stdout
+    assert not library.exists()
+
+
+def test_every_deed_shows_an_example(flowos: Flowos) -> None:
+    for deed in ("build", "import", "export", "ls", "rm", "verify", "inspect"):
+        assert f"example: flowos image {deed}" in flowos("image", deed, "--help").stdout
+
+
+def test_progress_is_a_few_lines_where_nobody_watches(flowos: Flowos, tmp_path: Path) -> None:
+    source = written_root(tmp_path / "x", [("bin/noise", os.urandom(40 << 20))])
+    lines = flowos("image", "import", source).stderr.splitlines()
+    assert lines[:-1] == [f"reading {source}", "squashing", "taking the digest"]
+
+
+def in_a_small_disk(tmp_path: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    """Run where `small` is a disk of 4 MB of its own; `locked` may only be read."""
+    mounts = (
+        f"mount -t tmpfs -o size=4m tmpfs {tmp_path}/small && "
+        f"mount --bind {tmp_path}/locked {tmp_path}/locked && "
+        f"mount -o remount,bind,ro {tmp_path}/locked && "
+    )
+    for name in ("small", "locked"):
+        (tmp_path / name).mkdir()
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounts + script]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+
+
+NO_NAMESPACES = (
+    subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode
+    if shutil.which("unshare")
+    else 1
+)
+
+
+@pytest.mark.skipif(bool(NO_NAMESPACES), reason="user namespaces are not allowed here")
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ("XDG_DATA_HOME=small", "needs about .* in .*small/.*are free: make room"),
+        ("XDG_DATA_HOME=locked", "Read-only file system|cannot be written"),
+        ("TMPDIR=locked", "cannot work in .*locked/.*: Read-only file system"),
+    ],
+)
+def test_a_full_or_read_only_disk_is_told_in_one_line(
+    variables: str, says: str, tmp_path: Path
+) -> None:
+    import re
+
+    source = written_root(tmp_path / "x", [("bin/noise", os.urandom(20 << 20))])
+    name, _, where = variables.partition("=")
+    command = f"{sys.executable} -m flowos image import {source} --store {tmp_path}/s.db"
+    script = f"{name}={tmp_path}/{where} {command}; echo $?; ls -A {tmp_path}/small"
+    done = in_a_small_disk(tmp_path, script)
+    assert done.stdout.splitlines()[0] == "1", done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert re.search(says, line), line
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(bool(NO_NAMESPACES), reason="user namespaces are not allowed here")
+def test_a_disk_that_fills_up_meanwhile_leaves_nothing(tmp_path: Path) -> None:
+    """6 MB of noise pass the check beforehand, and do not fit."""
+    source = written_root(tmp_path / "x", [("bin/noise", os.urandom(6 << 20))])
+    command = f"{sys.executable} -m flowos image import {source} --store {tmp_path}/s.db"
+    script = (
+        f"XDG_DATA_HOME={tmp_path}/small {command}; echo $?; find {tmp_path}/small -size +0 -type f"
+    )
+    done = in_a_small_disk(tmp_path, script)
+    assert done.stdout.splitlines() == ["1"], done.stderr
+    assert "the disk is full" in done.stderr.splitlines()[-1]
