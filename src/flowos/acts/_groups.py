@@ -149,15 +149,18 @@ def groups_of(
         if isinstance(base, Unmeasured):
             unmeasured.append((Case(name), base))
             continue
-        for shown, of in base.items():
-            if of.way == "run" and not any(place.env.image for place in places):
-                continue
+        for shown in base:
             entries = list(_entries(shown, places, found, shelf, unmeasured))
             if entries[:1] and entries[0].place is not places[0]:
                 unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
-            elif len(entries) > 1:
+            elif len(entries) > 1 and _tells(entries):
                 groups.append(_group(entries, places[0].label))
     return tuple(groups), tuple(unmeasured)
+
+
+def _tells(entries: Sequence[Entry]) -> bool:
+    """Entering by run is something of its own only where an image has an entry point."""
+    return any(entry.compared.way != "run" or entry.place.env.image for entry in entries)
 
 
 _Has = dict[Case, Compared] | Unmeasured

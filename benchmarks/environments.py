@@ -1,0 +1,166 @@
+"""What environments cost: their start-up over bare, and whether work in them is as fast as bare.
+
+`python benchmarks/environments.py [--json] [--image NAME] [--minutes 30] [--only PROBE,...]`
+Root becomes an ordinary user by tools/as-user. The image is one of the user's library; by default
+it is built, once: Debian with Open MPI and MPICH, about a minute.
+1. Start-up of a program that does nothing, over bare: per round the difference of two medians, in
+   turns; the median of the rounds is held against its target.
+2. GEMM, STREAM, MPI and fio in ch-run, bwrap and podman beside bare, and bare beside itself, which
+   must come out equal: of twenty verdicts one may err. Exit 1 when a target is missed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from flowos.engine import usability
+from flowos.model import Sample, Verdict, from_plain
+
+AS_USER = Path(__file__).parents[1] / "tools/as-user"
+IMAGE, SUITE, PACKAGES = "flowos-bench", "bookworm", "openmpi-bin,mpich"
+TARGET_SECONDS = {
+    ("ch-run", "folder"): 0.005,
+    ("bwrap", "folder"): 0.005,
+    ("ch-run", "squashfs"): 0.025,
+    ("bwrap", "squashfs"): 0.025,
+    ("apptainer", "squashfs"): 0.2,
+    ("podman", "folder"): 0.25,
+}
+"""Runtime and form -> what a start may take over bare, as a median."""
+
+MOST_WRONG = 0.05
+COMPARED = ("ch-run", "bwrap", "podman")
+Places = dict[tuple[str, str], str]
+"""Runtime and form -> the word for `--env`."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.add_argument("--image", default=IMAGE, help="a name in the image library")
+    parser.add_argument("--minutes", type=float, default=30.0, help="for the comparisons")
+    parser.add_argument("--only", default="gemm,stream,mpi,fio", help="of the comparisons")
+    args = parser.parse_args()
+    if os.geteuid() == 0:  # podman enters nothing as root
+        os.execv(AS_USER, [str(AS_USER), sys.executable, *sys.argv])
+    with tempfile.TemporaryDirectory(prefix="flowos-bench-", dir="/var/tmp") as name:
+        places = words_for(args.image, Path(name))
+        starts = list(startups(places))
+        verdicts = compared(places, args.only, args.minutes)
+    print(json.dumps({"startup": starts, **verdicts}, indent=1))
+    return 0 if all(s["holds"] for s in starts) and verdicts["bare_is_equal_to_bare"] else 1
+
+
+def words_for(image: str, folder: Path) -> Places:
+    """The image in each form, for each runtime that can be used here."""
+    listed = json.loads(flowos("image", "ls", "--json"))
+    if image not in json.dumps(listed):
+        build = ("--suite", SUITE, "--include", PACKAGES, "--name", image)
+        flowos("image", "build", *build)
+    forms = {"folder": folder / "image", "squashfs": folder / "image.sqfs"}
+    for form, path in forms.items():
+        flowos("image", "export", image, str(path), "--form", form)
+    usable = {name for name, reasons in usability().items() if not reasons}
+    return {
+        (runtime, form): f"{forms[form]}@{runtime}"
+        for runtime, form in TARGET_SECONDS
+        if runtime in usable
+    }
+
+
+def startups(places: Places) -> Iterator[dict[str, Any]]:
+    book = measured(["bare", *places.values()], "startup", 5.0)
+    labels = [env["label"] for env in book["run"]["environments"][1:]]
+    samples = [from_plain(Sample, s) for s in book["samples"]]
+    for (runtime, form), label in zip(places, labels, strict=True):
+        added = sorted(over_bare(samples, label))
+        target = TARGET_SECONDS[runtime, form]
+        yield {
+            "runtime": runtime,
+            "form": form,
+            "over_bare_ms": 1e3 * median(added),
+            "least_ms": 1e3 * added[0],
+            "most_ms": 1e3 * added[-1],
+            "rounds": len(added),
+            "target_ms": 1e3 * target,
+            "holds": median(added) <= target,
+        }
+
+
+def over_bare(samples: Iterable[Sample], label: str) -> Iterator[float]:
+    """Per round: the median start there less that of bare."""
+    rounds: dict[int, dict[str, list[float]]] = {}
+    for s in samples:
+        rounds.setdefault(s.round, {}).setdefault(s.case.level("env"), []).extend(s.values)
+    for found in rounds.values():
+        if label in found and "bare" in found:
+            yield median(found[label]) - median(found["bare"])
+
+
+def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
+    """Answers by probe and environment; bare#2 is bare beside itself."""
+    words = [places[runtime, "folder"] for runtime in COMPARED if (runtime, "folder") in places]
+    book = measured(["bare", "bare", *words], probes, minutes)
+    verdicts = [from_plain(Verdict, v) for v in book["verdicts"]]
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    for v in verdicts:
+        counts.setdefault(v.probe, {}).setdefault(v.other, Counter())[v.answer] += 1
+    reached = [v for v in verdicts if v.answer != "cannot tell"]
+    twins = [v for v in verdicts if v.other == "bare#2"]
+    wrong = [v for v in twins if v.answer in ("slower", "faster")]
+    return {
+        "minutes": minutes,
+        "answers": counts,
+        "verdicts_reached": f"{len(reached)} of {len(verdicts)}",
+        "bare_is_equal_to_bare": len(wrong) <= MOST_WRONG * len(twins),
+        "verdicts": [told(v) for v in verdicts],
+        "unmeasured": [
+            {"case": case, "reason": why["reason"]} for case, why in book["run"]["unmeasured"]
+        ],
+    }
+
+
+def told(v: Verdict) -> dict[str, Any]:
+    return {
+        "probe": v.probe,
+        "metric": v.metric,
+        "env": v.other,
+        **dict(v.rest),
+        "answer": v.answer,
+        "ratio": v.ratio,
+        "low": v.low,
+        "high": v.high,
+        "margin": v.margin,
+        "rounds": v.rounds,
+    }
+
+
+def measured(environments: list[str], probes: str, minutes: float) -> Any:
+    """The book of a run side by side."""
+    words = [word for env in environments for word in ("--env", env)]
+    with tempfile.TemporaryDirectory() as out:
+        kept = ("--out", out, "--store", f"sqlite:///{out}/runs.db")
+        said = flowos(
+            *("measure", *words, "--only", probes, "--minutes", str(minutes), "--json"), *kept
+        )
+    return json.loads(said)["book"]
+
+
+def flowos(*words: str) -> str:
+    command = [sys.executable, "-m", "flowos", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"environments: `flowos {' '.join(words)}` failed, see above")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
