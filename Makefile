@@ -2,8 +2,10 @@
 PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
+# What tools/setup unpacked because installing it would switch or start something.
+export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 
-.PHONY: measure test check test-native bench clean
+.PHONY: measure test test-environments check test-native bench clean
 
 measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
@@ -18,6 +20,10 @@ else
 	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
 	$(PY)/pytest tests/integration
 endif
+
+test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")
+	@tools/setup test
+	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
 
 check:  ## style, types, rooms, sizes
 	@tools/setup test

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from flowos.acts import image
 from flowos.engine import Ready, image_at, make_ready, run
 from flowos.engine._run_folder import session_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
@@ -137,8 +138,7 @@ def ready_or_skip(env: Environment) -> Ready:
 
 
 def make_busybox(folder: Path) -> None:
-    busybox = shutil.which("busybox")
-    assert busybox, "busybox-static is missing: tools/setup test installs it"
+    busybox = static_busybox()
     for name in FOLDERS:
         (folder / name).mkdir(parents=True)
     for name in FILES:
@@ -146,6 +146,15 @@ def make_busybox(folder: Path) -> None:
     shutil.copy(busybox, folder / "bin/busybox")
     for name in APPLETS:
         (folder / "bin" / name).symlink_to("busybox")
+
+
+def static_busybox() -> str:
+    """As tools/setup unpacked it, or the machine's own where that is static."""
+    places = (Path(__file__).parents[2] / ".deps/debian/bin/busybox", shutil.which("busybox"))
+    for place in filter(None, places):
+        if Path(place).exists() and subprocess.run(["ldd", place], capture_output=True).returncode:
+            return str(place)
+    pytest.fail("no static busybox: tools/setup test unpacks one")
 
 
 def squash(folder: Path, file: Path) -> None:
@@ -191,6 +200,25 @@ def make_oci_archive(folder: Path, file: Path) -> None:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
+
+
+DEBIAN = image.Suite(
+    name="bookworm",
+    packages=("python3", "python3-numpy", "libgomp1", "openmpi-bin", "libopenblas0-pthread", "fio"),
+)
+
+
+@pytest.fixture(scope="session")
+def debian() -> Path:
+    """A Debian image made by our own build command (40 s), kept for later runs by its request."""
+    key = image.recipe_digest(DEBIAN).removeprefix("sha256:")[:16]
+    kept = Path(f"/var/tmp/flowos-test-images-{os.geteuid()}") / key
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(kept))
+        with suppress(EnvironmentRefused):
+            if (seen := image.verify("debian")).ok:
+                return seen.path
+        return image.build_image(DEBIAN, name="debian").path
 
 
 @pytest.fixture
