@@ -1,0 +1,145 @@
+"""`flowos measure --env A --env B` with real images in the runtimes that are installed here."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flowos.engine import usability
+
+from .conftest import INSTALLED, Images
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def flowos(tmp_path: Path) -> Flowos:
+    variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+
+    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "flowos", "measure", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=variables,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call
+
+
+@pytest.fixture
+def runtimes() -> list[str]:
+    """Those that can be used here; in CI all that the set-up installs."""
+    usable = [name for name, reasons in usability().items() if not reasons]
+    if os.environ.get("CI"):
+        assert set(INSTALLED) <= set(usable)
+    return [name for name in INSTALLED if name in usable and name != "bare"]
+
+
+def words_for(images: Images, runtimes: list[str]) -> list[str]:
+    """Bare, then the same image in each runtime; bwrap gets it as a squashfs."""
+    named = [
+        f"{images.squashfs if runtime == 'bwrap' else images.folder}@{runtime}"
+        for runtime in runtimes
+    ]
+    return [word for env in ("bare", *named) for word in ("--env", env)]
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_the_same_binaries_are_measured_in_every_runtime_and_told_apart(
+    flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
+) -> None:
+    words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick", "--minutes", "0.3")
+    book = json.loads(flowos(*words, "--json").stdout)["book"]
+    environments = book["run"]["environments"]
+    assert [e["runtime"] for e in environments] == ["bare", *runtimes]
+    assert len({e["label"] for e in environments}) == len(environments)
+    for env in environments[1:]:
+        assert env["digest"].partition("sha256:")[2]
+        assert env["version"]
+        assert {t["name"]: t["works"] for t in env["tried"]}["memory files"]
+    measured = {(s["case"]["probe"], dict(s["case"]["levels"])["env"]) for s in book["samples"]}
+    assert measured == {(p, e["label"]) for p in ("startup", "gemm") for e in environments}
+    assert {v["other"] for v in book["verdicts"]} == {e["label"] for e in environments[1:]}
+    page = (tmp_path / "flowos-report/report.html").read_text()
+    assert "Environments side by side" in page
+
+
+def test_a_system_call_that_one_environment_blocks_is_used_in_none(
+    flowos: Flowos, images: Images, runtimes: list[str]
+) -> None:
+    if "podman" not in runtimes:
+        pytest.skip("podman cannot be used here")
+    words = ("--env", "bare", "--env", f"{images.folder}@podman", "--only", "fio", "--dry-run")
+    planned = json.loads(flowos(*words, "--json").stdout)
+    commands = [line for step in planned for line in step.get("commands", ())]
+    assert len(commands) == 16
+    assert all("--ioengine=libaio" in line for line in commands)
+    assert sum("--filename=/mnt/flowos/flowos-data" in line for line in commands) == 8
+
+
+def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
+    flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
+) -> None:
+    bald = tmp_path / "bald"
+    shutil.copytree(images.folder, bald, symlinks=True)
+    (bald / "bin/sh").unlink()
+    words = ("--env", "bare", "--env", f"{bald}@{runtimes[0]}", "--only", "stream")
+    book = json.loads(flowos(*words, "--minutes", "0.3", "--json").stdout)["book"]
+    reasons = {
+        (levels["env"], levels["way"]): why["reason"]
+        for case, why in book["run"]["unmeasured"]
+        for levels in [dict(case["levels"])]
+    }
+    label = book["run"]["environments"][1]["label"]
+    assert "/bin/sh" in reasons[label, "shell"]
+    assert "names no entry point" in reasons[label, "run"]
+    seen = {
+        (dict(s["case"]["levels"])["env"], dict(s["case"]["levels"])["way"])
+        for s in book["samples"]
+    }
+    assert (label, "exec") in seen
+
+
+def test_an_environment_that_cannot_be_entered_ends_all_before_anything_is_measured(
+    flowos: Flowos, images: Images, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.sqfs"
+    cut.write_bytes(images.squashfs.read_bytes()[:4096])
+    done = flowos("--env", "bare", "--env", str(cut), code=2)
+    assert str(cut) in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+    assert not (tmp_path / "flowos-report").exists()
+
+
+def test_ones_own_stack_needs_what_it_is_made_of_in_the_image(
+    flowos: Flowos, images: Images, runtimes: list[str]
+) -> None:
+    words = ("--env", "bare", "--env", f"{images.folder}@{runtimes[0]}", "--binary", "own")
+    planned = json.loads(flowos(*words, "--only", "gemm", "--dry-run", "--json").stdout)
+    (step,) = planned
+    assert "python3" in step["unmeasured"]
+    assert "--binary same" in step["remedy"]
+
+
+def test_ones_own_stack_is_the_images_own_programs(
+    flowos: Flowos, debian: Path, runtimes: list[str]
+) -> None:
+    words = ("--env", "bare", "--env", f"{debian}@{runtimes[0]}", "--binary", "own")
+    planned = json.loads(flowos(*words, "--only", "fio,gemm", "--dry-run", "--json").stdout)
+    inside = [
+        s
+        for s in planned
+        if dict(w.split("=", 1) for w in s["case"].split() if "=" in w).get("env", "bare") != "bare"
+    ]
+    assert any(" /usr/bin/fio --name" in line for s in inside for line in s.get("commands", ()))
+    assert any("no C compiler" in s.get("unmeasured", "") for s in inside)
