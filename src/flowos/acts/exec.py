@@ -14,6 +14,7 @@ from flowos.engine import (
     home_folder,
     launch_variables,
     make_ready,
+    now,
     prepare,
     run_in_foreground,
 )
@@ -30,6 +31,8 @@ from flowos.model import (
 
 Say = Callable[[str], None]
 
+_LONG_SECONDS = 1.0
+"""A wait that a person wants explained; else the command's own words are all that is shown."""
 _SYSTEM = tuple(map(PurePath, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr")))
 _TOO_WIDE = frozenset(map(PurePath, ("/", "/home", "/opt", "/run", "/var")))
 _SHELL = """\
@@ -81,15 +84,16 @@ def executed(wish: Wish, say: Say) -> Outcome:
 
     EnvironmentRefused, LaunchFailed: it did not begin.
     """
-    with _ready_launch(wish) as (launch, notes):
-        for note in notes:
+    began = now()
+    with _ready_launch(wish) as (launch, notes, waits):
+        for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
             say(note)
         return run_in_foreground(_prepared(wish, launch))
 
 
 def planned(wish: Wish) -> Planned:
     """What `executed` would start; the image is made ready for it all the same."""
-    with _ready_launch(wish) as (launch, notes):
+    with _ready_launch(wish) as (launch, notes, waits):
         prepared = _prepared(wish, launch)
         try:
             argv, _ = composed(prepared)
@@ -100,7 +104,7 @@ def planned(wish: Wish) -> Planned:
             environment=wish.env.label,
             cwd=launch.cwd,
             binds=launch.env.binds,
-            notes=notes,
+            notes=(*notes, *waits),
         )
 
 
@@ -144,7 +148,8 @@ def exit_code(outcome: Outcome) -> int:
 
 
 @contextmanager
-def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...]]]:
+def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
+    """The launch, what a person must know of it, and what explains how long it took so far."""
     env, cwd, notes = _with_current_folder(wish)
     with make_ready(env) as ready:
         variables = launch_variables(ready.env)
@@ -157,7 +162,7 @@ def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...]]]:
             ranks=count,
             terminal=all(map(os.isatty, (0, 1, 2))),
         )
-        yield launch, (*notes, *ready.notes)
+        yield launch, notes, ready.notes
 
 
 def _prepared(wish: Wish, launch: Launch) -> Prepared:

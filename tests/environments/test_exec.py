@@ -1,0 +1,308 @@
+"""`flowos exec`, `shell` and `run` in an image, by every runtime: as people expect it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowos.engine import image_at
+from flowos.model import Environment, Form
+
+from .conftest import Images, ready_or_skip, squash, words_of
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+
+RUNTIMES: tuple[tuple[str, Form], ...] = (
+    ("ch-run", "folder"),
+    ("ch-run", "squashfs"),
+    ("bwrap", "squashfs"),
+    ("podman", "squashfs"),
+    ("apptainer", "squashfs"),
+)
+
+
+@pytest.fixture(scope="module", params=RUNTIMES, ids=lambda place: "-".join(place))
+def env(request: pytest.FixtureRequest, images: Images) -> str:
+    """As a person names it; where the runtime works."""
+    runtime, form = request.param
+    with ready_or_skip(Environment(image=image_at(images.of(form)), runtime=runtime)):
+        return f"{images.of(form)}@{runtime}"
+
+
+def flowos(*words: str, **how: Any) -> "subprocess.CompletedProcess[str]":
+    known = {"capture_output": True, "text": True, "timeout": 60, "stdin": subprocess.DEVNULL}
+    return subprocess.run([FLOWOS, *words], **{**known, **how})
+
+
+def opened(*words: str) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [FLOWOS, "exec", *words],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        bufsize=1,
+        start_new_session=True,
+    )
+
+
+def read_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    return process.stdout.readline().rstrip("\n")
+
+
+def is_gone(pid: int, seconds: float = 8.0) -> bool:
+    until = time.monotonic() + seconds
+    while words_of(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not words_of(pid)
+
+
+def test_streams_pass_through_byte_for_byte_and_so_does_the_exit_code(
+    env: str, tmp_path: Path
+) -> None:
+    data = bytes(range(256)) * 1024
+    done = subprocess.run(
+        [FLOWOS, "exec", "--env", env, "--", "sh", "-c", "tee /dev/fd/2; exit 7"],
+        input=data,
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout == data, done.stderr == data) == (7, True, True)
+
+
+def test_what_is_printed_is_seen_while_the_command_still_reads(env: str) -> None:
+    with opened("--env", env, "--", "sh", "-c", "echo ready; read line; echo got $line") as process:
+        assert read_line(process) == "ready"
+        assert process.stdin
+        process.stdin.write("it\n")
+        assert read_line(process) == "got it"
+    assert process.returncode == 0
+
+
+def test_a_command_that_is_not_there_is_told_by_its_name_and_code(env: str, tmp_path: Path) -> None:
+    done = flowos("exec", "--env", env, "--", "no-such", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr.startswith("flowos exec: no such command 'no-such' (looked in PATH=")
+    done = flowos("exec", "--env", env, "--", "/etc/hosts", cwd=tmp_path)
+    assert done.returncode == 126
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+def test_a_signal_reaches_the_command_which_decides_how_it_ends(env: str, name: str) -> None:
+    script = f"trap 'echo told; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
+    with opened("--env", env, "--", "sh", "-c", script) as process:
+        assert read_line(process) == "ready"
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        assert read_line(process) == "told"
+    assert process.returncode == 9
+
+
+def test_the_command_ends_with_a_flowos_that_is_killed(env: str) -> None:
+    script = "sleep 60 & echo $$ $!; wait"
+    with opened("--env", env, "--", "sh", "-c", script) as process:
+        pids = [int(word) for word in read_line(process).split()]
+        process.kill()
+    assert len(pids) == 2
+    assert all(map(is_gone, pids))
+
+
+def test_when_it_returns_nothing_of_the_command_runs_on(env: str, tmp_path: Path) -> None:
+    done = flowos("exec", "--env", env, "--", "sh", "-c", "setsid sleep 60 & echo $!", cwd=tmp_path)
+    assert is_gone(int(done.stdout))
+
+
+def test_the_current_folder_is_there_and_the_home_is_not(env: str) -> None:
+    """Neither by its path, nor by what HOME says; but where one stands is seen and written to."""
+    here = Path.home() / "flowos-test-here"
+    shutil.rmtree(here, ignore_errors=True)
+    (here / "below").mkdir(parents=True)
+    (Path.home() / "flowos-test-secret").write_text("s")
+    script = f'pwd; echo made > made; ls {Path.home()}; cd; pwd; ls "$HOME"; id -u'
+    try:
+        done = flowos("exec", "--env", env, "--", "sh", "-c", script, cwd=here)
+        lines = done.stdout.splitlines()
+        assert (here / "made").read_text() == "made\n"
+        assert (here / "made").stat().st_uid == os.getuid()
+        assert lines[0] == str(here)
+        assert lines[-1] == str(os.getuid())
+        assert "flowos-test-secret" not in done.stdout
+        assert lines[-2].startswith("/tmp/flowos-")
+    finally:
+        shutil.rmtree(here)
+        (Path.home() / "flowos-test-secret").unlink()
+
+
+def test_standing_at_home_is_said_to_be_outside_unless_it_is_asked_for(env: str) -> None:
+    done = flowos("exec", "--env", env, "--", "pwd", cwd=Path.home())
+    assert done.stdout == "/\n"
+    assert f"{Path.home()} is not to be seen inside: your home is bound only when" in done.stderr
+    done = flowos("exec", "--env", env, "--bind", str(Path.home()), "--", "pwd", cwd=Path.home())
+    assert (done.stdout, done.returncode) == (f"{Path.home()}\n", 0)
+
+
+def test_variables_are_those_that_are_let_through_and_those_that_are_given(
+    env: str, tmp_path: Path
+) -> None:
+    told = """x y$z,="'`id`"""
+    here = {"SECRET": "s", "LD_LIBRARY_PATH": "/x", "PYTHONPATH": "/x", "OMP_NUM_THREADS": "3"}
+    done = flowos(
+        *("exec", "--env", env, "--var", f"GIVEN={told}", "--", "env"),
+        cwd=tmp_path,
+        env={**os.environ, **here},
+    )
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert seen["GIVEN"] == told
+    assert (seen["OMP_NUM_THREADS"], seen["PYTHONNOUSERSITE"]) == ("3", "1")
+    assert not {"SECRET", "LD_LIBRARY_PATH", "PYTHONPATH"} & set(seen)
+
+
+def test_a_bind_is_where_it_is_asked_for_and_one_that_cannot_be_is_one_line(
+    env: str, tmp_path: Path
+) -> None:
+    (tmp_path / "note").write_text("bound")
+    bind = f"{tmp_path}:/mnt"
+    done = flowos("exec", "--env", env, "--bind", bind, "--", "cat", "/mnt/note", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("bound", 0)
+    words = ("exec", "--env", env, "--bind", "/no/such:/mnt", "--", "true")
+    done = flowos(*words, cwd=tmp_path)
+    assert done.returncode == 125
+    assert done.stderr.startswith("flowos exec: bind /no/such at /mnt: there is no /no/such")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_dry_run_shows_the_runtimes_own_command_line(env: str, tmp_path: Path) -> None:
+    done = flowos("exec", "--env", env, "--dry-run", "--json", "--", "echo", "x", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    runtime = env.rpartition("@")[2]
+    assert Path(told["argv"][0]).name in (runtime, "singularity")
+    assert told["argv"][-3:] == ["--", "echo", "x"]
+    assert told["environment"].endswith(f"@{runtime}")
+
+
+# ---- at a terminal ----
+
+
+COUNTS = """
+n=0
+trap 'n=$((n+1))' INT
+echo ready
+while [ $n = 0 ]; do sleep 0.05; done
+for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done
+echo told $n times
+"""
+
+
+def test_ctrl_c_reaches_the_command_once(env: str, terminal: Any, tmp_path: Path) -> None:
+    (tmp_path / "counts").write_text(COUNTS)
+    at = terminal()
+    at.type(f"cd {tmp_path}; $FLOWOS exec --env {env} -- sh counts\n")
+    at.read_until("\nready")
+    at.type("\x03")
+    assert at.read_until("times").endswith("told 1 times")
+
+
+def test_a_shell_has_job_control_and_gives_the_terminal_back(
+    env: str, terminal: Any, tmp_path: Path
+) -> None:
+    at = terminal()
+    at.resize(40, 120)
+    at.type(f"cd {tmp_path}; $FLOWOS shell --env {env}\n")
+    at.read_until("] ")
+    at.type("PS1='in> '\n")
+    at.read_until("\nin> ")
+    at.type("tty; test -e /bin/busybox && echo in''side\n")
+    at.read_until("/dev/pts/")
+    at.read_until("inside")
+    at.type("sleep 60\n")
+    at.read_until("60")
+    time.sleep(0.3)
+    at.type("\x1a")
+    at.read_until("Stopped")
+    at.type("fg\n")
+    at.read_until("sleep 60")
+    time.sleep(0.3)
+    at.type("\x03")
+    at.read_until("in> ")
+    at.type("exit 7\n")
+    at.read_until("$> ")
+    at.type("echo code=$?=\n")
+    at.read_until("code=7=")
+    assert at.modes == "ECHO ICANON ISIG"
+
+
+def test_a_killed_flowos_leaves_a_sane_terminal_and_no_shell(
+    env: str, terminal: Any, tmp_path: Path
+) -> None:
+    at = terminal()
+    at.type(f"cd {tmp_path}; $FLOWOS shell --env {env} & sleep 0.1; echo pid=$!=; fg\n")
+    flowos_pid = at.read_number("pid")
+    at.read_until("] ")
+    at.type("echo shell=$$=\n")
+    shell = at.read_number("shell")
+    os.kill(flowos_pid, signal.SIGKILL)
+    at.read_until("Killed")
+    at.type("echo go''es on\n")
+    at.read_until("goes on")
+    assert is_gone(shell)
+    assert at.modes == "ECHO ICANON ISIG"
+
+
+# ---- what the image itself wants run ----
+
+
+@pytest.fixture(scope="module")
+def own(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image with a runscript, and with an entry point."""
+    home = tmp_path_factory.mktemp("own")
+    home.chmod(0o755)
+    for name in ("runscript", "entry"):
+        shutil.copytree(images.folder, home / name, symlinks=True)
+    folder = home / "runscript/.singularity.d"
+    folder.mkdir()
+    (folder / "runscript").write_text('#!/bin/sh\necho "runscript in $PWD: $*"; exit 3\n')
+    (folder / "runscript").chmod(0o755)
+    config = {
+        "entrypoint": ["/bin/echo", "entry"],
+        "command": ["point"],
+        "variables": [],
+        "cwd": "/usr",
+    }
+    (home / "entry/.flowos").mkdir()
+    (home / "entry/.flowos/image.json").write_text(json.dumps(config))
+    for name in ("runscript", "entry"):
+        squash(home / name, home / f"{name}.sqfs")
+    return home
+
+
+def test_run_runs_the_runscript_with_arguments_in_the_current_folder(
+    env: str, own: Path, tmp_path: Path
+) -> None:
+    runtime = env.rpartition("@")[2]
+    image = f"{own / 'runscript.sqfs'}@{runtime}"
+    done = flowos("run", "--env", image, "--", "a b", "--c", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == (f"runscript in {tmp_path}: a b --c\n", 3)
+
+
+def test_run_runs_the_entry_point_and_arguments_stand_for_its_command(
+    env: str, own: Path, tmp_path: Path
+) -> None:
+    runtime = env.rpartition("@")[2]
+    image = f"{own / 'entry.sqfs'}@{runtime}"
+    assert flowos("run", "--env", image, cwd=tmp_path).stdout == "entry point\n"
+    assert flowos("run", "--env", image, "--", "x", "-y", cwd=tmp_path).stdout == "entry x -y\n"
+
+
+def test_an_image_that_has_nothing_to_run_is_said_so(env: str, tmp_path: Path) -> None:
+    done = flowos("run", "--env", env, cwd=tmp_path)
+    assert done.returncode == 127
+    assert "the image has no runscript and no entry point; name a command" in done.stderr
