@@ -15,6 +15,7 @@ from flowos.acts._image_build import (
     Suite,
     build_plan,
     built,
+    chosen_builder,
     described,
     name_of,
     recipe_at,
@@ -51,6 +52,7 @@ __all__ = [
     "Suite",
     "Verified",
     "build_image",
+    "chosen_builder",
     "export_image",
     "find",
     "images",
@@ -60,6 +62,7 @@ __all__ = [
     "planned_build",
     "planned_import",
     "recipe_at",
+    "recipe_digest",
     "remove_image",
     "verify",
 ]

@@ -190,9 +190,18 @@ def test_a_pyc_knows_the_time_of_the_source_beside_it() -> None:
         file("lib/__pycache__/gone.cpython-311.pyc"),
         file("lib/__pycache__/m.txt"),
         file("lib/m.pyc"),
+        file("etc/site.py", mtime=9),
+        symlink("lib/site.py", "/etc/site.py"),
+        file("lib/__pycache__/site.cpython-311.pyc"),
+        file("top.py", mtime=5),
+        file("__pycache__/top.cpython-311.pyc"),
     ]
     times = {item.path: item.source_mtime for item in walk(one_layer(entries)) if item.source_mtime}
-    assert times == {"lib/__pycache__/m.cpython-311.pyc": 7}
+    assert times == {
+        "__pycache__/top.cpython-311.pyc": 5,
+        "lib/__pycache__/m.cpython-311.pyc": 7,
+        "lib/__pycache__/site.cpython-311.pyc": 9,
+    }
 
 
 def test_a_valid_pyc_stays_valid_when_every_time_becomes_zero() -> None:

@@ -129,18 +129,18 @@ def walk(root: Folder) -> Iterator[Item]:
     No recursion: a hostile archive may be deeper than Python's stack.
     """
     first: dict[int, str] = {}
-    todo: list[tuple[str, Node, Folder, Folder]] = _children("", root, root)
+    todo = _children("", root)
     while todo:
-        path, node, parent, grandparent = todo.pop()
+        path, node = todo.pop()
         if isinstance(node, Folder):
             yield Item(path, node)
-            todo += _children(path, node, parent)
+            todo += _children(path, node)
         elif isinstance(node, File):
             before = first.setdefault(id(node), path)
             if before != path:
                 yield Item(path, node, first=before)
             else:
-                yield Item(path, node, source_mtime=_source_mtime(path, grandparent))
+                yield Item(path, node, source_mtime=_source_mtime(path, root))
         else:
             yield Item(path, node)
 
@@ -169,17 +169,18 @@ def with_timeless_source(head: bytes, source_mtime: int) -> bytes:
 PYC_HEAD_BYTES = 16
 
 
-def _source_mtime(path: str, grandparent: Folder) -> int | None:
-    if not path.endswith(".pyc") or "/__pycache__/" not in f"/{path}":
+def _source_mtime(path: str, root: Folder) -> int | None:
+    """PEP 3147: x.py beside the folder of x.VERSION.pyc. It may be a link, as Debian has some."""
+    cache, _, name = path.rpartition("/")
+    if not name.endswith(".pyc") or cache.rpartition("/")[2] != "__pycache__":
         return None
-    source = grandparent.entries.get(path.rpartition("/")[2].partition(".")[0] + ".py")
+    source = found(root, f"{cache}/../{name.partition('.')[0]}.py")
     return source.mtime if isinstance(source, File) else None
 
 
-def _children(path: str, node: Folder, parent: Folder) -> list[tuple[str, Node, Folder, Folder]]:
+def _children(path: str, node: Folder) -> list[tuple[str, Node]]:
     prefix = f"{path}/" if path else ""
-    names = sorted(node.entries, reverse=True)
-    return [(prefix + name, node.entries[name], node, parent) for name in names]
+    return [(prefix + name, node.entries[name]) for name in sorted(node.entries, reverse=True)]
 
 
 def _hide(root: Folder, entry: Entry) -> None:

@@ -1,0 +1,199 @@
+"""Images built as an ordinary user, and entered: by each builder, from a recipe and a suite."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flowos.acts import image
+from flowos.engine import image_at, make_ready, run
+from flowos.model import Environment, EnvironmentRefused, Launch, UsageError
+
+from .conftest import Images
+
+BUILDERS = ("buildah", "podman", "ch-image")
+
+RECIPE = """\
+FROM small
+ARG SECRET=none
+ENV WHO=world
+RUN echo "hello $WHO" > /hello && rm /bin/yes && echo $SECRET | wc -c > /length
+COPY note /note
+WORKDIR /work
+ENTRYPOINT ["/bin/cat"]
+CMD ["/hello"]
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data/flowos/images"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, library: Path, images: Images) -> Path:
+    """A Dockerfile whose base, `small`, is in the library."""
+    image.import_image(str(images.folder), name="small")
+    assert library.is_dir()
+    (tmp_path / "context").mkdir()
+    (tmp_path / "context/Dockerfile").write_text(RECIPE)
+    (tmp_path / "context/note").write_text("dear Ada")
+    return tmp_path / "context"
+
+
+def built_by(builder: str, recipe: Path, **more: object) -> image.Made:
+    """A builder that does not work here is a skip, or in CI a failure."""
+    asked = image.recipe_at(
+        recipe,
+        builder=builder,
+        bases=(("small", image.find("small")),),
+        **more,  # type: ignore[arg-type]
+    )
+    try:
+        return image.build_image(asked, name=f"by-{builder}")
+    except EnvironmentRefused as refused:
+        if "nothing builds here" not in str(refused) or os.environ.get("CI"):
+            raise
+        pytest.skip(str(refused))
+
+
+def printed(path: Path, *argv: str) -> str:
+    with make_ready(Environment(image=image_at(path), runtime="auto")) as ready:
+        outcome = run(Launch(argv=argv, env=ready.env))
+    assert outcome.ok, outcome
+    return outcome.stdout.decode()
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_a_recipe_is_built_and_its_image_entered(builder: str, recipe: Path) -> None:
+    made = built_by(builder, recipe, arguments=(("SECRET", "1234567"),))
+    assert printed(made.path, "/bin/cat", "/hello", "/note") == "hello world\ndear Ada"
+    assert printed(made.path, "/bin/cat", "/length").split() == ["8"]
+    assert "yes" not in printed(made.path, "/bin/ls", "/bin").split()
+    assert dict(made.image.made_with).keys() == {builder, "mksquashfs"}
+    assert made.image.recipe_digest.startswith("sha256:")
+    assert "1234567" not in json.dumps([str(made), str(image.inspect(made.image.name))])
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_a_recipe_built_twice_is_the_same_image(builder: str, recipe: Path) -> None:
+    first = built_by(builder, recipe)
+    time.sleep(1.1)
+    second = built_by(builder, recipe)
+    assert (second.image.digest, second.was_there) == (first.image.digest, True)
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_a_recipe_that_fails_is_told_with_its_last_lines(
+    builder: str, recipe: Path, library: Path
+) -> None:
+    (recipe / "Dockerfile").write_text(
+        "FROM small\nRUN echo before; echo it broke here >&2; exit 3"
+    )
+    before = set(library.iterdir())
+    with pytest.raises(EnvironmentRefused, match=r"(?s)building failed; its last lines:.*it broke"):
+        built_by(builder, recipe)
+    assert set(library.iterdir()) == before
+
+
+def test_what_the_recipe_says_of_running_is_kept(recipe: Path) -> None:
+    config = image.inspect(built_by("buildah", recipe).image.name).config
+    assert (config.entrypoint, config.command) == (("/bin/cat",), ("/hello",))
+    assert ("WHO", "world") in config.variables
+    assert str(config.cwd) == "/work"
+
+
+def test_an_interrupted_build_leaves_no_process_and_no_image(recipe: Path, library: Path) -> None:
+    image.chosen_builder("buildah")
+    (recipe / "Dockerfile").write_text("FROM small\nRUN echo up > /up && sleep 54321")
+    script = (
+        "import sys; from pathlib import Path; from flowos.acts import image;"
+        "r = image.recipe_at(Path(sys.argv[1]), builder='buildah', "
+        "bases=(('small', image.find('small')),)); image.build_image(r, name='x')"
+    )
+    running = subprocess.Popen([sys.executable, "-c", script, str(recipe)], stderr=subprocess.PIPE)
+    before = set(library.iterdir())
+    until = time.monotonic() + 30
+    while not processes("sleep 54321"):
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    assert b"KeyboardInterrupt" in running.communicate(timeout=30)[1]
+    assert processes("sleep 54321") == []
+    assert set(library.iterdir()) == before
+
+
+def processes(words: str) -> list[str]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = file.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        found += [line] if line == words else []
+    return found
+
+
+@pytest.fixture
+def podman() -> Iterator[tuple[str, ...]]:
+    """With a storage of its own, at a short path: it takes no run folder beyond 50 characters."""
+    if not shutil.which("podman"):
+        pytest.skip("no podman on this machine")
+    home = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    yield ("podman", "--root", str(home / "p"), "--runroot", str(home / "r"))
+    subprocess.run(["podman", "unshare", "rm", "-rf", home], check=True, capture_output=True)
+
+
+def test_an_image_of_ours_runs_in_podman_from_its_archive(
+    podman: tuple[str, ...], recipe: Path, tmp_path: Path
+) -> None:
+    made = built_by("buildah", recipe)
+    archive = image.export_image(made.image.name, tmp_path / "x.oci")
+    loaded = subprocess.run(
+        [*podman, "load", "--quiet", "--input", archive], check=True, capture_output=True, text=True
+    )
+    assert "by-buildah" in loaded.stdout
+    seen = subprocess.run(
+        [*podman, "image", "inspect", "localhost/by-buildah"], check=True, capture_output=True
+    )
+    (raw,) = json.loads(seen.stdout)
+    assert raw["Config"]["Entrypoint"] == ["/bin/cat"]
+    words = ("run", "--rm", "--network=host", "--cgroups=disabled", "localhost/by-buildah", "/note")
+    ran = subprocess.run([*podman, *words], capture_output=True, text=True)
+    assert ran.stdout == "dear Ada", ran.stderr
+
+
+def test_a_debian_suite_is_an_image_in_which_its_packages_run(debian: Path) -> None:
+    assert "Python 3.11" in printed(debian, "/usr/bin/python3", "--version")
+    assert "(Open MPI) 4.1.4" in printed(debian, "/usr/bin/mpirun", "--version")
+    assert "fio-3" in printed(debian, "/usr/bin/fio", "--version")
+    assert "debian-archive-keyring" in printed(debian, "/bin/cat", "/etc/apt/sources.list")
+    assert "mmdebstrap" not in printed(debian, "/bin/ls", "/etc/apt/apt.conf.d")
+
+
+def test_python_in_an_image_starts_from_what_was_compiled(debian: Path) -> None:
+    script = "import sys, json, asyncio; print(json.__cached__)"
+    words = ("/usr/bin/python3", "-v", "-c", script)
+    with make_ready(Environment(image=image_at(debian), runtime="auto")) as ready:
+        outcome = run(Launch(argv=words, env=ready.env))
+    said = outcome.stderr.decode()
+    assert "json/__pycache__/__init__.cpython-311.pyc matches" in said
+    assert "bytecode is stale" not in said
+
+
+def test_an_unknown_suite_is_told(library: Path) -> None:
+    with pytest.raises(EnvironmentRefused, match="suite nosuch: the archive has no such suite"):
+        image.build_image(image.Suite(name="nosuch"), name="x")
+    with pytest.raises(UsageError, match="is no name of a suite"):
+        image.build_image(image.Suite(name="--help"), name="x")
+    assert not library.exists()
