@@ -150,10 +150,10 @@ def make_busybox(folder: Path) -> None:
 
 def static_busybox() -> str:
     """As tools/setup unpacked it, or the machine's own where that is static."""
-    places = (Path(__file__).parents[2] / ".deps/debian/bin/busybox", shutil.which("busybox"))
-    for place in filter(None, places):
-        if Path(place).exists() and subprocess.run(["ldd", place], capture_output=True).returncode:
-            return str(place)
+    unpacked = Path(__file__).parents[2] / ".deps/debian/bin/busybox"
+    for place in (str(unpacked), shutil.which("busybox") or ""):
+        if Path(place).is_file() and subprocess.run(["ldd", place], capture_output=True).returncode:
+            return place
     pytest.fail("no static busybox: tools/setup test unpacks one")
 
 
@@ -204,7 +204,10 @@ def make_oci_archive(folder: Path, file: Path) -> None:
 
 DEBIAN = image.Suite(
     name="bookworm",
-    packages=("python3", "python3-numpy", "libgomp1", "openmpi-bin", "libopenblas0-pthread", "fio"),
+    packages=(
+        *("python3", "python3-numpy", "libgomp1", "libopenblas0-pthread", "fio"),
+        *("openmpi-bin", "mpich", "python3-mpi4py"),
+    ),
 )
 
 

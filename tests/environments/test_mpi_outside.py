@@ -1,12 +1,10 @@
 """Ranks started by this machine's mpirun, inside an image that has the same MPI (seed 000, 3.2)."""
 
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -39,15 +37,13 @@ from .conftest import (
 )
 
 PATIENCE_SECONDS = 30.0
-SUITE, PACKAGES = "bookworm", ("mpich", "openmpi-bin", "python3-mpi4py")
-IMAGES = Path("/var/tmp/flowos-test-images")
 
 RUNTIMES: tuple[tuple[str, Form], ...] = (
     ("ch-run", "folder"),
     ("ch-run", "squashfs"),
-    ("bwrap", "folder"),
-    ("podman", "folder"),
-    ("apptainer", "folder"),
+    ("bwrap", "squashfs"),
+    ("podman", "squashfs"),
+    ("apptainer", "squashfs"),
 )
 
 HELLO = r"""
@@ -72,7 +68,7 @@ int main(int argc, char** argv) {
   process_vm_readv((pid_t)theirs[0], &here, 1, &there, 1, 0);
   MPI_Barrier(MPI_COMM_WORLD);
   printf("rank %d of %d reads %ld, image %s\n", rank, size, read,
-         access("/made-for-mpi", F_OK) == 0 ? "yes" : "no");
+         access("/.flowos", F_OK) == 0 ? "yes" : "no");
   if (argc > 1) {
     FILE* file = fopen(argv[1], "a");
     fprintf(file, "%ld\n", (long)getpid());
@@ -98,56 +94,30 @@ class Mpi:
     hello: Path
 
 
-@pytest.fixture(scope="module")
-def image() -> Path:
-    """A folder of another system with both MPIs; made once, kept by what it is made of."""
-    key = hashlib.sha256(repr((SUITE, PACKAGES)).encode()).hexdigest()[:16]
-    place = IMAGES / f"mpi-{key}-{os.geteuid()}"
-    if not place.exists():
-        IMAGES.mkdir(mode=0o1777, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=IMAGES, prefix=".", ignore_cleanup_errors=True) as at:
-            make_debian(Path(at))
-            (Path(at) / "image").rename(place)
-    return place
-
-
-def make_debian(at: Path) -> None:
-    """Folder `image` in there."""
-    mode = "root" if os.geteuid() == 0 else "unshare"
-    words = ("--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(at / "image.tar"))
-    try:
-        made = subprocess.run(["mmdebstrap", f"--mode={mode}", *words], capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no mmdebstrap on this machine")
-    if made.returncode != 0:
-        last = made.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        pytest.fail(f"mmdebstrap: {last}") if os.environ.get("CI") else pytest.skip(str(last))
-    folder = at / "image"
-    folder.mkdir()
-    subprocess.run(["tar", "-C", folder, "--exclude=./dev/*", "-xf", at / "image.tar"], check=True)
-    (folder / "mnt/flowos").mkdir(parents=True)
-    for name in ("etc/hosts", "etc/resolv.conf", "made-for-mpi"):
-        (folder / name).touch()
-
-
 @pytest.fixture(scope="module", params=RUNTIMES, ids=lambda place: "-".join(place))
-def env(request: pytest.FixtureRequest, image: Path) -> Iterator[Environment]:
+def asked(
+    request: pytest.FixtureRequest, debian: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
     runtime, form = request.param
-    if form == "squashfs":
-        file = image.with_suffix(".sqfs")
-        if not file.exists():
-            quick = ("-comp", "zstd", "-Xcompression-level", "1")
-            subprocess.run(["mksquashfs", image, file, *quick], check=True, capture_output=True)
-        image = file
-    with ready_or_skip(Environment(image=image_at(image), runtime=runtime)) as ready:
+    image = debian
+    if form == "folder":
+        image = tmp_path_factory.getbasetemp() / "debian-folder"
+        if not image.exists():
+            subprocess.run(["unsquashfs", "-q", "-n", "-d", image, debian], check=True)
+    return Environment(image=image_at(image), runtime=runtime)
+
+
+@pytest.fixture(scope="module")
+def env(asked: Environment) -> Iterator[Environment]:
+    with ready_or_skip(asked) as ready:
         run(Launch(argv=("true",), env=ready.env))  # makes what the session keeps
         yield ready.env
 
 
 @pytest.fixture(scope="module")
-def one_env(image: Path) -> Iterator[Environment]:
+def one_env(debian: Path) -> Iterator[Environment]:
     """Where the runtime makes no difference."""
-    with first_ready(image) as ready:
+    with first_ready(debian) as ready:
         run(Launch(argv=("true",), env=ready.env))
         yield ready.env
 
@@ -269,7 +239,7 @@ def test_whoever_is_killed_nothing_is_left(
     assert not shared_memory()
 
 
-def test_mpi4py_in_the_image_is_one_world(env: Environment) -> None:
+def test_mpi4py_in_the_image_is_one_world(asked: Environment) -> None:
     openmpi = shutil.which("mpirun.openmpi")
     if not openmpi:
         pytest.skip("no mpirun.openmpi on this machine")
@@ -278,14 +248,15 @@ def test_mpi4py_in_the_image_is_one_world(env: Environment) -> None:
         mpi="openmpi",
         starter=openmpi,
     )
-    with open_slice(fo.flow_output(task()), env=env) as held:
+    ready_or_skip(asked).close()
+    with open_slice(fo.flow_output(task()), env=asked) as held:
         (said,) = held.run()
     assert sorted(str(said).splitlines()) == ["rank 0 of 2 sum 3", "rank 1 of 2 sum 3"]
 
 
-def test_exec_starts_ranks_in_an_image(image: Path, mpi: Mpi) -> None:
+def test_exec_starts_ranks_in_an_image(debian: Path, mpi: Mpi) -> None:
     options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
-    words = ["exec", "--env", f"{image}@ch-run", *options, "--", str(mpi.hello)]
+    words = ["exec", "--env", f"{debian}@ch-run", *options, "--", str(mpi.hello)]
     said = subprocess.run([flowos(), *words], capture_output=True, text=True)
     assert said.returncode == 0, said
     assert sorted(said.stdout.splitlines()) == [
@@ -294,9 +265,9 @@ def test_exec_starts_ranks_in_an_image(image: Path, mpi: Mpi) -> None:
     ]
 
 
-def test_ctrl_c_ends_the_ranks_of_exec(image: Path, mpi: Mpi, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_ranks_of_exec(debian: Path, mpi: Mpi, tmp_path: Path) -> None:
     options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
-    words = ["exec", "--env", f"{image}@ch-run", *options, "--", str(mpi.hello)]
+    words = ["exec", "--env", f"{debian}@ch-run", *options, "--", str(mpi.hello)]
     words.append(str(tmp_path / "pids"))
     process = subprocess.Popen([flowos(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     ranks = pids_in(tmp_path / "pids", 2)
@@ -324,10 +295,11 @@ def refusal(small: Path, launcher: str, starter: str) -> str:
     found = shutil.which(starter)
     if not found:
         pytest.skip(f"no {starter} on this machine")
-    with first_ready(small) as ready:
+    env = Environment(image=image_at(small), runtime="ch-run")
+    with ready_or_skip(env) as ready:
         task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, starter=found)
         flow = fo.flow_output(task())
-        with open_slice(flow, env=ready.env) as held, pytest.raises(TaskFailed) as refused:
+        with open_slice(flow, env=env) as held, pytest.raises(TaskFailed) as refused:
             held.run()
         with pytest.raises(EnvironmentRefused) as told:
             check_mpi(ready.env, launcher, found, INSIDE)
