@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowos.engine._launch_leftovers import end_orphans, unmount
+from flowos.engine._left_sessions import remove_session
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
@@ -139,10 +139,8 @@ def remove_leftovers(base: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for of_launch in folder.iterdir():
-                end_orphans(of_launch)
                 shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
-            unmount(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_session(folder)
         except OSError:  # its process lives
             pass
         finally:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import PurePath
 
 from flowos.drivers import RUNTIMES, Reason
 from flowos.engine._devices import Devices
+from flowos.engine._run_folder import session_folder
 from flowos.engine._usability import runtime_facts
 from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image, Launch, LaunchFailed
 
 _ENTERING = tuple(name for name in RUNTIMES if name != "bare")
-_SOME_RUN = PurePath("/tmp/flowos/session/0")
+_FIXED = frozenset({"form", "no-program", "refused"})
+"""Reasons that trying again cannot change."""
 
 
 def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[str, Form]:
@@ -25,27 +26,27 @@ def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[st
         )
     names = _ENTERING if wished == "auto" else (wished,)
     found = _first_able(names, env, image, devices)
-    if not isinstance(found, str):
+    if isinstance(found, list) and any(reason.code not in _FIXED for _, reason in found):
+        runtime_facts(anew=True, only=names)  # what was kept may have been mended meanwhile
+        found = _first_able(names, env, image, devices)
+    if isinstance(found, tuple):
         return found
-    runtime_facts(anew=True, only=names)  # what was kept may have been mended meanwhile
-    found = _first_able(names, env, image, devices)
-    if not isinstance(found, str):
-        return found
+    why = "; ".join(f"{name}: {_in_words(reason)}" for name, reason in found)
     others = f"; {_others(env, image, devices)}" if wished != "auto" else ""
-    raise EnvironmentRefused(f"image {image.source}: cannot be entered by {found}{others}")
+    raise EnvironmentRefused(f"image {image.source}: cannot be entered by {why}{others}")
 
 
 def _first_able(
     names: Sequence[str], env: Environment, image: Image, devices: Devices
-) -> tuple[str, Form] | str:
+) -> tuple[str, Form] | list[tuple[str, Reason]]:
     """Or why each of them cannot."""
     complaints = []
     for name in names:
         found = _form_or_complaint(name, env, image, devices)
         if not isinstance(found, Reason):
             return name, found
-        complaints.append(f"{name}: {_in_words(found)}")
-    return "; ".join(complaints)
+        complaints.append((name, found))
+    return complaints
 
 
 def _form_or_complaint(
@@ -74,11 +75,11 @@ def _refusal(
     name: str, form: Form, env: Environment, image: Image, devices: Devices
 ) -> Reason | None:
     """What its command line would be refused for: a bind that it cannot make, or a device."""
-    runtime = RUNTIMES[name]
-    entered = runtime.entered(replace(image, form=form), _SOME_RUN)
+    runtime, some_run = RUNTIMES[name], session_folder() / "0"
+    entered = runtime.entered(replace(image, form=form), some_run)
     given = devices.given_to(replace(env, image=entered, runtime=name))
     try:
-        runtime.wrap(("true",), Launch(argv=("true",), env=given), _SOME_RUN, None)
+        runtime.wrap(("true",), Launch(argv=("true",), env=given), some_run, None)
     except LaunchFailed as error:
         return Reason(code="refused", text=str(error))
     return None

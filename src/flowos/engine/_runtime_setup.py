@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from flowos.drivers import Runtime, SetupStep, explain
 from flowos.engine._launch_leftovers import unmount
 from flowos.engine._launching import own_variables, run, start
+from flowos.engine._left_sessions import note_undo
 from flowos.engine._run_folder import make_run_folder
 from flowos.engine._running import Running
 from flowos.model import EnvironmentRefused, Image, Outcome
@@ -32,6 +33,8 @@ def set_up(way: Runtime, image: Image) -> tuple[Image, Undo]:
         undo.callback(shutil.rmtree, at, ignore_errors=True)
         undo.callback(unmount, at)
         undo.callback(_tear_down, way, image, at)
+        if steps := [launch.argv for launch in way.teardown(image, at)]:
+            note_undo(at, steps)
         for step in way.setup(image, at):
             _take(step, image, at, undo)
         return way.entered(image, at), undo.pop_all().close

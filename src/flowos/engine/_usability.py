@@ -90,7 +90,7 @@ def _tried(record: _Record, untried: list[str], facts: Facts) -> _Record:
         versions=record.versions,
         userns=record.userns,
         known=(*record.known, *untried),
-        tries=(*record.tries, *new),
+        tries=tuple(sorted((*record.tries, *new), key=lambda t: _ENTERING.index(t.runtime))),
     )
 
 

@@ -1,0 +1,472 @@
+"""An environment is made ready once: the image that was meant, a runtime that works, a place for
+each bind; or one line that says why not, and what would mend it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+import pytest
+
+from flowos.engine import Ready, image_at, make_ready, run, runtime_facts, usability
+from flowos.engine._image_unpacked import MountPoint, place_inside, private_folder, unpacked
+from flowos.model import Environment, EnvironmentRefused, Image, ImageConfig, Launch, to_plain
+
+from .conftest import (
+    INSIDE,
+    Images,
+    children_of,
+    descendants,
+    make_busybox,
+    squash,
+    words_of,
+)
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
+PATIENCE_SECONDS = 20.0
+WORLD_SECONDS = 60.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_busybox(tmp_path / "image")
+    (tmp_path / "image").chmod(0o755)
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def squashfs(folder: Path) -> Path:
+    """One of its own: its digest is no other test's."""
+    (folder / "data/which").write_text(str(folder))
+    squash(folder, folder.with_suffix(".sqfs"))
+    return folder.with_suffix(".sqfs")
+
+
+@pytest.fixture(autouse=True)
+def unpacked_images_go() -> Iterator[None]:
+    before = {*private_folder().iterdir()}
+    yield
+    for path in {*private_folder().iterdir()} - before:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def refusal(env: Environment, expected: str = "") -> str:
+    with pytest.raises(EnvironmentRefused) as told:
+        make_ready(env, expected=expected)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+def said_in(ready: Ready, *argv: str) -> str:
+    outcome = run(Launch(argv=argv, env=ready.env, variables=INSIDE))
+    assert outcome.ok, outcome
+    return outcome.stdout.decode()
+
+
+def world(script: str, *hidden: str, image: Path) -> str:
+    """What a script prints where bubblewrap shows a poorer node: it gets the image as `image`."""
+    program = f"""
+from pathlib import Path
+from flowos.engine import *
+from flowos.model import *
+image = image_at(Path({str(image)!r}))
+def tell(env):
+    try:
+        with make_ready(env) as ready:
+            launch = Launch(argv=("cat", "/data/which"), env=ready.env,
+                            variables=(("PATH", "/bin"),))
+            print(ready.env.runtime, ready.env.image.form, run(launch), *ready.notes)
+    except EnvironmentRefused as refused:
+        print(refused)
+{script}
+"""
+    shown = ("bwrap", "--dev-bind", "/", "/", *hidden, "--", sys.executable, "-c", program)
+    done = subprocess.run(shown, capture_output=True, text=True, timeout=WORLD_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---- what lies at a path ----
+
+
+def test_forms_are_told_by_what_is_in_a_file_not_by_its_name(
+    images: Images, tmp_path: Path
+) -> None:
+    odd = tmp_path / "image.sif"
+    odd.symlink_to(images.squashfs)
+    found = [image_at(path) for path in (images.folder, odd, images.archive)]
+    assert [image.form for image in found] == ["folder", "squashfs", "oci-archive"]
+    assert [image.digest.partition(":")[0] for image in found] == [
+        "tree-sha256",
+        "sha256",
+        "sha256",
+    ]
+    assert image_at(images.squashfs).digest == found[1].digest
+
+
+def test_an_image_says_how_it_wants_to_be_run(folder: Path) -> None:
+    config = ImageConfig(entrypoint=("/bin/sh", "-c"), variables=(("A", "b c"),))
+    (folder / ".flowos").mkdir()
+    text = str(to_plain(config)).replace("'", '"').replace("None", "null")
+    (folder / ".flowos/image.json").write_text(text)
+    squash(folder, folder.with_suffix(".sqfs"))
+    assert image_at(folder).config == config
+    assert image_at(folder.with_suffix(".sqfs")).config == config
+
+
+def test_a_configuration_behind_a_link_is_not_the_images(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "image.json").write_text('{"command": ["stolen"]}')
+    (folder / ".flowos").symlink_to(tmp_path)
+    assert image_at(folder).config == ImageConfig()
+
+
+@pytest.mark.parametrize("change", ["content", "mode", "name", "link", "new"])
+def test_any_change_of_a_folder_is_another_digest(folder: Path, change: str) -> None:
+    before = image_at(folder)
+    time.sleep(0.06)
+    assert image_at(folder) == before
+    match change:
+        case "content":
+            (folder / "etc/hosts").write_text("127.0.0.1 localhost\n")
+        case "mode":
+            (folder / "etc/hosts").chmod(0o600)
+        case "name":
+            (folder / "etc/hosts").rename(folder / "etc/host")
+        case "link":
+            (folder / "bin/yes").unlink()
+            (folder / "bin/yes").symlink_to("/bin/busybox")
+        case "new":
+            (folder / "srv").mkdir()
+    assert image_at(folder).digest != before.digest
+
+
+def test_a_digest_is_the_folders_not_its_places(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "copy", symlinks=True)
+    assert image_at(tmp_path / "copy").digest == image_at(folder).digest
+
+
+def test_a_byte_changed_within_the_clocks_tick_is_seen(squashfs: Path) -> None:
+    for value in range(20):
+        with squashfs.open("r+b") as file:
+            file.seek(200)
+            file.write(bytes([value]))
+        seen = image_at(squashfs).digest
+        with squashfs.open("r+b") as file:
+            file.seek(200)
+            file.write(bytes([value + 100]))
+        assert image_at(squashfs).digest != seen
+
+
+def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: Path) -> None:
+    whole = images.squashfs.read_bytes()
+    archive = images.archive.read_bytes()
+    cases = {
+        "cut": (whole[: len(whole) // 2], "cut off"),
+        "short": (b"hsqs", "cut off"),
+        "text": (b"#!/bin/sh\n" * 1000, "neither a folder nor"),
+        "empty": (b"", "neither a folder nor"),
+        "archive": (archive[: len(archive) // 2], "archive"),
+    }
+    for name, (content, words) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(EnvironmentRefused, match=words) as told:
+            image_at(tmp_path / name)
+        assert str(tmp_path / name) in str(told.value)
+        assert "\n" not in str(told.value)
+    with pytest.raises(EnvironmentRefused, match="No such file"):
+        image_at(tmp_path / "nothing")
+
+
+# ---- the image that was meant ----
+
+
+def test_an_image_that_was_tampered_with_is_refused_with_both_digests(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    with squashfs.open("r+b") as file:
+        file.seek(-5000, os.SEEK_END)
+        file.write(b"x")
+    for env, expected in (
+        (Environment(image=image, runtime="auto"), ""),
+        (Environment(image=replace(image, digest=""), runtime="auto"), image.digest),
+    ):
+        told = refusal(env, expected)
+        assert image.digest in told
+        assert image_at(squashfs).digest in told
+
+
+def test_a_folder_that_changed_since_is_refused_with_both_digests(folder: Path) -> None:
+    image = image_at(folder)
+    (folder / "bin/sh").unlink()
+    told = refusal(Environment(image=image, runtime="auto"))
+    assert image.digest in told
+    assert image_at(folder).digest in told
+
+
+def test_the_digest_that_was_expected_is_let_through(folder: Path) -> None:
+    image = image_at(folder)
+    make_ready(Environment(image=image, runtime="auto"), expected=image.digest).close()
+
+
+# ---- the runtime ----
+
+
+def test_what_the_set_up_installs_is_usable(images: Images) -> None:
+    found = usability()
+    assert found["bare"] == ()
+    missing = {n: found[n] for n in ("ch-run", "bwrap", "podman") if found[n]}
+    if missing and not os.environ.get("CI"):
+        pytest.skip(str(missing))
+    assert not missing
+    with make_ready(Environment(image=image_at(images.folder), runtime="auto")) as ready:
+        assert ready.env.runtime == "ch-run"
+
+
+def test_what_was_tried_is_kept_and_can_be_tried_anew() -> None:
+    kept = runtime_facts()
+    assert runtime_facts() == kept
+    assert runtime_facts(anew=True) == kept
+    assert {each.name for each in kept.tried} >= {"user namespaces", "fuse", "bwrap folder"}
+
+
+def test_an_unknown_runtime_and_the_bare_one_are_refused_with_the_names(images: Images) -> None:
+    image = image_at(images.folder)
+    assert "known are auto, bare, ch-run" in refusal(Environment(image=image, runtime="docker"))
+    assert "enters no image" in refusal(Environment(image=image, runtime="bare"))
+
+
+def test_an_archive_is_refused_with_the_way_to_a_squashfs(images: Images) -> None:
+    image = image_at(images.archive)
+    assert "flowos image import" in refusal(Environment(image=image, runtime="auto"))
+
+
+def test_where_fuse_is_closed_a_squashfs_is_unpacked_and_said_so(
+    squashfs: Path, tmp_path: Path
+) -> None:
+    closed = tmp_path / "fuse"
+    closed.touch(mode=0o000)
+    script = "for name in ('auto', 'bwrap'): tell(Environment(image=image, runtime=name))"
+    lines = world(script, "--bind", str(closed), "/dev/fuse", image=squashfs).splitlines()
+    for line, name in zip(lines, ("ch-run", "bwrap"), strict=True):
+        assert line.startswith(f"{name} folder Outcome(end=Exited(code=0)")
+        assert f"unpacked to /var/tmp/flowos-{os.geteuid()}/images/" in line
+
+
+def test_without_user_namespaces_each_runtime_says_so_and_how_to_mend_it(squashfs: Path) -> None:
+    script = "for name in ('auto', 'ch-run'): tell(Environment(image=image, runtime=name))"
+    told = world(script, "--unshare-user", "--disable-userns", image=squashfs).splitlines()
+    assert len(told) == 2
+    for line in told:
+        assert "user namespaces are switched off" in line
+        assert "sysctl user.max_user_namespaces" in line
+    assert "no other runtime here can" in told[1]
+
+
+def test_a_program_that_is_gone_is_named_with_its_package(squashfs: Path, tmp_path: Path) -> None:
+    script = f"""
+import os
+os.environ["PATH"] = {str(tmp_path)!r}
+tell(Environment(image=image, runtime="bwrap"))
+tell(Environment(image=image, runtime="auto"))"""
+    pinned, automatic = world(script, image=squashfs).splitlines()
+    assert "bwrap is not installed (apt install bubblewrap" in pinned
+    assert all(f"{name} is not installed" in automatic for name in ("ch-run", "bwrap", "podman"))
+
+
+# ---- unpacked, and mount points ----
+
+
+def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    first = unpacked(image)
+    seen = (first / "bin/busybox").stat()
+    assert unpacked(image) == first
+    assert (first / "bin/busybox").stat() == seen
+    assert (first / "data/which").read_text() == (
+        squashfs.with_suffix("") / "data/which"
+    ).read_text()
+
+
+def test_an_unpacked_folder_that_lost_or_changed_a_file_is_made_anew(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    folder = unpacked(image)
+    (folder / "etc/hosts").unlink()
+    (folder / "data/which").write_text("somebody's")
+    assert (unpacked(image) / "etc/hosts").exists()
+    assert (folder / "data/which").read_text() != "somebody's"
+
+
+def test_what_was_left_half_made_is_removed(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    folder = unpacked(image)
+    shutil.rmtree(folder)
+    half_made = folder.with_name(f".{folder.name}")
+    (half_made / "locked").mkdir(parents=True)
+    (half_made / "locked/file").touch()
+    (half_made / "locked").chmod(0o000)
+    assert unpacked(image) == folder
+    assert not half_made.exists()
+    assert not (folder / "locked").exists()
+
+
+def test_several_processes_unpack_at_once_and_all_get_it(squashfs: Path) -> None:
+    program = f"""
+from pathlib import Path
+from flowos.engine import image_at
+from flowos.engine._image_unpacked import unpacked, MountPoint
+import sys
+folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))])
+print((folder / "data/which").read_text(), (folder / "new" / sys.argv[1]).is_dir())
+"""
+    makers = [
+        subprocess.Popen([sys.executable, "-c", program, str(n)], stdout=subprocess.PIPE, text=True)
+        for n in range(4)
+    ]
+    told = {maker.communicate(timeout=WORLD_SECONDS)[0] for maker in makers}
+    assert told == {f"{squashfs.with_suffix('')} True\n"}
+
+
+def test_without_room_nothing_is_unpacked(squashfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full to the brim cannot be had here; its figure can."""
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    with pytest.raises(EnvironmentRefused, match=r"takes \d+ bytes, /var/tmp.* has 1000 free"):
+        unpacked(image_at(squashfs))
+
+
+def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> None:
+    (folder / "opt").chmod(0o555)
+    squash(folder, folder.with_suffix(".sqfs"))
+    image = image_at(folder.with_suffix(".sqfs"))
+    points = [MountPoint(PurePath("/opt/deep/er")), MountPoint(PurePath("/opt/file"), file=True)]
+    made = unpacked(image, points)
+    assert (made / "opt/deep/er").is_dir()
+    assert (made / "opt/file").is_file()
+
+
+def test_a_mount_point_behind_a_link_stays_in_the_image(folder: Path, tmp_path: Path) -> None:
+    (folder / "var/run").symlink_to("/run")
+    (folder / "out").symlink_to("../../../../../../" + str(tmp_path).lstrip("/"))
+    (folder / "round").symlink_to("round")
+    assert place_inside(folder, PurePath("/var/run/x")) == folder / "run/x"
+    assert place_inside(folder, PurePath("/out/x")).is_relative_to(folder)
+    assert place_inside(folder, PurePath("/../../x")) == folder / "x"
+    assert place_inside(folder, PurePath("/round/x")) == folder / "round/x"
+
+
+def test_a_person_s_own_folder_is_copied_rather_than_changed(folder: Path, tmp_path: Path) -> None:
+    image = image_at(folder)
+    env = Environment(image=image, runtime="ch-run", binds=((str(tmp_path), "/not/there"),))
+    with make_ready(env) as ready:
+        assert "unpacked to" in ready.notes[0]
+        assert "it has no /not/there to bind to" in ready.notes[0]
+        assert "image" in said_in(ready, "ls", "/not/there")
+    assert image_at(folder) == image
+
+
+def test_mount_points_asked_for_are_there(squashfs: Path) -> None:
+    env = Environment(image=image_at(squashfs), runtime="bwrap")
+    with make_ready(env, mount_points=(PurePath("/scratch/mine"),)) as ready:
+        assert said_in(ready, "ls", "/scratch") == "mine\n"
+
+
+def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
+    for name in ("dev", "proc", "sys", "tmp"):
+        (folder / name).rmdir()
+    env = Environment(image=image_at(folder), runtime="auto")
+    with make_ready(env) as ready:
+        assert said_in(ready, "ls", "/proc/self/fd") == "0\n1\n2\n3\n"
+
+
+# ---- and undone ----
+
+
+@pytest.mark.parametrize("runtime", ["bwrap", "podman"])
+def test_closing_twice_is_closing_once(images: Images, runtime: str) -> None:
+    ready = make_ready(Environment(image=image_at(images.squashfs), runtime=runtime))
+    ready.close()
+    ready.close()
+    assert ready.env.image
+    assert not Path(ready.env.image.source).exists() or runtime == "podman"
+
+
+def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> None:
+    image = image_at(images.squashfs)
+    with make_ready(Environment(image=image, runtime="bwrap")) as ready:
+        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
+        os.kill(server, 9)
+        time.sleep(0.1)
+        outcome = run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
+        assert not outcome.ok
+    assert str(ready.env.image and ready.env.image.source) not in mounts()
+
+
+@pytest.mark.parametrize("runtime", ["bwrap", "podman"])
+def test_what_a_killed_process_held_is_undone_at_the_next_start(
+    images: Images, runtime: str
+) -> None:
+    """Also where flowos-init, that should have ended the FUSE server, was killed with it."""
+    program = f"""
+import time
+from pathlib import Path
+from flowos.engine import image_at, make_ready, run
+from flowos.model import Environment, Launch
+image = image_at(Path({str(images.squashfs)!r}))
+ready = make_ready(Environment(image=image, runtime={runtime!r}))
+assert run(Launch(argv=("/bin/true",), env=ready.env)).ok
+print(ready.env.image.source, flush=True)
+time.sleep(300)
+"""
+    before = {*below_us()}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout
+        place = Path(holder.stdout.readline().strip())
+        for pid in {*below_us()} - before - {holder.pid}:
+            if " -- " in words_of(pid):  # flowos-init
+                os.kill(pid, 9)
+        holder.kill()
+    assert os.path.lexists(place)
+    next_start = "import flowos.engine as e, flowos.model as m; e.run(m.Launch(argv=('true',)))"
+    subprocess.run([sys.executable, "-c", next_start], check=True)
+    assert not os.path.lexists(place)
+    assert not place.parents[0 if runtime == "bwrap" else 1].exists()
+    assert str(place) not in mounts()
+    assert all_gone([*{*below_us()} - before])
+
+
+def below_us() -> list[int]:
+    """All processes below this one, podman's own too."""
+    found, todo = [], [os.getpid()]
+    while todo:
+        children = children_of(todo.pop())
+        found += children
+        todo += children
+    return found
+
+
+def all_gone(pids: list[int]) -> bool:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while any(map(words_of, pids)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(map(words_of, pids))
+
+
+def children_named(word: str) -> list[tuple[int, str]]:
+    return [(pid, words) for pid, words in descendants().items() if word in words]
+
+
+def mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()
+
+
+def test_the_image_of_a_launch_stays_the_one_it_was_made_ready_with(images: Images) -> None:
+    env = Environment(image=image_at(images.squashfs), runtime="auto")
+    with make_ready(env) as ready:
+        assert isinstance(ready.env.image, Image)
+        assert ready.env.image.digest == image_at(images.squashfs).digest
