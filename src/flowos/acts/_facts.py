@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from flowos.drivers import variables_inside
-from flowos.engine import own_variables, run
+from flowos.engine import launch_variables, own_variables, run
 from flowos.model import (
     BARE,
     Argv,
@@ -39,7 +38,7 @@ def facts_inside(wanted: Wanted, env: Environment, programs: Path) -> Facts:
 
     programs: a copy of ours, where the image sees it. Raises as `facts`.
     """
-    variables = variables_inside(env, own=(), host=dict(own_variables()), task=())
+    variables = launch_variables(env)
     words = ("python3", str(programs / "collect.py"), "--scratch", str(wanted.scratch))
     return read_facts(_collected(words, env, variables), wanted.nominal)
 

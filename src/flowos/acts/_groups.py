@@ -1,15 +1,13 @@
 """What is compared between environments, group by group, and by which words it is run in each."""
 
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flowos import engine
-from flowos.acts._bundle import Bundle, bundle
 from flowos.acts._mpi_inside import check_mpi_program
 from flowos.acts._places import Place
-from flowos.acts._sampling import run_flow
+from flowos.acts._shelf import Shelf
 from flowos.model import (
     Argv,
     Case,
@@ -33,7 +31,6 @@ from flowos.probes import (
     compared,
     decides,
     entered,
-    flow_of_builds,
     in_environment,
     margin_of,
     timed,
@@ -91,41 +88,6 @@ class Group:
     def deciding(self) -> list[Sample]:
         """The samples that a verdict is wanted of."""
         return [s for s in self.seen if decides(s)]
-
-
-class Shelf:
-    """Programs as they are run: compiled once, put where every environment sees them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._built: dict[str, Path] = {}
-        self._bundles: dict[str, Bundle] = {}
-
-    def build(self, builds: Iterable[Build]) -> None:
-        """Compile on the host, those that were compiled before from the cache. FlowosError."""
-        new = {b.key: b for b in builds if b.key not in self._built}
-        flow = flow_of_builds(new.values())
-        if flow is not None:
-            self._built.update(zip(new, map(Path, run_flow(flow)), strict=True))
-
-    def built(self, build: Build) -> Path:
-        self.build([build])
-        return self._built[build.key]
-
-    def bundled(self, program: Path, also: tuple[Path, ...] = ()) -> Bundle:
-        """The same bundle for the same files. MeasureError."""
-        key = "\0".join(map(str, (program, *also)))
-        if key not in self._bundles:
-            folder = self._folder / f"bundle-{len(self._bundles)}"
-            self._bundles[key] = bundle(program, folder, also)
-        return self._bundles[key]
-
-    def alone(self, program: Path) -> Path:
-        """A copy without libraries, for a program that is to take those of the environment."""
-        copy = self._folder / f"{program.parent.name}-{program.name}"
-        if not copy.exists():
-            shutil.copy2(program, copy)
-        return copy
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:

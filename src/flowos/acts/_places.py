@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -12,7 +12,7 @@ from flowos import engine
 from flowos.acts._bundle import Bundle
 from flowos.acts._facts import facts_inside
 from flowos.acts.environment import environment
-from flowos.drivers import path_inside, variables_inside
+from flowos.drivers import path_inside
 from flowos.model import (
     Argv,
     Binary,
@@ -201,10 +201,8 @@ def _own_facts(place: Place, wanted: Wanted) -> Facts | Unmeasured:
 
 def _variables(env: Environment, binary: Binary, own: Pairs) -> Pairs:
     """The same everywhere for the same binary; else what a person's own command would get."""
-    host: Mapping[str, str] = dict(engine.own_variables())
-    if binary == "same":
-        kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
-        return tuple({**kept, **dict(own)}.items())
-    if env.image is None:
-        return tuple({**host, **dict(own)}.items())
-    return variables_inside(env, own=(), host=host, task=own)
+    if binary == "own":
+        return engine.launch_variables(env, own)
+    host = dict(engine.own_variables())
+    kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
+    return tuple({**kept, **dict(own)}.items())

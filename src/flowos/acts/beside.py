@@ -17,10 +17,12 @@ from pathlib import Path
 
 from flowos import engine
 from flowos.acts._bundle import Bundle
-from flowos.acts._groups import Entry, Group, Shelf, chosen, groups_of
+from flowos.acts._fio_inside import with_libaio_tried
+from flowos.acts._groups import Entry, Group, chosen, groups_of
 from flowos.acts._places import Place, places
 from flowos.acts._sampling import Emit, Keep, Progress, Sampler
 from flowos.acts._scratch import scratch_in
+from flowos.acts._shelf import Shelf
 from flowos.acts.environment import environment
 from flowos.model import (
     Cancelled,
@@ -90,7 +92,7 @@ class _Ready:
 
 @contextmanager
 def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
-    chosen(wanted.probes)
+    names = chosen(wanted.probes)
     asked = [environment(word) for word in wanted.environments]
     with (
         scratch_in(wanted.scratch) as scratch,
@@ -102,6 +104,8 @@ def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
         tries = _tries(node, shelf)
         with places(wanted, asked, node, tries, folder, Path(scratch)) as made:
             emit(Progress(doing="putting the programs into them"))
+            if "fio" in names:
+                made = with_libaio_tried(made, node, shelf)
             everywhere = _with_tried(node, allowed_everywhere(p.entered for p in made))
             groups, unmeasured = groups_of(made, everywhere, wanted, shelf)
             yield _Ready(

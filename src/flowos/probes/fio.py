@@ -191,10 +191,11 @@ def _file_bytes(facts: Facts, wanted: int) -> int:
 def _way(facts: Facts) -> Iterator[tuple[str, str]]:
     """How the file is reached, known before the first run: all sides of a comparison do the same.
 
-    What was not tried: libaio is older than io_uring, and most file systems have direct I/O.
+    What was not tried: libaio is older than io_uring, and most file systems have direct I/O. Where
+    both are blocked, the C library's threads (posixaio) keep the depth.
     """
-    works = {tried.name: tried.works for tried in facts.tried}
-    yield "engine", "io_uring" if works.get("io_uring", False) else "libaio"
+    works = {"io_uring": False, "libaio": True, **{t.name: t.works for t in facts.tried}}
+    yield "engine", next((e for e in ("io_uring", "libaio") if works[e]), "posixaio")
     yield "direct", "yes" if works.get("direct I/O", True) else "no"
 
 
