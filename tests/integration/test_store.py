@@ -23,7 +23,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.store import SliceEvent, Store, open_store
+from flowos.store import KeptImage, SliceEvent, Store, open_store
 
 PASSWORD = "hunter2-%/é"
 PASSWORD_IN_URL = "hunter2-%25%2F%C3%A9"
@@ -218,6 +218,18 @@ def test_slice_events_come_back_oldest_first(store: Store) -> None:
     for event in happened:
         store.note(event)
     assert store.events("s1") == tuple(happened)
+
+
+def test_a_name_means_the_last_image_that_got_it_until_it_is_forgotten(store: Store) -> None:
+    first = KeptImage(name="fio", digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1)
+    other = replace(first, name="o'; --", digest="sha256:bb", made_with=(("skopeo", "1.9"),))
+    newest = replace(first, digest="sha256:cc")
+    for image in (first, other, newest):
+        store.name_image(image)
+    assert store.images() == (newest, other)
+    store.forget_image("fio")
+    store.forget_image("never there")
+    assert store.images() == (other,)
 
 
 def test_a_new_folder_is_seen_by_its_owner_only(tmp_path: Path) -> None:

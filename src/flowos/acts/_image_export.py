@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flowos.acts._image_layers import digest_of, whole
-from flowos.acts._image_making import config_in_squashfs
 from flowos.acts._image_scratch import scratch
 from flowos.acts._image_sources import open_squashfs
 from flowos.acts._image_tools import call, processors
 from flowos.acts._image_tree import write_tar
 from flowos.drivers.images import oci, squashfs
+from flowos.engine import image_at
 from flowos.model import EnvironmentRefused
 
 _CHUNK_BYTES = 1 << 20
@@ -52,7 +52,7 @@ def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work:
     layer = work / "layer.tar"
     write_plain_tar(image, layer, work)
     layer_at = oci.Descriptor(digest_of(whole(layer)), size_bytes=layer.stat().st_size)
-    config = oci.written_config(config_in_squashfs(image), architecture, layer_at.digest)
+    config = oci.written_config(image_at(image).config, architecture, layer_at.digest)
     config_at = _described(config, work)
     manifest = oci.written_manifest(config_at, layer_at)
     manifest_at = _described(manifest, work)

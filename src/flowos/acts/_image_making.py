@@ -99,18 +99,6 @@ def config_in_tree(tree: Folder) -> ImageConfig:
     return from_plain(ImageConfig, json.loads(text), CONFIG)
 
 
-def config_in_squashfs(path: Path) -> ImageConfig:
-    if not is_here("unsquashfs"):
-        return ImageConfig()
-    ran = call(squashfs.cat(path, CONFIG))
-    if ran.code != 0 or not ran.stdout:
-        return ImageConfig()
-    try:
-        return from_plain(ImageConfig, json.loads(ran.stdout), CONFIG)
-    except ValueError as error:
-        raise EnvironmentRefused(f"{path}: {error}") from error
-
-
 def file_digest(path: Path) -> str:
     try:
         return digest_of(whole(path))

@@ -23,7 +23,7 @@ from flowos.acts._image_tree import read_folder, read_tar
 from flowos.acts.measure import Emit
 from flowos.drivers.images import oci, sif, skopeo, squashfs
 from flowos.drivers.images.tree import Entry, File, Folder, found, merged, one_layer
-from flowos.engine._image_digest import tree_digest
+from flowos.engine import image_at
 from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
 
 _HEAD_BYTES = 512
@@ -80,7 +80,7 @@ def open_folder(source: Path, scratch: Path, _architecture: str) -> Opened:
     """A root file system as it lies there; nothing of it is changed."""
     ours = source.is_relative_to(scratch)
     tree = read_folder(source, ours=ours)
-    return Opened(tree=tree, digest="" if ours else tree_digest(source))
+    return Opened(tree=tree, digest="" if ours else image_at(source).digest)
 
 
 def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:

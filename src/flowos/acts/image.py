@@ -25,7 +25,6 @@ from flowos.acts._image_export import FORMS, WRITERS, form_of, write_oci_archive
 from flowos.acts._image_making import (
     Asked,
     Made,
-    config_in_squashfs,
     file_digest,
     is_complete,
     made,
@@ -38,6 +37,7 @@ from flowos.acts._image_sources import kind_of, open_registry, open_source, refe
 from flowos.acts._image_tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
+from flowos.engine import image_at
 from flowos.model import Argv, EnvironmentRefused, ImageConfig
 from flowos.store import KeptImage, open_store
 
@@ -238,10 +238,10 @@ def inspect(name: str, url: str | None = None) -> Inspected:
     """What an image (by name, digest or path) says of itself, and how it came to be."""
     is_path = "/" in name or Path(name).is_file()
     path = Path(name).absolute() if is_path else find(name, url)
-    digest = file_digest(path)
+    seen = image_at(path)
     with open_store(url) as store:
-        kept = tuple(image for image in store.images() if image.digest == digest)
-    return Inspected(path=path, digest=digest, config=config_in_squashfs(path), kept=kept)
+        kept = tuple(image for image in store.images() if image.digest == seen.digest)
+    return Inspected(path=path, digest=seen.digest, config=seen.config, kept=kept)
 
 
 def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
