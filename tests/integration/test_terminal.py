@@ -21,6 +21,17 @@ print("told", len(told), "times")
 """
 
 
+def is_gone(pid: int, seconds: float = 5.0) -> bool:
+    """A zombie has no command line any more."""
+    until = time.monotonic() + seconds
+    words = Path(f"/proc/{pid}/cmdline")
+    while words.exists() and words.read_bytes():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 @pytest.fixture
 def counts(tmp_path: Path) -> Path:
     file = tmp_path / "counts.py"
@@ -142,7 +153,7 @@ def test_jobs_that_a_shell_left_end_with_it(terminal: Any) -> None:
     pid = at.read_number("pid")
     at.type("exit\n")
     at.read_until("$> ")
-    assert not Path(f"/proc/{pid}").exists()
+    assert is_gone(pid)
 
 
 def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any) -> None:
@@ -155,11 +166,24 @@ def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any) -> N
     at.read_until("Killed")
     at.type("echo go''es on\n")
     at.read_until("goes on")
-    until = time.monotonic() + 5
-    while Path(f"/proc/{shell}").exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{shell}").exists()
+    assert is_gone(shell)
     assert at.modes == "ECHO ICANON ISIG"
+
+
+def test_an_init_that_is_killed_takes_nothing_else_of_the_session_along(terminal: Any) -> None:
+    """What is left of it is looked for, but not among what the person's own shell has started."""
+    at = terminal()
+    at.type("sleep 62 & echo other=$!=\n")
+    other = at.read_number("other")
+    at.read_until("$> ")
+    at.type("$FLOWOS exec -- sh -c 'echo command=$$= init=$PPID=; exec sleep 60'\n")
+    command, init = at.read_number("command"), at.read_number("init")
+    os.kill(init, signal.SIGKILL)
+    at.read_until("vanished: flowos-init was killed")
+    at.type("echo code=$?=\n")
+    at.read_until("code=125=")
+    assert is_gone(command)
+    assert not is_gone(other, 0.0)
 
 
 def test_what_a_shell_is_told_by_a_pipe_it_runs(terminal: Any) -> None:

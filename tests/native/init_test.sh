@@ -137,6 +137,22 @@ signals_are_handed_on() {
   done
 }
 
+a_terminals_job_is_joined() { # the group that this shell and its children are in
+  group=$(ps -o pgid= -p $$ | tr -d ' ')
+  printf '%s' "$group" >"$run/group"
+  "$init" "$run" -- sh -c 'ps -o pgid= -p $$ >"$0"; kill -9 $$' "$top/pgid"
+  same code 137 $?
+  same group "$group" "$(tr -d ' ' <"$top/pgid")"
+}
+
+a_group_of_another_session_is_not_joined() {
+  printf 1 >"$run/group"
+  "$init" "$run" -- sh -c 'ps -o pgid=,pid= -p $$ >"$0"' "$top/pgid"
+  same end "exit 0" "$(end_of)"
+  read -r group command <"$top/pgid"
+  same group "$command" "$group"
+}
+
 a_stopped_command_goes_on_at_cont() {
   "$init" "$run" -- sh -c 'echo $$ >pid.new; mv pid.new pid; while [ ! -e go ]; do sleep 0.02; done' &
   appears "$top/pid" || return
