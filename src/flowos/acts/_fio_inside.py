@@ -39,7 +39,8 @@ def _tried(place: Place, node: Facts, shelf: Shelf) -> Place:
     except FlowosError:  # the case that needs it says why
         return place
     said = (outcome.stdout + outcome.stderr).decode(errors="replace").splitlines()
-    complaint = next((line for line in said if line.startswith("fio: ")), str(outcome.end))
+    complaints = (line.rpartition("error=")[2] for line in said if line.startswith("fio: "))
+    complaint = f"fio: {next(complaints, outcome.end)}"
     tried = Tried(name="libaio", works=outcome.ok, says="" if outcome.ok else complaint)
     return replace(place, entered=replace(place.entered, tried=(*place.entered.tried, tried)))
 

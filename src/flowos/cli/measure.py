@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import EnvironmentRefused, UsageError, Wanted
-from flowos.probes import NOMINAL, PROBES
+from flowos.probes import COMPARED, NOMINAL, PROBES
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -25,7 +25,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--only",
         metavar="PROBE,...",
         default="",
-        help=f"these probes only, of {', '.join(probe.name for probe in PROBES)}",
+        help=f"these probes only, of {', '.join(probe.name for probe in PROBES)};"
+        f" with --env of {', '.join(COMPARED)}",
     )
     command.add_argument(
         "--minutes",
@@ -33,6 +34,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="M",
         help="how long measuring may take (default 3; side by side 30)",
     )
+    _add_places(command)
+    _add_environments(command)
+    command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
+    add_store(command)
+    add_json(command)
+
+
+def _add_places(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out",
         type=Path,
@@ -54,6 +63,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="NAME=VALUE",
         help=f"what a data sheet says, in SI units: {' or '.join(NOMINAL)}",
     )
+
+
+def _add_environments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--env",
         action="append",
@@ -69,9 +81,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="in every environment the same binary (is the runtime equal?), or what its own"
         " compiler and libraries make (is my stack equal?); default same",
     )
-    command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
-    add_store(command)
-    add_json(command)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from flowos.model import (
     Argv,
     Case,
     Chart,
+    Effort,
     Entered,
     Facts,
     Pairs,
@@ -164,12 +165,14 @@ def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
 
 
 def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
-    """Each MPI; the verdicts are on some sizes, the curves on all."""
+    """The first MPI, with full effort each; the verdicts are on some sizes, the curves on all."""
     probe = MpiPairs()
     cases = probe.cases(facts, replace(wanted, effort="quick"))
     if isinstance(cases, Unmeasured):
         return cases
-    of_family = {case.detail("family"): case for case in reversed(cases)}
+    of_family: dict[str, Case] = {}
+    for case in cases if wanted.effort == "full" else cases[:1]:
+        of_family.setdefault(case.detail("family"), case)
     return [
         Compared(
             probe=probe,
@@ -181,8 +184,10 @@ def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
 
 
 def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+    """Each workload, for a short time: of the same minutes many short turns tell more."""
     probe = Fio()
-    cases = probe.cases(facts, wanted)
+    effort: Effort = "normal" if wanted.effort == "full" else "quick"
+    cases = probe.cases(facts, replace(wanted, effort=effort))
     if isinstance(cases, Unmeasured):
         return cases
     tool = facts.tool("fio")
