@@ -224,11 +224,9 @@ def test_a_name_means_the_last_image_that_got_it_until_it_is_forgotten(store: St
     first = KeptImage(name="fio", digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1)
     other = replace(first, name="o'; --", digest="sha256:bb", made_with=(("skopeo", "1.9"),))
     newest = replace(first, digest="sha256:cc")
-    for image in (first, other, newest):
-        store.name_image(image)
+    list(map(store.name_image, (first, other, newest)))
     assert store.images() == (newest, other)
-    store.forget_image("fio")
-    store.forget_image("never there")
+    list(map(store.forget_image, ("fio", "never there")))
     assert store.images() == (other,)
 
 
