@@ -1,0 +1,123 @@
+"""`fo.environment`: from a person's words to data, and what is refused in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowos as fo
+from flowos.acts.exec import Wish, own_wish, planned, shell_wish
+from flowos.model import BARE, Environment, Image, ImageConfig
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    folder = tmp_path / "an@image"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/sh").write_text("none")
+    return folder
+
+
+def test_bare_has_many_names() -> None:
+    assert {fo.environment(), fo.environment("bare"), fo.environment("bare@bare")} == {BARE}
+    assert fo.environment(BARE, variables={"A": "1"}).variables == (("A", "1"),)
+
+
+def test_an_image_by_its_path_with_and_without_a_runtime(image: Path) -> None:
+    plain = fo.environment(image)
+    assert plain.image
+    assert (plain.image.form, plain.image.source, plain.runtime) == ("folder", image, "auto")
+    assert fo.environment(str(image)) == plain
+    assert fo.environment(f"{image}@podman").runtime == "podman"
+    assert fo.environment(f"{image}@auto") == plain
+
+
+def test_an_environment_is_added_to(image: Path) -> None:
+    first = fo.environment(image, binds=["/a:/b"], devices=["v.com/c=0"], variables=["A=1", "B=2"])
+    more = fo.environment(first, binds=["/c"], devices=["v.com/c=1"], variables={"B": "3"})
+    assert more.image == first.image
+    assert more.binds == (("/a", "/b"), ("/c", "/c"))
+    assert more.devices == ("v.com/c=0", "v.com/c=1")
+    assert more.variables == (("A", "1"), ("B", "3"))
+
+
+@pytest.mark.parametrize(
+    ("given", "bind"),
+    [
+        ("/a", ("/a", "/a")),
+        ("/a:/b", ("/a", "/b")),
+        ("/a:/b:ro", ("/a", "/b:ro")),
+        ("/a:/b:rw", ("/a", "/b")),
+        ("/a::ro", ("/a", "/a:ro")),
+        (Path("/a"), ("/a", "/a")),
+        (("/a", "/b:ro"), ("/a", "/b:ro")),
+        ((Path("/a:b"), Path("/c")), ("/a:b", "/c")),
+    ],
+)
+def test_binds_are_read_as_people_write_them(image: Path, given: Any, bind: Any) -> None:
+    assert fo.environment(image, binds=[given]).binds == (bind,)
+
+
+def test_a_relative_source_is_meant_from_here(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(image)
+    assert fo.environment(image, binds=["data:/d"]).binds == ((f"{image}/data", "/d"),)
+
+
+@pytest.mark.parametrize(
+    ("word", "more", "complaint"),
+    [
+        ("", {}, "environment '' (str): expected 'bare', or an image by its path or name"),
+        (b"image", {}, "environment b'image' (bytes): expected"),
+        ("./none.sqfs", {}, "no such image: there is nothing at "),
+        ("no-such-name", {}, "no image is called 'no-such-name'"),
+        (f"{__file__}@docker", {}, "unknown runtime 'docker'; known are auto, apptainer, bare"),
+        ("bare@bwrap", {}, "environment bare: it needs no runtime, leave out @bwrap"),
+        ("bare", {"binds": ["/a"]}, "environment bare: it has every file of this machine; leave"),
+        ("bare", {"devices": ["v.com/c=0"]}, "environment bare: it has every device of this"),
+        (None, {"binds": ["a:b"]}, "bind 'a:b' (str): expected SRC, SRC:DST or SRC:DST:ro"),
+        (None, {"binds": ["/a:/b:no"]}, "bind '/a:/b:no' (str): expected SRC"),
+        (None, {"binds": [":/b"]}, "bind ':/b' (str): expected SRC"),
+        (None, {"devices": ["gpu0"]}, "device 'gpu0' (str): expected a CDI name"),
+        (None, {"variables": ["A"]}, "variable 'A': expected NAME=VALUE"),
+        (None, {"variables": ["=1"]}, "variable '=1': expected NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(
+    word: Any, more: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(fo.EnvironmentRefused) as told:
+        fo.environment(word, **more)
+    assert complaint in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def wish(config: ImageConfig, *argv: str) -> Wish:
+    image = Image(
+        form="folder", digest="tree-sha256:0", source=Path("/images/a.sqfs"), config=config
+    )
+    return Wish(env=Environment(image=image, runtime="auto"), argv=argv)
+
+
+def test_arguments_stand_for_the_images_command_behind_its_entry_point() -> None:
+    config = ImageConfig(entrypoint=("python", "-m"), command=("app",), cwd=Path("/srv"))
+    assert own_wish(wish(config)).argv == ("python", "-m", "app")
+    assert own_wish(wish(config)).cwd == Path("/srv")
+    assert own_wish(wish(config, "other", "-x")).argv == ("python", "-m", "other", "-x")
+    assert own_wish(wish(ImageConfig(command=("sh",)), "ls")).argv == ("ls",)
+    assert own_wish(wish(ImageConfig(), "a")).argv[-2:] == ("sh", "a")
+
+
+def test_a_shell_names_where_it_is_and_bare_is_the_persons_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inside = shell_wish(wish(ImageConfig(), "-l"))
+    assert dict(inside.env.variables)["PS1"] == "[a] \\w \\$ "
+    assert inside.argv[-2:] == ("sh", "-l")
+    monkeypatch.setenv("SHELL", "/bin/zsh")
+    assert shell_wish(Wish(env=BARE, argv=())).argv == ("/bin/zsh",)
+
+
+def test_what_is_planned_bare_is_the_command_in_the_current_folder() -> None:
+    plan = planned(Wish(env=BARE, argv=("ls", "-l")))
+    assert plan.argv[-3:] == ("--", "ls", "-l")
+    assert (plan.environment, plan.cwd, plan.binds, plan.notes) == ("bare", Path.cwd(), (), ())
