@@ -48,8 +48,11 @@ class Devices:
 
     def given_to(self, env: Environment) -> Environment:
         """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
-        if not env.devices or (self.usual and env.runtime in _READ_SPECS):
+        if not env.devices:
             return env
+        if self.usual and env.runtime in _READ_SPECS:  # it sets variables, flowos-init others
+            variables = dict(self.placed.variables) | dict(env.variables)
+            return replace(env, variables=tuple(variables.items()))
         binds = tuple(
             bound_for_us(env.runtime, source, target[:-3])
             if target.endswith(":ro")

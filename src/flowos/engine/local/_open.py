@@ -42,10 +42,7 @@ def open_slice(
     commands write are kept; without it they go when the slice is freed. env: made ready here, and
     undone when the slice is freed. SliceRefused, EnvironmentRefused.
     """
-    have = usable_cores()
-    held = have if cores is None else cores
-    if not 1 <= held <= have:
-        raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
+    held = _held(cores)
     fuse = fuse or ("all" if workers == "inline" else "chains")
     schedule = with_present_files(compile_flow(flow, fuse=fuse))
     room = (held, memory_bytes(), gpu_count())
@@ -79,6 +76,14 @@ def open_slice(
     except BaseException:
         clear()
         raise
+
+
+def _held(cores: int | None) -> int:
+    have = usable_cores()
+    held = have if cores is None else cores
+    if not 1 <= held <= have:
+        raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
+    return held
 
 
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Workers:
