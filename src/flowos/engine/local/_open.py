@@ -50,8 +50,7 @@ def open_slice(
         _refuse_unmet(unit, *room)
     kind = _workers(schedule, workers, env)
     ready = make_ready(_with_folder(_with_gpus(schedule, env), folder))
-    around = Surroundings(env=ready.env, named=env.image.source.name if env.image else "")
-    folders = Folders(folder)
+    around, folders = _around(env, ready.env), Folders(folder)
     places = 1 if workers == "inline" else held
 
     def hire() -> Crew:
@@ -76,6 +75,10 @@ def open_slice(
     except BaseException:
         clear()
         raise
+
+
+def _around(asked: Environment, ready: Environment) -> Surroundings:
+    return Surroundings(env=ready, named=asked.image.source.name if asked.image else "")
 
 
 def _held(cores: int | None) -> int:
