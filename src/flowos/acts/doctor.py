@@ -1,8 +1,11 @@
-"""`flowos doctor`: look at this node, ask the probes, and say what works."""
+"""`flowos doctor`: look at this node, ask the probes, try the runtimes, and say what works."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from flowos import engine
 from flowos.acts._facts import facts
+from flowos.drivers import RUNTIMES, Runtime
 from flowos.model import Facts, Wanted
 from flowos.probes import PROBES
 from flowos.probes.doctor import Check, can_measure, diagnose
@@ -20,5 +23,27 @@ class Diagnosis:
 def doctor(wanted: Wanted | None = None) -> Diagnosis:
     """Nothing is measured and nothing changed; takes some seconds."""
     node = facts(wanted)
-    checks = diagnose(node, PROBES, wanted)
+    checks = (*diagnose(node, PROBES, wanted), *_runtimes())
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
+
+
+def _runtimes() -> Iterator[Check]:
+    """Each was tried by entering a tiny image, now or since this node was started."""
+    tried = engine.runtime_facts()
+    for name, runtime in RUNTIMES.items():
+        if name != "bare":
+            yield _runtime(runtime, tried)
+
+
+def _runtime(runtime: Runtime, tried: Facts) -> Check:
+    reasons = runtime.usable(tried)
+    if reasons:
+        says, remedy = reasons[0].text, reasons[0].remedy
+        return Check(group="enter", name=runtime.name, works=False, says=says, remedy=remedy)
+    tool = tried.tool(runtime.name)
+    works = {t.name for t in tried.tried if t.works}
+    forms = [form for form in ("folder", "squashfs") if f"{runtime.name} {form}" in works]
+    says = f"{tool.version if tool else ''} enters a {' or a '.join(forms)}"
+    if "squashfs" not in forms:
+        says += "; a squashfs is unpacked once"
+    return Check(group="enter", name=runtime.name, works=True, says=says.strip())

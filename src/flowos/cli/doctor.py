@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _NAME_WIDTH = 21
-_TITLES = {"measure": "Measure", "use": "Use"}
+_TITLES = {"measure": "Measure", "use": "Use", "enter": "Enter images"}
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

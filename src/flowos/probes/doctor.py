@@ -22,7 +22,7 @@ class CanSay(Protocol):
 class Check:
     """One line of the doctor's answer. Without what is `needed`, `flowos measure` is in vain."""
 
-    group: Literal["measure", "use"]
+    group: Literal["measure", "use", "enter"]
     name: str
     works: bool
     says: str
