@@ -87,6 +87,14 @@ def test_ch_run_enters_a_squashfs_by_itself_with_binds() -> None:
     check("ch-run-binds", lines(CH_RUN, form="squashfs", binds=BINDS))
 
 
+def test_ch_run_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> None:
+    helped = way("ch-run", ch_run="0.31", squashfuse_ll="0.1.105", fusermount3="3.14.0")
+    check("ch-run-squashfuse", lines(helped, form="squashfs"))
+    assert list(lines(helped)) == list(lines(CH_RUN))
+    alone = way("ch-run", 1, ch_run="0.31", squashfuse_ll="0.1.105", fusermount3="3.14.0")
+    assert alone == CH_RUN
+
+
 def test_ch_run_joins_the_ranks_of_a_gang() -> None:
     check("ch-run-gang", lines(CH_RUN, gang=GANG))
 

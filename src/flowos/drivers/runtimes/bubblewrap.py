@@ -1,11 +1,10 @@
 """bubblewrap: a folder, or a squashfs that squashfuse shows as one.
 
-Tried with bubblewrap 0.8.0 and squashfuse 0.1.105 (Debian 12). No --die-with-parent: it would kill
+Tried with bubblewrap 0.8.0 (Debian 12). No --die-with-parent: it would kill
 flowos-init before that has ended its children and said how; flowos-init sees the end of our process
 by itself. /proc is bound, as the processes are the node's. The image must have /dev, /proc, /sys,
 /tmp, /etc/{passwd,group,hosts,resolv.conf} and every target, and none may be a dangling link: bwrap
-cannot make them in an image that is read-only. squashfuse ends, and unmounts, on TERM; after a KILL
-the engine must unmount.
+cannot make them in an image that is read-only.
 """
 
 from collections.abc import Iterator
@@ -20,31 +19,29 @@ from flowos.drivers._entering import (
     not_installed,
     reasons_against,
     refuse_devices,
-    works,
 )
+from flowos.drivers._mounting import can_mount, mount_step, mounted, server_of
 from flowos.model import Argv, Facts, Form, Image, Launch
 
 _MISSING = not_installed("bwrap", "apt install bubblewrap, or dnf install bubblewrap")
-_SERVERS = ("squashfuse_ll", "squashfuse")
-_MOUNTERS = ("fusermount3", "fusermount")
 _WHO_AND_WHERE = ("passwd", "group", "hosts", "resolv.conf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubblewrap:
-    """server: shows a squashfs as a folder; the one that ends in _ll is the faster."""
+    """server: shows a squashfs as a folder."""
 
     name: str = "bwrap"
     hides: tuple[str, ...] = ()
     files: tuple[PurePath, ...] = tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE)
     program: str = "bwrap"
-    server: str = _SERVERS[0]
+    server: str = "squashfuse"
 
     def ways(self, facts: Facts) -> tuple["Bubblewrap", ...]:
         tool = facts.tool("bwrap")
         if tool is None:
             return ()
-        server = _first(facts, _SERVERS) or self.server
+        server = server_of(facts) or self.server
         return (replace(self, program=str(tool.path), server=server),)
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
@@ -53,20 +50,16 @@ class Bubblewrap:
         return reasons_against(facts, self.name, ("user namespaces",))
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:
-        can_mount = all((_first(facts, _SERVERS), _first(facts, _MOUNTERS), works(facts, "fuse")))
         found: list[Form] = ["folder"] if enters(facts, self.name, "folder") else []
-        if enters(facts, self.name, "squashfs", can_mount):
+        if enters(facts, self.name, "squashfs", can_mount(facts)):
             found.append("squashfs")
         return tuple(found)
 
     def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
-        if image.form != "squashfs":
-            return ()
-        mount = Launch(argv=(self.server, "-f", str(image.source), str(at)))
-        return (SetupStep(launch=mount, stays=True),)
+        return (mount_step(self.server, image, at),) if image.form == "squashfs" else ()
 
     def entered(self, image: Image, at: PurePath) -> Image:
-        return replace(image, form="folder", source=at) if image.form == "squashfs" else image
+        return mounted(image, at) if image.form == "squashfs" else image
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
@@ -92,7 +85,3 @@ class Bubblewrap:
 def _words(binds: tuple[Bind, ...]) -> Iterator[str]:
     for bind in binds:
         yield from ("--ro-bind" if bind.read_only else "--dev-bind", bind.source, bind.target)
-
-
-def _first(facts: Facts, names: tuple[str, ...]) -> str:
-    return next((str(tool.path) for name in names if (tool := facts.tool(name))), "")

@@ -1,10 +1,13 @@
-"""Charliecloud's ch-run: a folder, or a squashfs that it serves itself by FUSE.
+"""Charliecloud's ch-run: a folder, or a squashfs that squashfuse shows as one.
 
 Tried with 0.31 (Debian 12); by their source 0.24 to 0.39 have these options too. It needs USER in
 its environment, also for --version, and binds TMPDIR, which must then exist, over /tmp: hence our
 own bind of /tmp. The image must have /dev, /proc, /sys, /tmp and every target; it has no read-only
-binds. With a squashfs ch-run stays and serves it, in a mount namespace of its own below
-/var/tmp/$USER.ch; with a folder it becomes the command.
+binds. With a folder it becomes the command.
+
+It can serve a squashfs itself, and does where there is no squashfuse. But then each start costs 20
+ms, and a KILL while it sets up leaves a process that nothing ends: it waits for an answer from its
+dead half while it holds the descriptor whose closing would say so.
 """
 
 from dataclasses import dataclass, replace
@@ -21,6 +24,7 @@ from flowos.drivers._entering import (
     version_of,
     works,
 )
+from flowos.drivers._mounting import can_mount, mount_step, mounted, server_of
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
 _MISSING = not_installed("ch-run", "apt install charliecloud, or dnf install charliecloud (EPEL)")
@@ -30,13 +34,17 @@ _NO_HOME_BY_DEFAULT = (0, 31)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charliecloud:
-    """binds_home: a version that shows the home folder unless told not to."""
+    """binds_home: a version that shows the home folder unless told not to.
+
+    server: shows a squashfs as a folder; empty: ch-run itself.
+    """
 
     name: str = "ch-run"
     hides: tuple[str, ...] = ("TMPDIR",)
     files: tuple[PurePath, ...] = ()
     program: str = "ch-run"
     binds_home: bool = False
+    server: str = ""
 
     def ways(self, facts: Facts) -> tuple["Charliecloud", ...]:
         tool = facts.tool("ch-run")
@@ -44,7 +52,9 @@ class Charliecloud:
             return ()
         version = version_of(tool)
         old = bool(version) and version < _NO_HOME_BY_DEFAULT
-        return (replace(self, program=str(tool.path), binds_home=old),)
+        alone = replace(self, program=str(tool.path), binds_home=old)
+        helped = (replace(alone, server=server_of(facts)),) if can_mount(facts) else ()
+        return (*helped, alone)
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if facts.tool("ch-run") is None:
@@ -55,11 +65,11 @@ class Charliecloud:
         otherwise = {"folder": True, "squashfs": works(facts, "fuse")}
         return tuple(f for f in _FORMS if enters(facts, self.name, f, otherwise[f]))
 
-    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002
-        return ()
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
+        return (mount_step(self.server, image, at),) if self._is_helped(image) else ()
 
-    def entered(self, image: Image, at: PurePath) -> Image:  # noqa: ARG002
-        return image
+    def entered(self, image: Image, at: PurePath) -> Image:
+        return mounted(image, at) if self._is_helped(image) else image
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
@@ -81,6 +91,9 @@ class Charliecloud:
             "--",
             *inner,
         )
+
+    def _is_helped(self, image: Image) -> bool:
+        return bool(self.server) and image.form == "squashfs"
 
 
 def _refuse_read_only(bind: Bind) -> None:
