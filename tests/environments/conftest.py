@@ -70,10 +70,6 @@ class Place:
     wished: Environment
     env: Environment
 
-    @property
-    def bare(self) -> bool:
-        return self.form is None
-
     def __str__(self) -> str:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
@@ -102,7 +98,9 @@ def pytest_report_header() -> str:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
-        here = [p for p in PLACES if HAS_APPTAINER or p[0] != "apptainer"]
+        inside = metafunc.definition.get_closest_marker("inside")
+        left_out = {"bare" if inside else "", "" if HAS_APPTAINER else "apptainer"}
+        here = [p for p in PLACES if p[0] not in left_out]
         ids = [f"{runtime}-{form}" if form else runtime for runtime, form in here]
         metafunc.parametrize("place", here, ids=ids, indirect=True, scope="session")
 

@@ -273,9 +273,8 @@ def test_the_user_and_the_owner_of_what_is_written_are_the_caller(
     assert (made.st_uid, made.st_gid) == (uid, gid)
 
 
+@pytest.mark.inside
 def test_the_root_is_read_only(place: Place) -> None:
-    if place.bare:
-        pytest.skip("bare: the root is the node's")
     outcome = run(sh(place, "touch /bin/mine /mine"))
     assert outcome.end == Exited(1)
     assert outcome.stderr.count(b"Read-only file system") == 2
@@ -339,12 +338,11 @@ def test_eight_at_once_on_one_image(place: Place) -> None:
     assert [said(each.wait(PATIENCE_SECONDS)) for each in running] == [f"{n}\n" for n in range(8)]
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("target", ["/data", "/not/there/yet", "/etc/below"])
 def test_a_bind_shows_a_folder_whether_the_image_has_a_place_for_it_or_not(
     place: Place, tmp_path: Path, target: str
 ) -> None:
-    if place.bare:
-        pytest.skip("bare: folders are where they are")
     (tmp_path / "in").write_text("seen\n")
     with make_ready(replace(place.wished, binds=((str(tmp_path), target),))) as ready:
         script = f"cat {target}/in; touch {target}/out"
@@ -352,9 +350,8 @@ def test_a_bind_shows_a_folder_whether_the_image_has_a_place_for_it_or_not(
     assert (tmp_path / "out").exists()
 
 
+@pytest.mark.inside
 def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) -> None:
-    if place.bare:
-        pytest.skip("bare: folders are where they are")
     (tmp_path / "in").write_text("seen\n")
     wished = replace(place.wished, binds=((str(tmp_path), "/data:ro"),))
     if place.runtime == "ch-run":
@@ -367,17 +364,15 @@ def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) ->
     assert b"Read-only file system" in outcome.stderr
 
 
+@pytest.mark.inside
 def test_a_file_can_be_bound(place: Place, tmp_path: Path) -> None:
-    if place.bare:
-        pytest.skip("bare: files are where they are")
     (tmp_path / "one").write_text("seen\n")
     with make_ready(replace(place.wished, binds=((f"{tmp_path}/one", "/opt/two"),))) as ready:
         assert said(run(replace(launch(place, "cat", "/opt/two"), env=ready.env))) == "seen\n"
 
 
+@pytest.mark.inside
 def test_a_bind_of_what_is_not_there_is_refused_in_a_line(place: Place, tmp_path: Path) -> None:
-    if place.bare:
-        pytest.skip("bare: folders are where they are")
     wished = replace(place.wished, binds=((f"{tmp_path}/nothing", "/data"),))
     with pytest.raises(EnvironmentRefused, match=f"there is no {tmp_path}/nothing") as told:
         make_ready(wished)
