@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import RUNTIMES, Gang, Runtime, runtime_named
+from flowos.drivers import RUNTIMES, Runtime, runtime_named
 from flowos.model import (
     Environment,
     Facts,
@@ -57,14 +57,13 @@ def line(
     runtime: Runtime,
     env: Environment,
     *,
-    gang: Gang | None = None,
     variables: Pairs = (),
 ) -> tuple[str, ...]:
     """The command line of a launch in an environment that was set up."""
     assert env.image
     entered = replace(env, image=runtime.entered(env.image, MOUNT))
     launch = Launch(argv=INNER[3:], env=entered, variables=variables)
-    return runtime.wrap(INNER, launch, AT, gang)
+    return runtime.wrap(INNER, launch, AT)
 
 
 def line_or_refusal(runtime: Runtime, env: Environment) -> tuple[str, ...] | str:
@@ -74,16 +73,15 @@ def line_or_refusal(runtime: Runtime, env: Environment) -> tuple[str, ...] | str
         return str(refused)
 
 
-@pytest.mark.parametrize("gang", [None, Gang(name="g", ranks=2)])
 @pytest.mark.parametrize("name", ENTERING)
-def test_the_inner_words_come_last_and_unchanged(name: str, gang: Gang | None) -> None:
-    argv = line(runtime_named(name), Environment(image=image()), gang=gang)
+def test_the_inner_words_come_last_and_unchanged(name: str) -> None:
+    argv = line(runtime_named(name), Environment(image=image()))
     assert argv[-len(INNER) :] == INNER
     assert all(argv[: -len(INNER)])
 
 
 def test_bare_adds_nothing() -> None:
-    assert runtime_named("bare").wrap(INNER, Launch(argv=INNER[3:]), AT, None) == INNER
+    assert runtime_named("bare").wrap(INNER, Launch(argv=INNER[3:]), AT) == INNER
 
 
 @pytest.mark.parametrize("name", ENTERING)
@@ -116,7 +114,7 @@ def test_a_form_that_it_does_not_enter_is_refused_in_one_line(name: str) -> None
 @pytest.mark.parametrize("name", ENTERING)
 def test_without_an_image_there_is_nothing_to_enter(name: str) -> None:
     with pytest.raises(LaunchFailed, match=rf"^runtime {name}: it enters images"):
-        runtime_named(name).wrap(INNER, Launch(argv=("prog",)), AT, None)
+        runtime_named(name).wrap(INNER, Launch(argv=("prog",)), AT)
 
 
 @pytest.mark.parametrize("name", ENTERING)
@@ -290,7 +288,7 @@ def test_a_word_that_is_no_utf8_arrives_or_is_refused_in_one_line(name: str) -> 
     runtime, inner = runtime_named(name), (*INNER, "a\udcffb")
     env = Environment(image=runtime.entered(image(), MOUNT))
     try:
-        assert runtime.wrap(inner, Launch(argv=inner[3:], env=env), AT, None)[-1] == "a\udcffb"
+        assert runtime.wrap(inner, Launch(argv=inner[3:], env=env), AT)[-1] == "a\udcffb"
     except LaunchFailed as refused:
         told = str(refused)
     else:

@@ -1,6 +1,6 @@
 """Runtimes, launchers, allocators: build command lines, read answers; run nothing."""
 
-from flowos.drivers._base import Gang, Launcher, Reason, RunDir, Runtime, SetupStep
+from flowos.drivers._base import Launcher, Reason, RunDir, Runtime, SetupStep
 from flowos.drivers._cdi import (
     CdiSpec,
     Placed,
@@ -32,7 +32,6 @@ __all__ = [
     "RUNTIMES",
     "SHARED",
     "CdiSpec",
-    "Gang",
     "Launcher",
     "MpiFamily",
     "MpiSaid",

@@ -20,14 +20,6 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
-    """Ranks of one node that must share what MPI needs shared (memory, namespaces)."""
-
-    name: str
-    ranks: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
     """What must run on a node before an image can be entered there.
 
@@ -80,7 +72,7 @@ class Runtime(Protocol):
         """What must run when the image is used no more, after the steps that stay were ended."""
         ...
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         """The command line that runs `inner` inside; LaunchFailed if it cannot do what is asked."""
         ...
 

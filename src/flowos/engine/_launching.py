@@ -223,7 +223,7 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
     inner = (str(init), str(folder), "--", *_words(prepared))
     if not prepared.joined:
-        inner = prepared.runtime.wrap(inner, launch, folder, None)
+        inner = prepared.runtime.wrap(inner, launch, folder)
     return prepared.launcher.wrap(inner, launch)
 
 

@@ -79,7 +79,7 @@ def _refusal(
     entered = runtime.entered(replace(image, form=form), some_run)
     given = devices.given_to(replace(env, image=entered, runtime=name))
     try:
-        runtime.wrap(("true",), Launch(argv=("true",), env=given), some_run, None)
+        runtime.wrap(("true",), Launch(argv=("true",), env=given), some_run)
     except LaunchFailed as error:
         return Reason(code="refused", text=str(error))
     return None

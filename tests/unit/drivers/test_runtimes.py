@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Gang, Reason, runtime_named
+from flowos.drivers import Reason, runtime_named
 from flowos.model import Environment, Facts, Image, Launch, LaunchFailed, Tool, Tried
 
 AT = PurePath("/tmp/flowos-7/abc/0")
@@ -19,14 +19,14 @@ def test_bare_is_usable_everywhere_and_adds_nothing() -> None:
     bare = runtime_named("bare")
     assert bare.usable(FACTS) == ()
     assert bare.ways(FACTS) == (bare,)
-    assert bare.wrap(("a", "b"), Launch(argv=("b",)), AT, Gang(name="g", ranks=2)) == ("a", "b")
+    assert bare.wrap(("a", "b"), Launch(argv=("b",)), AT) == ("a", "b")
 
 
 def test_bare_refuses_an_image_and_names_it() -> None:
     bare = runtime_named("bare")
     launch = Launch(argv=("b",), env=Environment(image=IMAGE))
     with pytest.raises(LaunchFailed, match=r"/images/a\.sqfs: the bare runtime enters no image"):
-        bare.wrap(("a",), launch, AT, None)
+        bare.wrap(("a",), launch, AT)
     assert bare.forms(FACTS) == ()
     for meet in (bare.setup, bare.entered, bare.teardown):
         with pytest.raises(
@@ -38,7 +38,7 @@ def test_bare_refuses_an_image_and_names_it() -> None:
 def test_bare_refuses_a_bind_and_names_it() -> None:
     launch = Launch(argv=("b",), env=Environment(binds=(("/data", "/mnt"),)))
     with pytest.raises(LaunchFailed, match=r"bind /data at /mnt: .* leave out binds"):
-        runtime_named("bare").wrap(("a",), launch, AT, None)
+        runtime_named("bare").wrap(("a",), launch, AT)
 
 
 def test_an_unknown_runtime_is_one_line_that_names_the_known() -> None:

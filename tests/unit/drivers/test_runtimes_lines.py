@@ -7,12 +7,11 @@ golden file is a failure. One word a line, what was given quoted as a shell woul
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.drivers import Gang, Runtime, runtime_named
+from flowos.drivers import Runtime, runtime_named
 from flowos.model import Argv, Environment, Facts, Form, Image, Launch, LaunchFailed, Pairs, Tool
 
 GOLDEN = Path(__file__).parents[2] / "golden/runtimes"
@@ -22,7 +21,6 @@ BINDS: Pairs = (("/data/set 1", "/mnt/set 1"), ("/home/ada", "/home/ada"))
 READ_ONLY: Pairs = (*BINDS, ("/opt/licences", "/opt/licences:ro"))
 ODD: Pairs = (('/data/a,b:"c"', "/mnt/a,b:c"),)
 DEVICES = ("nvidia.com/gpu=0", "acme.com/nic=hca1")
-GANG = Gang(name="0", ranks=4)
 
 
 def facts(**versions: str) -> Facts:
@@ -48,7 +46,6 @@ def lines(
     form: Form = "folder",
     binds: Pairs = (),
     devices: tuple[str, ...] = (),
-    gang: Gang | None = None,
     terminal: bool = False,
 ) -> Iterator[Argv]:
     """Set-up, launch and teardown."""
@@ -56,7 +53,7 @@ def lines(
     image = Image(form=form, digest="sha256:0", source=source)
     env = Environment(image=runtime.entered(image, MOUNT), binds=binds, devices=devices)
     yield from (step.launch.argv for step in runtime.setup(image, MOUNT))
-    yield runtime.wrap(INNER, Launch(argv=INNER[3:], env=env, terminal=terminal), AT, gang)
+    yield runtime.wrap(INNER, Launch(argv=INNER[3:], env=env, terminal=terminal), AT)
     yield from (launch.argv for launch in runtime.teardown(image, MOUNT))
 
 
@@ -95,10 +92,6 @@ def test_ch_run_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> None:
     assert alone == CH_RUN
 
 
-def test_ch_run_joins_the_ranks_of_a_gang() -> None:
-    check("ch-run-gang", lines(CH_RUN, gang=GANG))
-
-
 @pytest.mark.parametrize("version", ["0.24", "0.30"])
 def test_an_old_ch_run_is_told_not_to_show_the_home_folder(version: str) -> None:
     check("ch-run-old", lines(way("ch-run", ch_run=version)))
@@ -118,7 +111,7 @@ def test_bwrap_enters_a_squashfs_that_squashfuse_shows_with_binds() -> None:
 
 
 def test_bwrap_takes_any_path_as_it_is() -> None:
-    check("bwrap-odd", lines(BWRAP, binds=ODD, gang=GANG))
+    check("bwrap-odd", lines(BWRAP, binds=ODD))
 
 
 def test_the_faster_squashfuse_is_used_where_there_is_one() -> None:
@@ -141,7 +134,7 @@ def test_podman_enters_a_link_to_a_folder_under_an_overlay_and_clears_up() -> No
 def test_podman_with_binds_devices_and_a_terminal() -> None:
     check(
         "podman-all",
-        lines(PODMAN, binds=READ_ONLY + ODD, devices=DEVICES, terminal=True, gang=GANG),
+        lines(PODMAN, binds=READ_ONLY + ODD, devices=DEVICES, terminal=True),
     )
 
 
@@ -159,7 +152,7 @@ def test_podman_enters_nothing_that_was_not_set_up() -> None:
     with pytest.raises(
         LaunchFailed, match=r"^image /images/deb: podman enters it only after its set"
     ):
-        PODMAN.wrap(("x",), launch, AT, None)
+        PODMAN.wrap(("x",), launch, AT)
 
 
 def test_apptainer_enters_a_folder() -> None:
@@ -170,10 +163,6 @@ def test_apptainer_enters_a_sif_with_binds_and_devices() -> None:
     check("apptainer-all", lines(APPTAINER, form="sif", binds=READ_ONLY + ODD, devices=DEVICES))
 
 
-def test_apptainer_shares_the_namespace_of_a_gang() -> None:
-    check("apptainer-gang", lines(APPTAINER, form="squashfs", gang=GANG))
-
-
 def test_apptainer_is_tried_without_its_setuid_program_first() -> None:
     with_it = list(lines(way("apptainer", 1, apptainer="1.5.3")))
     assert "--userns" not in with_it[0]
@@ -181,7 +170,7 @@ def test_apptainer_is_tried_without_its_setuid_program_first() -> None:
     assert tuple(word for word in without if word != "--userns") == with_it[0]
 
 
-OPTIONS = ("--mount", "--bind", "--no-eval", "--sharens")
+OPTIONS = ("--mount", "--bind", "--no-eval")
 
 
 @pytest.mark.parametrize(
@@ -190,9 +179,8 @@ OPTIONS = ("--mount", "--bind", "--no-eval", "--sharens")
         ("apptainer", "0.9", ("--bind",)),
         ("apptainer", "1.0.3", ("--mount",)),
         ("apptainer", "1.1.9", ("--mount", "--no-eval")),
-        ("apptainer", "1.3.0", ("--mount", "--no-eval", "--sharens")),
-        ("apptainer", "", ("--mount", "--no-eval", "--sharens")),
-        ("singularity", "1.4.0", ("--mount", "--no-eval", "--sharens")),
+        ("apptainer", "", ("--mount", "--no-eval")),
+        ("singularity", "1.4.0", ("--mount", "--no-eval")),
         ("singularity", "3.8.7", ("--bind",)),
         ("singularity", "3.9.0", ("--mount",)),
         ("singularity", "4.1.0", ("--mount", "--no-eval")),
@@ -202,7 +190,7 @@ OPTIONS = ("--mount", "--bind", "--no-eval", "--sharens")
 def test_a_version_gets_only_the_options_that_it_knows(
     program: str, version: str, knows: tuple[str, ...]
 ) -> None:
-    (argv,) = lines(way("apptainer", 0, **{program: version}), binds=BINDS, gang=GANG)
+    (argv,) = lines(way("apptainer", 0, **{program: version}), binds=BINDS)
     assert argv[0] == f"/usr/bin/{program}"
     assert tuple(option for option in OPTIONS if option in argv) == knows
 
@@ -232,11 +220,3 @@ def test_ch_run_takes_a_comma_and_refuses_a_colon() -> None:
         LaunchFailed, match=r"^bind /data at /mnt/a:b: ch-run reads a colon or comma"
     ):
         list(lines(CH_RUN, binds=(("/data", "/mnt/a:b"),)))
-
-
-def test_two_gangs_never_join_each_other() -> None:
-    image = Image(form="folder", digest="", source=PurePath("/a"))
-    launch = Launch(argv=("x",), env=Environment(image=image))
-    places = [AT, AT.with_name("1"), PurePath("/tmp/flowos-8/abc/0"), PurePath("/tmp/flowos-7/d/0")]
-    tags = {CH_RUN.wrap(("x",), launch, at, replace(GANG)) for at in places}
-    assert len(tags) == len(places)

@@ -1,19 +1,18 @@
 """Apptainer, and Singularity before it and beside it: a folder, a squashfs or a SIF.
 
 Not tried as written here, as it is not to be had in Debian 12. Field notes ran `-s exec --no-eval
---userns --sharens --bind` with main 917d665 (1.5.3 and later); the rest is read from its option
-table, its `--mount` parser, and the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to
-4.2. `-s`: errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
+--userns --bind` with main 917d665 (1.5.3 and later); the rest is read from its option table, its
+`--mount` parser, and the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to 4.2. `-s`:
+errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
 /etc/{passwd,group,hosts,resolv.conf} are by apptainer.conf. Targets of binds are made over the
-image. `--no-eval`: no variable is read as a script of the shell. `--sharens`: ranks of one mpirun
-share a user namespace, so that they may read each other's memory.
+image. `--no-eval`: no variable is read as a script of the shell.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of, colon_words, mount_words
 from flowos.drivers._entering import (
     enters,
@@ -46,7 +45,6 @@ class Apptainer:
     userns: bool = False
     knows_mount: bool = True
     knows_no_eval: bool = True
-    knows_sharens: bool = True
     knows_devices: bool = True
 
     def ways(self, facts: Facts) -> tuple["Apptainer", ...]:
@@ -81,7 +79,7 @@ class Apptainer:
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, _FORMS)
         refuse_words_beside_utf8(inner, self.name)
         if not self.knows_devices:
@@ -90,7 +88,6 @@ class Apptainer:
             *(self.program, "-s", "exec"),
             *(("--userns",) if self.userns else ()),
             *(("--no-eval",) if self.knows_no_eval else ()),
-            *(("--sharens",) if gang and self.knows_sharens else ()),
             *("--no-home", "--pwd", "/"),
             *self._binds(binds_of(launch.env, at)),
             *(word for device in launch.env.devices for word in ("--device", device)),
@@ -108,7 +105,6 @@ class Apptainer:
             program=str(tool.path),
             knows_mount=not version or version >= mount,
             knows_no_eval=not version or version >= no_eval,
-            knows_sharens=itself and (not version or version >= (1, 3)),
             knows_devices=itself and (not version or version >= (1, 5)),
         )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
 
@@ -31,7 +31,7 @@ class Bare:
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         raise _no_image(image)
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:  # noqa: ARG002
         if launch.env.image is not None:
             raise _no_image(launch.env.image)
         if launch.env.binds:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of
 from flowos.drivers._entering import (
     enters,
@@ -64,7 +64,7 @@ class Bubblewrap:
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, ("folder",))
         refuse_devices(launch, self.name)
         return (

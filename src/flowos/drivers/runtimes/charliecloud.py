@@ -13,7 +13,7 @@ dead half while it holds the descriptor whose closing would say so.
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep
 from flowos.drivers._binds import Bind, binds_of, colon_words
 from flowos.drivers._entering import (
     enters,
@@ -74,7 +74,7 @@ class Charliecloud:
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, _FORMS)
         refuse_devices(launch, self.name)
         binds = binds_of(launch.env, at)
@@ -86,7 +86,6 @@ class Charliecloud:
             *(("--no-home",) if self.binds_home else ()),
             *("--bind", "/tmp:/tmp"),
             *colon_words(self.name, "--bind", binds),
-            *(_together(gang, at) if gang else ()),
             str(image.source),
             "--",
             *inner,
@@ -101,9 +100,3 @@ def _refuse_read_only(bind: Bind) -> None:
         raise LaunchFailed(
             f"{bind}: ch-run cannot bind for reading only; leave out :ro, or use another runtime"
         )
-
-
-def _together(gang: Gang, at: RunDir) -> Argv:
-    """The tag names files in /dev/shm, so it must be of this launch alone."""
-    tag = "-".join((*at.parts[1:], gang.name))
-    return (f"--join-ct={gang.ranks}", f"--join-tag={tag}")

@@ -25,7 +25,7 @@ stdin is handed on (-i); a terminal needs -t, see `Launch.terminal`.
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Gang, Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep
 from flowos.drivers._binds import binds_of, mount_words
 from flowos.drivers._entering import (
     enters,
@@ -83,8 +83,7 @@ class Podman:
         end_pause = ("pkill", "-KILL", "-F", str(own / "tmp/pause.pid"))
         return (Launch(argv=remove), Launch(argv=end_pause))
 
-    def wrap(self, inner: Argv, launch: Launch, at: RunDir, gang: Gang | None) -> Argv:  # noqa: ARG002
-        """Of a gang nothing is asked: network, IPC and processes are the node's anyway."""
+    def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, ("folder",))
         refuse_words_beside_utf8(inner, self.name)
         if image.source.name != _LINK:
