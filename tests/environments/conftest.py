@@ -23,6 +23,7 @@ import pytest
 
 from flowos.acts import image
 from flowos.engine import Ready, image_at, make_ready, run
+from flowos.engine._image_unpacked import private_folder
 from flowos.engine._run_folder import session_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 
@@ -131,6 +132,29 @@ def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
     env = Environment(image=image_at(images.of(form)), runtime=runtime)
     with ready_or_skip(env) as ready:
         yield Place(runtime, form, env, ready.env)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_busybox(tmp_path / "image")
+    (tmp_path / "image").chmod(0o755)
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def squashfs(folder: Path) -> Path:
+    """One of its own: its digest is no other test's."""
+    (folder / "data/which").write_text(str(folder))
+    squash(folder, folder.with_suffix(".sqfs"))
+    return folder.with_suffix(".sqfs")
+
+
+@pytest.fixture
+def unpacked_images_go() -> Iterator[None]:
+    before = {*private_folder().iterdir()}
+    yield
+    for path in {*private_folder().iterdir()} - before:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def ready_or_skip(env: Environment) -> Ready:

@@ -1,0 +1,126 @@
+"""Images that must be folders: unpacked once per digest, with mount points where asked for."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PurePath
+
+import pytest
+
+from flowos.engine import Ready, image_at, make_ready, run
+from flowos.engine._image_unpacked import MountPoint, place_inside, unpacked
+from flowos.model import Environment, EnvironmentRefused, Launch
+
+from .conftest import INSIDE, squash
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
+
+PATIENCE_SECONDS = 60.0
+
+
+def said_in(ready: Ready, *argv: str) -> str:
+    outcome = run(Launch(argv=argv, env=ready.env, variables=INSIDE))
+    assert outcome.ok, outcome
+    return outcome.stdout.decode()
+
+
+def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    first = unpacked(image)
+    seen = (first / "bin/busybox").stat()
+    assert unpacked(image) == first
+    assert (first / "bin/busybox").stat() == seen
+    assert (first / "data/which").read_text() == (
+        squashfs.with_suffix("") / "data/which"
+    ).read_text()
+
+
+def test_an_unpacked_folder_that_lost_or_changed_a_file_is_made_anew(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    folder = unpacked(image)
+    (folder / "etc/hosts").unlink()
+    (folder / "data/which").write_text("somebody's")
+    assert (unpacked(image) / "etc/hosts").exists()
+    assert (folder / "data/which").read_text() != "somebody's"
+
+
+def test_what_was_left_half_made_is_removed(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    folder = unpacked(image)
+    shutil.rmtree(folder)
+    half_made = folder.with_name(f".{folder.name}")
+    (half_made / "locked").mkdir(parents=True)
+    (half_made / "locked/file").touch()
+    (half_made / "locked").chmod(0o000)
+    assert unpacked(image) == folder
+    assert not half_made.exists()
+    assert not (folder / "locked").exists()
+
+
+def test_several_processes_unpack_at_once_and_all_get_it(squashfs: Path) -> None:
+    program = f"""
+from pathlib import Path
+from flowos.engine import image_at
+from flowos.engine._image_unpacked import unpacked, MountPoint
+import sys
+folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))])
+print((folder / "data/which").read_text(), (folder / "new" / sys.argv[1]).is_dir())
+"""
+    makers = [
+        subprocess.Popen([sys.executable, "-c", program, str(n)], stdout=subprocess.PIPE, text=True)
+        for n in range(4)
+    ]
+    told = {maker.communicate(timeout=PATIENCE_SECONDS)[0] for maker in makers}
+    assert told == {f"{squashfs.with_suffix('')} True\n"}
+
+
+def test_without_room_nothing_is_unpacked(squashfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full to the brim cannot be had here; its figure can."""
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    with pytest.raises(EnvironmentRefused, match=r"takes \d+ bytes, /var/tmp.* has 1000 free"):
+        unpacked(image_at(squashfs))
+
+
+def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> None:
+    (folder / "opt").chmod(0o555)
+    squash(folder, folder.with_suffix(".sqfs"))
+    image = image_at(folder.with_suffix(".sqfs"))
+    points = [MountPoint(PurePath("/opt/deep/er")), MountPoint(PurePath("/opt/file"), file=True)]
+    made = unpacked(image, points)
+    assert (made / "opt/deep/er").is_dir()
+    assert (made / "opt/file").is_file()
+
+
+def test_a_mount_point_behind_a_link_stays_in_the_image(folder: Path, tmp_path: Path) -> None:
+    (folder / "var/run").symlink_to("/run")
+    (folder / "out").symlink_to("../../../../../../" + str(tmp_path).lstrip("/"))
+    (folder / "round").symlink_to("round")
+    assert place_inside(folder, PurePath("/var/run/x")) == folder / "run/x"
+    assert place_inside(folder, PurePath("/out/x")).is_relative_to(folder)
+    assert place_inside(folder, PurePath("/../../x")) == folder / "x"
+    assert place_inside(folder, PurePath("/round/x")) == folder / "round/x"
+
+
+def test_a_person_s_own_folder_is_copied_rather_than_changed(folder: Path, tmp_path: Path) -> None:
+    image = image_at(folder)
+    env = Environment(image=image, runtime="ch-run", binds=((str(tmp_path), "/not/there"),))
+    with make_ready(env) as ready:
+        assert "unpacked to" in ready.notes[0]
+        assert "it has no /not/there to bind to" in ready.notes[0]
+        assert "image" in said_in(ready, "ls", "/not/there")
+    assert image_at(folder) == image
+
+
+def test_mount_points_asked_for_are_there(squashfs: Path) -> None:
+    env = Environment(image=image_at(squashfs), runtime="bwrap")
+    with make_ready(env, mount_points=(PurePath("/scratch/mine"),)) as ready:
+        assert said_in(ready, "ls", "/scratch") == "mine\n"
+
+
+def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
+    for name in ("dev", "proc", "sys", "tmp"):
+        (folder / name).rmdir()
+    env = Environment(image=image_at(folder), runtime="auto")
+    with make_ready(env) as ready:
+        assert said_in(ready, "ls", "/proc/self/fd") == "0\n1\n2\n3\n"
