@@ -12,7 +12,7 @@ from flowos import engine
 from flowos.acts._bundle import Bundle
 from flowos.acts._facts import facts_inside
 from flowos.acts.environment import environment
-from flowos.drivers import path_inside
+from flowos.drivers import RUNTIMES, path_inside
 from flowos.model import (
     Argv,
     Binary,
@@ -39,9 +39,6 @@ STORAGE = PurePath("/mnt/flowos")
 
 _LIMIT_SECONDS = 30.0
 
-_WITH_HELPERS = ("podman", "apptainer")
-"""Runtimes part of whose work is done by processes that are no children of theirs."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -66,7 +63,7 @@ class Place:
     @property
     def all_ours(self) -> bool:
         """Are all processes that a launch starts here our descendants?"""
-        return self.env.runtime not in _WITH_HELPERS
+        return not RUNTIMES[self.env.runtime].traits.has_helpers
 
     def launch(self, words: Argv, program: Program) -> Launch:
         """How these words are started here, with what the program needs."""

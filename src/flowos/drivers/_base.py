@@ -31,19 +31,37 @@ class SetupStep:
     stays: bool = False
 
 
-class Runtime(Protocol):
-    """Enters an environment. Every answer is computed from what is given; nothing is run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What who uses a runtime must know of it.
 
     hides: prefixes of variables that its program must not see, as they would change what it does.
     files: of the node, that it shows in their place; the image must have one of each name.
+    makes_targets: it makes the places of binds over the image, which need not have them.
+    binds_read_only: if it is asked to.
+    reads_cdi: it is given a device's name and looks into CDI specs itself.
+    own_terminal: it makes a terminal inside, and must be in the foreground to serve it.
+    has_helpers: part of its work is done by processes that are no children of its own.
+    monitor: a file that it leaves in the run folder: the number of the helper that tidies up.
     """
+
+    hides: tuple[str, ...] = ()
+    files: tuple[PurePath, ...] = ()
+    makes_targets: bool = False
+    binds_read_only: bool = True
+    reads_cdi: bool = False
+    own_terminal: bool = False
+    has_helpers: bool = False
+    monitor: str = ""
+
+
+class Runtime(Protocol):
+    """Enters an environment. Every answer is computed from what is given; nothing is run."""
 
     @property
     def name(self) -> str: ...
     @property
-    def hides(self) -> tuple[str, ...]: ...
-    @property
-    def files(self) -> tuple[PurePath, ...]: ...
+    def traits(self) -> Traits: ...
 
     def ways(self, facts: Facts) -> tuple["Runtime", ...]:
         """This runtime adapted to the node, the best way first; none where its program is missing.

@@ -8,6 +8,8 @@ from flowos.drivers._base import RunDir
 from flowos.drivers._inside import SHARED
 from flowos.model import Environment, LaunchFailed
 
+_NAMES = {":": "colon", ",": "comma"}
+
 
 @dataclass(frozen=True, slots=True)
 class Bind:
@@ -36,13 +38,15 @@ def mount_words(binds: tuple[Bind, ...]) -> Iterator[str]:
         yield from ("--mount", ",".join(map(_csv_field, fields)))
 
 
-def colon_words(runtime: str, option: str, binds: tuple[Bind, ...]) -> Iterator[str]:
-    """`SOURCE:TARGET`, where a runtime knows no way to write a colon (or a comma) as such."""
+def colon_words(
+    runtime: str, option: str, binds: tuple[Bind, ...], *, ends: str = ":,"
+) -> Iterator[str]:
+    """`SOURCE:TARGET`, where a runtime knows no way to write what it takes for an end as such."""
     for bind in binds:
-        for path in (bind.source, bind.target):
-            if ":" in path or ("," in path and runtime != "ch-run"):
+        for end in ends:
+            if end in bind.source + bind.target:
                 raise LaunchFailed(
-                    f"{bind}: {runtime} reads a colon or comma as an end; "
+                    f"{bind}: {runtime} reads a {_NAMES[end]} as an end; "
                     "rename it, or use another runtime"
                 )
         yield from (option, f"{bind.source}:{bind.target}" + ":ro" * bind.read_only)

@@ -23,14 +23,12 @@ from flowos.drivers import (
 )
 from flowos.engine._inside import bound_for_us
 from flowos.engine._run_folder import session_folder
+from flowos.engine._runtime_ways import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 """Where the CDI has specs, by rising priority. FLOWOS_CDI_DIRS (folders, a colon between) names
 others instead."""
-
-_READ_SPECS = frozenset({"apptainer", "podman"})
-"""Runtimes that are given a device's name and look into the usual folders themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,9 @@ class Devices:
         """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
         if not env.devices:
             return env
-        if self.usual and env.runtime in _READ_SPECS:  # it sets variables, flowos-init others
+        if (
+            self.usual and runtime_for(env).traits.reads_cdi
+        ):  # it sets variables, flowos-init others
             variables = dict(self.placed.variables) | dict(env.variables)
             return replace(env, variables=tuple(variables.items()))
         binds = tuple(

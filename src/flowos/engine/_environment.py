@@ -69,13 +69,9 @@ def make_ready(
     return Ready(ready, notes, undo)
 
 
-_BIND_OVER_THE_IMAGE = frozenset({"apptainer", "podman"})
-"""They lay a folder of their own over the image, where they make what is missing."""
-
-
 def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
     """What is bound whatever the environment says."""
-    files = (MountPoint(file, file=True) for file in RUNTIMES[runtime].files)
+    files = (MountPoint(file, file=True) for file in RUNTIMES[runtime].traits.files)
     return (*(MountPoint(PurePath(folder)) for folder in SHARED), *files)
 
 
@@ -118,7 +114,7 @@ def _entered_form(
     name: str, form: Form, image: Image, points: Sequence[MountPoint]
 ) -> tuple[Image, tuple[str, ...]]:
     """The image itself, or a folder made of it where it cannot be entered as it is; and why."""
-    missing = [] if name in _BIND_OVER_THE_IMAGE else _missing(image, points)
+    missing = [] if RUNTIMES[name].traits.makes_targets else _missing(image, points)
     if form == image.form and not missing:
         return image, ()
     why = f"{name} cannot enter a {image.form} here"

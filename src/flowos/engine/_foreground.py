@@ -45,9 +45,6 @@ _TICK_SECONDS = 0.005
 _PATIENCE = 2
 """So many signals wait for a start that does not come; one more ends it."""
 
-_READS_TERMINAL = frozenset({"podman"})
-"""Runtimes that make a terminal of their own inside and must be in the foreground to serve it."""
-
 
 def run_in_foreground(prepared: Prepared) -> Outcome:
     """Start it and wait for its end, handing on signals; stdout and stderr are not captured.
@@ -143,8 +140,7 @@ def _ready_to_spawn(prepared: Prepared, terminal: "_Terminal | None") -> Callabl
     group: dict[str, Any] = {"start_new_session": True}
     if terminal is not None:
         (prepared.folder / "group").write_text(str(os.getpgrp()))
-        own = prepared.launch.env.runtime not in _READS_TERMINAL
-        group = {"process_group": 0} if own else {}
+        group = {} if prepared.runtime.traits.own_terminal else {"process_group": 0}
 
     def spawn() -> tuple["Popen[bytes]", Pipes]:
         alive = open_alive(prepared.folder)

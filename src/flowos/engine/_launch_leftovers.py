@@ -10,9 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MONITOR = "conmon"
-"""The file of a run folder that holds the number of the process by which Podman watches."""
-
 _PASSES = 100
 _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0

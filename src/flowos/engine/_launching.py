@@ -271,7 +271,7 @@ def _launchers_variables(prepared: Prepared) -> dict[str, str]:
     if launch.env.image is not None:
         merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.passes)}
         host = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants it
-        hides = prepared.runtime.hides
+        hides = prepared.runtime.traits.hides
         merged = {n: v for n, v in host.items() if not n.startswith(hides)} | merged
     else:
         merged = dict(os.environ) | merged

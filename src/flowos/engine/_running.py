@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
-from flowos.drivers import Seen, StoppedBy, explain, judge
+from flowos.drivers import Seen, StoppedBy, explain, judge, runtime_named
 from flowos.engine._launch_leftovers import (
-    MONITOR,
     Marks,
     Started,
     is_monitor,
@@ -268,7 +267,8 @@ class Running:
 
     def _is_watched(self) -> bool:
         """A runtime that was told to end may be gone before its monitor, which tidies up."""
-        return is_monitor(self.folder / MONITOR, self.folder)
+        monitor = runtime_named(self.launch.env.runtime).traits.monitor
+        return bool(monitor) and is_monitor(self.folder / monitor, self.folder)
 
     def _finish_by_force(self, until: float) -> None:
         """A runtime's helpers (podman's conmon) end, and tidy, when what they watch has ended."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of, colon_words, mount_words
 from flowos.drivers._entering import (
     enters,
@@ -39,13 +39,20 @@ class Apptainer:
     """userns: without its setuid program, if there is one. The others: what its version knows."""
 
     name: str = "apptainer"
-    hides: tuple[str, ...] = ("APPTAINER", "SINGULARITY")
-    files: tuple[PurePath, ...] = ()
     program: str = "apptainer"
     userns: bool = False
     knows_mount: bool = True
     knows_no_eval: bool = True
     knows_devices: bool = True
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            hides=("APPTAINER", "SINGULARITY"),
+            makes_targets=True,
+            reads_cdi=self.knows_devices,
+            has_helpers=True,
+        )
 
     def ways(self, facts: Facts) -> tuple["Apptainer", ...]:
         """First without the setuid program; with it where the kernel forbids user namespaces."""

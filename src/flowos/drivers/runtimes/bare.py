@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
+
+_TRAITS = Traits()
 
 
 @dataclass(frozen=True, slots=True)
 class Bare:
     name: str = "bare"
-    hides: tuple[str, ...] = ()
-    files: tuple[PurePath, ...] = ()
+    traits: Traits = _TRAITS
 
     def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of
 from flowos.drivers._entering import (
     enters,
@@ -25,6 +25,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch
 
 _MISSING = not_installed("bwrap", "apt install bubblewrap, or dnf install bubblewrap")
 _WHO_AND_WHERE = ("passwd", "group", "hosts", "resolv.conf")
+_TRAITS = Traits(files=tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,7 @@ class Bubblewrap:
     """server: shows a squashfs as a folder."""
 
     name: str = "bwrap"
-    hides: tuple[str, ...] = ()
-    files: tuple[PurePath, ...] = tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE)
+    traits: Traits = _TRAITS
     program: str = "bwrap"
     server: str = "squashfuse"
 
@@ -74,7 +74,11 @@ class Bubblewrap:
             *("--bind", "/proc", "/proc"),
             *("--bind", "/sys", "/sys"),
             *("--bind", "/tmp", "/tmp"),
-            *(word for file in self.files for word in ("--ro-bind-try", str(file), str(file))),
+            *(
+                word
+                for file in self.traits.files
+                for word in ("--ro-bind-try", str(file), str(file))
+            ),
             *_words(binds_of(launch.env, at)),
             *("--chdir", "/"),
             "--",

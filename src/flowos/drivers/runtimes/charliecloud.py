@@ -13,7 +13,7 @@ dead half while it holds the descriptor whose closing would say so.
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of, colon_words
 from flowos.drivers._entering import (
     enters,
@@ -30,6 +30,7 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 _MISSING = not_installed("ch-run", "apt install charliecloud, or dnf install charliecloud (EPEL)")
 _FORMS: tuple[Form, ...] = ("folder", "squashfs")
 _NO_HOME_BY_DEFAULT = (0, 31)
+_TRAITS = Traits(hides=("TMPDIR",), binds_read_only=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,7 @@ class Charliecloud:
     """
 
     name: str = "ch-run"
-    hides: tuple[str, ...] = ("TMPDIR",)
-    files: tuple[PurePath, ...] = ()
+    traits: Traits = _TRAITS
     program: str = "ch-run"
     binds_home: bool = False
     server: str = ""
@@ -85,7 +85,7 @@ class Charliecloud:
             *("--cd", "/"),
             *(("--no-home",) if self.binds_home else ()),
             *("--bind", "/tmp:/tmp"),
-            *colon_words(self.name, "--bind", binds),
+            *colon_words(self.name, "--bind", binds, ends=":"),
             str(image.source),
             "--",
             *inner,

@@ -25,7 +25,7 @@ stdin is handed on (-i); a terminal needs -t, see `Launch.terminal`.
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep
+from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import binds_of, mount_words
 from flowos.drivers._entering import (
     enters,
@@ -39,8 +39,15 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 _MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf install podman")
 _LINK = "image-of-podman"
 _OWN = "podman"
-_MONITOR = "conmon"
 _KEEPS_GROUPS = "crun"
+_TRAITS = Traits(
+    hides=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
+    makes_targets=True,
+    reads_cdi=True,
+    own_terminal=True,
+    has_helpers=True,
+    monitor="conmon",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +55,7 @@ class Podman:
     """starter: of the container, crun or runc, as a path; empty: Podman's own choice."""
 
     name: str = "podman"
-    hides: tuple[str, ...] = ("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_")
-    files: tuple[PurePath, ...] = ()
+    traits: Traits = _TRAITS
     program: str = "podman"
     starter: str = ""
 
@@ -98,7 +104,7 @@ class Podman:
             *(("--group-add=keep-groups",) if self._keeps_groups else ()),
             *("--systemd=false", "--log-driver=none", "--env-host"),
             "--security-opt=label=disable",
-            f"--conmon-pidfile={at / _MONITOR}",
+            f"--conmon-pidfile={at / self.traits.monitor}",
             *("--volume=/dev:/dev", "--volume=/dev/shm:/dev/shm", "--volume=/tmp:/tmp"),
             *mount_words(binds_of(launch.env, at)),
             *(f"--device={device}" for device in launch.env.devices),
