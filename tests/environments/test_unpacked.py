@@ -95,11 +95,24 @@ def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> Non
 def test_a_mount_point_behind_a_link_stays_in_the_image(folder: Path, tmp_path: Path) -> None:
     (folder / "var/run").symlink_to("/run")
     (folder / "out").symlink_to("../../../../../../" + str(tmp_path).lstrip("/"))
-    (folder / "round").symlink_to("round")
     assert place_inside(folder, PurePath("/var/run/x")) == folder / "run/x"
     assert place_inside(folder, PurePath("/out/x")).is_relative_to(folder)
     assert place_inside(folder, PurePath("/../../x")) == folder / "x"
-    assert place_inside(folder, PurePath("/round/x")) == folder / "round/x"
+
+
+def test_a_mount_point_behind_endless_links_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "round").symlink_to("round")
+    (folder / "0").symlink_to(tmp_path / "made")
+    for number in range(60):
+        (folder / f"{number + 1}").symlink_to(f"{number}")
+    for target in ("/round/x", "/60"):
+        with pytest.raises(EnvironmentRefused, match="Too many levels of symbolic links"):
+            make_ready(
+                Environment(
+                    image=image_at(folder), runtime="bwrap", binds=(("/etc/hosts", target),)
+                )
+            )
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_person_s_own_folder_is_copied_rather_than_changed(folder: Path, tmp_path: Path) -> None:

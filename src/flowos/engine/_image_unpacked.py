@@ -9,6 +9,7 @@ tree still looks as it did: systems clean /var/tmp file by file. It is made unde
 published by renaming; a half-made one is removed by the next to hold the lock.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -54,11 +55,14 @@ def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Path:
 
 
 def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
-    return [point for point in points if not os.path.lexists(place_inside(root, point.target))]
+    return [point for point in points if not _is_there(root, point.target)]
 
 
 def place_inside(root: Path, target: PurePath) -> Path:
-    """Where an absolute path of the image lies outside: links lead nowhere but into the root."""
+    """Where an absolute path of the image lies outside: links lead nowhere but into the root.
+
+    OSError for a loop, or so many links that what is left of them would be followed by the kernel.
+    """
     todo = list(reversed(target.parts))
     place: list[str] = []
     links = 0
@@ -68,8 +72,10 @@ def place_inside(root: Path, target: PurePath) -> Path:
             place = []
         elif part == "..":
             place = place[:-1]
-        elif (here := root.joinpath(*place, part)).is_symlink() and links < _MOST_LINKS:
+        elif (here := root.joinpath(*place, part)).is_symlink():
             links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(here))
             todo += reversed(here.readlink().parts)
         else:
             place.append(part)
@@ -106,6 +112,13 @@ def _locked(file: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _is_there(root: Path, target: PurePath) -> bool:
+    try:
+        return os.path.lexists(place_inside(root, target))
+    except OSError:  # endless links: whoever makes the place is told
+        return False
 
 
 def _is_as_seen(folder: Path, seen: Path) -> bool:
