@@ -117,6 +117,8 @@ def _safe(place: Path, mode: int) -> Path:
         raise EnvironmentRefused(f"{place} belongs to somebody else: have it removed")
     if stat.S_IMODE(seen.st_mode) & ~mode:
         raise EnvironmentRefused(f"{place} is open to others; mend: chmod {mode:o} {place}")
+    if stat.S_IMODE(seen.st_mode) != mode:  # the umask took what others must have
+        place.chmod(mode)
     return place
 
 

@@ -4,6 +4,7 @@ An image is made whole or not at all: it is built under a hidden name and rename
 interrupt or a full disk leaves is removed. Identity is the digest; a name is what people call it.
 """
 
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -176,17 +177,16 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
     if not seen.ok:
         raise EnvironmentRefused(f"{seen.path} is damaged: {seen.have}, not {seen.expected}")
     architecture = _architecture_of(seen.expected, url)
-    hidden = to.with_name(f".{to.name}.part")
     with scratch() as work, told_plainly(str(to), to.parent):
+        hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
         try:
             if form == "oci-archive":
-                write_oci_archive(seen.path, hidden, name, architecture, work)
+                write_oci_archive(seen.path, hidden / to.name, name, architecture, work)
             else:
-                WRITERS[form](seen.path, hidden, work)
-            hidden.rename(to)
+                WRITERS[form](seen.path, hidden / to.name, work)
+            (hidden / to.name).rename(to)
         finally:
             remove(hidden)
-            hidden.unlink(missing_ok=True)
     return to
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flowos.acts import image
+from flowos.acts._image_scratch import scratch
 from flowos.model import EnvironmentRefused
 
 from .conftest import left
@@ -154,6 +156,28 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "letter").read_text() == "Dear Ada"
     with pytest.raises(EnvironmentRefused, match=r"x\.tar: there is no folder .*/none"):
         image.export_image("fio", tmp_path / "none/x.tar")
+
+
+@pytest.mark.usefixtures("made")
+def test_giving_away_writes_through_no_link_that_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Dear Ada")
+    (tmp_path / ".out.sqfs.part").symlink_to("letter")
+    before = {path.name for path in tmp_path.iterdir()}
+    image.export_image("fio", tmp_path / "out.sqfs")
+    assert (tmp_path / "letter").read_text() == "Dear Ada"
+    assert {path.name for path in tmp_path.iterdir()} == before | {"out.sqfs"}
+
+
+def test_others_may_pass_where_they_must_whatever_the_umask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = os.umask(0o077)
+    try:
+        with scratch(others_pass=True) as room:
+            assert [stat.S_IMODE(at.stat().st_mode) for at in (room, room.parent)] == [0o711] * 2
+    finally:
+        os.umask(before)
 
 
 def test_a_file_outside_of_the_library_is_inspected_by_its_path(
