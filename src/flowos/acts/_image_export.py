@@ -18,9 +18,6 @@ from flowos.drivers.images import oci, squashfs
 from flowos.engine import image_at
 from flowos.model import EnvironmentRefused
 
-_CHUNK_BYTES = 1 << 20
-
-
 FORMS = ("squashfs", "folder", "tar", "oci-archive")
 
 
