@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.acts._image_layers import digest_of, whole
-from flowos.acts._image_scratch import check_room, why
+from flowos.acts._image_scratch import check_room, locked, why
 from flowos.acts._image_tools import launch_of, need, processors, ran
 from flowos.acts._image_tree import write_tar
 from flowos.acts.measure import Emit, Progress
@@ -178,7 +178,7 @@ class _Counter:
 def _half_made() -> Iterator[Path]:
     here = library()
     here.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(here / ".lock"):
+    with locked(here / ".lock", os.O_RDWR | os.O_CREAT):
         _remove_left(here)
         fd, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=here)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -199,16 +199,6 @@ def _remove_left(here: Path) -> None:
                 part.unlink()
             finally:
                 os.close(fd)
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _is_refused(name: str) -> bool:

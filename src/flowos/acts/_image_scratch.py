@@ -32,7 +32,7 @@ def scratch(*, others_pass: bool = False) -> Iterator[Path]:
     mode = _OPEN if others_pass else _CLOSED
     base = _base(mode)
     try:
-        with _locked(base, os.O_RDONLY | os.O_DIRECTORY):
+        with locked(base, os.O_RDONLY | os.O_DIRECTORY):
             _remove_left(base)
             folder = Path(tempfile.mkdtemp(dir=base))
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -51,7 +51,7 @@ def scratch(*, others_pass: bool = False) -> Iterator[Path]:
 def builders_storage() -> Iterator[Path]:
     """The one storage of the programs that build; whoever comes second waits."""
     place = _safe(_home() / "containers", _CLOSED)
-    with _locked(place, os.O_RDONLY | os.O_DIRECTORY):
+    with locked(place, os.O_RDONLY | os.O_DIRECTORY):
         yield place
 
 
@@ -125,13 +125,14 @@ def _safe(place: Path, mode: int) -> Path:
 def _remove_left(base: Path) -> None:
     """The folders whose process is gone: their lock is free."""
     for folder in base.iterdir():
-        with suppress(OSError), _locked(folder, os.O_RDONLY | os.O_DIRECTORY, wait=False):
+        with suppress(OSError), locked(folder, os.O_RDONLY | os.O_DIRECTORY, wait=False):
             remove(folder)
 
 
 @contextmanager
-def _locked(path: Path, flags: int, *, wait: bool = True) -> Iterator[None]:
-    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+def locked(path: Path, flags: int, *, wait: bool = True) -> Iterator[None]:
+    """Hold its lock. OSError: another has it, if we do not wait."""
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

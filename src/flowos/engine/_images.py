@@ -5,6 +5,7 @@ import os
 import struct
 from pathlib import Path
 
+from flowos.drivers.images.tree import CONFIG
 from flowos.engine._image_digest import (
     Identity,
     file_digest,
@@ -15,9 +16,6 @@ from flowos.engine._image_digest import (
 from flowos.engine._image_squashfs import read_in_squashfs
 from flowos.engine._kept import keep, kept
 from flowos.model import EnvironmentRefused, Form, Image, ImageConfig, from_plain, to_plain
-
-CONFIG = ".flowos/image.json"
-"""Where, inside an image of ours, its configuration lies."""
 
 _KIND = "image-digests"
 _HEAD_BYTES = 96

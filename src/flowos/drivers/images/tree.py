@@ -280,11 +280,12 @@ def complete(root: Folder, config: bytes) -> None:
 
     A mount point that is there stays as it is, except that a runtime cannot bind onto a link.
     """
-    above = root.entries.get(".flowos")
+    folder, _, name = CONFIG.partition("/")
+    above = root.entries.get(folder)
     if not isinstance(above, Folder):
-        root.entries[".flowos"] = above = Folder()
+        root.entries[folder] = above = Folder()
     above.mode = 0o755
-    above.entries["image.json"] = File(Content("", 0, len(config), config), 0o644)
+    above.entries[name] = File(Content("", 0, len(config), config), 0o644)
     for name in _BOUND:
         if not isinstance(root.entries.get(name), Folder):
             root.entries[name] = Folder(0o1777 if name == "tmp" else 0o755)
