@@ -9,6 +9,7 @@ import pytest
 
 from flowos.engine import Ready, image_at, make_ready, run
 from flowos.engine._image_unpacked import MountPoint, place_inside, unpacked
+from flowos.engine._runtime_tries import _tiny_folder
 from flowos.model import Environment, EnvironmentRefused, Launch
 
 from .conftest import INSIDE, squash
@@ -137,3 +138,11 @@ def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
     env = Environment(image=image_at(folder), runtime="auto")
     with make_ready(env) as ready:
         assert said_in(ready, "ls", "/proc/self/fd") == "0\n1\n2\n3\n"
+
+
+@pytest.mark.parametrize("part", ["flowos-init", "proc", "etc/hosts"])
+def test_runtimes_are_tried_with_a_whole_image_whatever_was_cleaned_away(part: str) -> None:
+    place = _tiny_folder() / part
+    place.rmdir() if place.is_dir() else place.unlink()
+    assert _tiny_folder() / part == place
+    assert place.exists()

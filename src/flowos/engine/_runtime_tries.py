@@ -93,11 +93,11 @@ def _tiny_image(form: Form) -> Image:
 
 
 def _tiny_folder() -> Path:
-    """Made once per flowos-init, and published by renaming."""
+    """Made once per flowos-init, and published by renaming; anew where a cleaner took a part."""
     init = init_program()
     seen = init.stat()
     folder = private_folder().parent / f"tiny-{seen.st_mtime_ns}"
-    if not folder.is_dir():
+    if not _is_whole(folder):
         made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
         made.chmod(0o755)  # for podman, whose overlay of it belongs to nobody
         for name in _FOLDERS:
@@ -105,10 +105,15 @@ def _tiny_folder() -> Path:
         for name in _FILES:
             (made / name).touch()
         shutil.copy(init, made / "flowos-init")
+        shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # another was faster
             made.rename(folder)
         shutil.rmtree(made, ignore_errors=True)
     return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    return all((folder / name).exists() for name in (*_FOLDERS, *_FILES, "flowos-init"))
 
 
 def _squash(folder: Path, file: Path) -> None:
