@@ -40,6 +40,9 @@ _MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf insta
 _LINK = "image-of-podman"
 _OWN = "podman"
 _KEEPS_GROUPS = "crun"
+_PAUSES = "^(podman|catatonit)"
+"""The pause process, by name too: its number may have become another's."""
+
 _TRAITS = Traits(
     hides=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
     makes_targets=True,
@@ -86,7 +89,7 @@ class Podman:
         """Each may fail where there is nothing to do: then all is well."""
         own = at / _OWN
         remove = (*self._global(at), "unshare", "rm", "-rf", str(own / "root"), str(own / "run"))
-        end_pause = ("pkill", "-KILL", "-F", str(own / "tmp/pause.pid"))
+        end_pause = ("pkill", "-KILL", "-F", str(own / "tmp/pause.pid"), _PAUSES)
         return (Launch(argv=remove), Launch(argv=end_pause))
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
