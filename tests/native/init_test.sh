@@ -154,7 +154,8 @@ a_group_of_another_session_is_not_joined() {
 }
 
 a_stopped_command_goes_on_at_cont() {
-  "$init" "$run" -- sh -c 'echo $$ >pid.new; mv pid.new pid; while [ ! -e go ]; do sleep 0.02; done' &
+  mkfifo "$top/go" # to wait without a child, whose stop between vfork and exec would hold the shell
+  "$init" "$run" -- sh -c 'echo $$ >pid.new; mv pid.new pid; read -r _ <go' &
   appears "$top/pid" || return
   local pid state=""
   pid=$(cat "$top/pid")
@@ -165,8 +166,8 @@ a_stopped_command_goes_on_at_cont() {
     sleep 0.02
   done
   same state T "$state"
-  touch "$top/go"
   kill -s CONT $!
+  echo >"$top/go"
   wait $!
   same code 0 $?
   rm -f "$top/go" "$top/pid"
