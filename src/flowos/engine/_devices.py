@@ -1,13 +1,11 @@
 """The devices of an environment: found in this node's CDI specs, checked, given to its runtime."""
 
-import importlib
 import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any
 
 from flowos.drivers import (
     CdiSpec,
@@ -109,27 +107,15 @@ def _files(folder: str) -> Iterator[Path]:
 
 
 def _parsed(file: Path) -> object:
+    import yaml  # loads what a launch without devices never needs
+
     try:
         text = file.read_text()
-        return json.loads(text) if file.suffix == ".json" else _yaml(file).safe_load(text)
+        return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
         raise EnvironmentRefused(f"CDI spec {file}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise EnvironmentRefused(f"CDI spec {file}: {_first_line(error)}") from error
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "yaml":
-            raise
-        raise EnvironmentRefused(f"CDI spec {file}: {_first_line(error)}") from error
-
-
-def _yaml(file: Path) -> Any:
-    try:
-        return importlib.import_module("yaml")
-    except ImportError:
-        raise EnvironmentRefused(
-            f"CDI spec {file}: reading YAML needs PyYAML: pip install pyyaml; "
-            "or have the spec written as JSON (nvidia-ctk cdi generate --format=json)"
-        ) from None
 
 
 def _first_line(error: Exception) -> str:

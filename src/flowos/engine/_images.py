@@ -67,6 +67,8 @@ def _form(path: Path) -> Form:
     """By what it is, never by its name."""
     if path.is_dir():
         return "folder"
+    if not path.is_file():
+        raise EnvironmentRefused(f"image {path}: neither a file nor a folder")
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head[:4] == b"hsqs":

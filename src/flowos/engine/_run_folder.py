@@ -137,14 +137,21 @@ def remove_leftovers(base: Path) -> None:
         except OSError:  # removed meanwhile, or no folder
             continue
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for of_launch in folder.iterdir():
-                shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
-            remove_session(folder)
-        except OSError:  # its process lives
-            pass
+            if _is_left(lock):
+                for of_launch in folder.iterdir():
+                    shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
+                remove_session(folder)
         finally:
             os.close(lock)
+
+
+def _is_left(lock: int) -> bool:
+    """Is the process that held this folder gone?"""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _close() -> None:

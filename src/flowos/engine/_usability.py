@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.drivers import RUNTIMES, Reason
@@ -40,12 +40,13 @@ class _Record:
 def runtime_facts(*, anew: bool = False, only: Collection[str] = _ENTERING) -> Facts:
     """What this node has for entering images, and what trying its runtimes said.
 
-    anew: forget what is kept. only: names of runtimes; others are not tried for this.
+    only: names of runtimes; others are not tried for this. anew: forget what is kept of those.
     """
     found, cheap = programs(), tried_cheaply()
     key = f"{platform.node()} {os.geteuid()} {cheap}"
-    record = _kept_record(key, found) if not anew else None
-    record = record or _first_record(found)
+    record = _kept_record(key, found) or _first_record(found)
+    if anew:
+        record = _without(record, only)
     untried = [name for name in only if name in _ENTERING and name not in record.known]
     if untried:
         record = _tried(record, untried, _facts(found, cheap, record))
@@ -80,6 +81,14 @@ def _first_record(found: Mapping[str, Path]) -> _Record:
         identity=_identity(found),
         versions=tuple((name, _version(path)) for name, path in found.items()),
         userns=_try_user_namespaces(),
+    )
+
+
+def _without(record: _Record, names: Collection[str]) -> _Record:
+    return replace(
+        record,
+        known=tuple(name for name in record.known if name not in names),
+        tries=tuple(each for each in record.tries if each.runtime not in names),
     )
 
 
