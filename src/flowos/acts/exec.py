@@ -139,10 +139,8 @@ def exit_code(outcome: Outcome) -> int:
             return code
         case Killed(signal):
             return 128 + signal
-        case NotStarted(reason) if reason.startswith("no such command"):
-            return 127
-        case NotStarted(reason) if reason.startswith("'"):
-            return 126
+        case NotStarted(code=code):
+            return code
         case _:
             return 125
 

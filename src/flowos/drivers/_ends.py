@@ -23,6 +23,7 @@ SEARCHED_WITHOUT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _TERM, _KILL = 15, 9
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR})
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +147,13 @@ def _not_started(stage: str, number: int, launch: Launch) -> End:
     name = errno.errorcode.get(number, str(number))
     match stage:
         case "exec":
-            return NotStarted(_why_not_executed(number, name, launch))
+            why = _why_not_executed(number, name, launch)
+            return NotStarted(why, _NOT_FOUND if number in _NO_FILE else _NOT_EXECUTABLE)
         case "interpreter":
             return NotStarted(
                 f"'{launch.argv[0]}' is there, but what it names to run it is not: "
-                "its #! line or its program loader"
+                "its #! line or its program loader",
+                _NOT_FOUND,
             )
         case "cwd" if number in _NO_FILE:
             return NotStarted(f"no such folder to start in: {launch.cwd}")

@@ -115,9 +115,13 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """The command could not be started: not found, not executable, no such folder."""
+    """The command could not be started: not found, not executable, no such folder.
+
+    code: what a shell would exit with: 127 nothing there, 126 not executable, 125 anything else.
+    """
 
     reason: str
+    code: int = field(default=125, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
