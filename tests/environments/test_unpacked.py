@@ -3,14 +3,15 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import Ready, image_at, make_ready, run
+from flowos.engine import Ready, image_at, make_ready, remove_unpacked, run
 from flowos.engine._image_unpacked import MountPoint, place_inside, unpacked
 from flowos.engine._runtime_tries import _tiny_folder
-from flowos.model import Environment, EnvironmentRefused, Launch
+from flowos.model import Environment, EnvironmentRefused, Image, Launch
 
 from .conftest import INSIDE, squash
 
@@ -25,11 +26,31 @@ def said_in(ready: Ready, *argv: str) -> str:
     return outcome.stdout.decode()
 
 
+def folder_of(image: Image, points: Sequence[MountPoint] = ()) -> Path:
+    """Used by nobody, once it is answered."""
+    made = unpacked(image, points)
+    made.let_go()
+    return made.folder
+
+
+def test_what_is_in_use_is_neither_removed_nor_made_anew(squashfs: Path) -> None:
+    image = image_at(squashfs)
+    made = unpacked(image)
+    assert remove_unpacked(image.digest) == f"kept: {made.folder}, which is in use"
+    (made.folder / "etc/hosts").unlink()
+    with pytest.raises(EnvironmentRefused, match=r"was changed while something runs in it"):
+        unpacked(image)
+    made.let_go()
+    assert remove_unpacked(image.digest) == f"removed: {made.folder}"
+    assert not made.folder.exists()
+    assert remove_unpacked(image.digest) == ""
+
+
 def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> None:
     image = image_at(squashfs)
-    first = unpacked(image)
+    first = folder_of(image)
     seen = (first / "bin/busybox").stat()
-    assert unpacked(image) == first
+    assert folder_of(image) == first
     assert (first / "bin/busybox").stat() == seen
     assert (first / "data/which").read_text() == (
         squashfs.with_suffix("") / "data/which"
@@ -38,22 +59,22 @@ def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> No
 
 def test_an_unpacked_folder_that_lost_or_changed_a_file_is_made_anew(squashfs: Path) -> None:
     image = image_at(squashfs)
-    folder = unpacked(image)
+    folder = folder_of(image)
     (folder / "etc/hosts").unlink()
     (folder / "data/which").write_text("somebody's")
-    assert (unpacked(image) / "etc/hosts").exists()
+    assert (folder_of(image) / "etc/hosts").exists()
     assert (folder / "data/which").read_text() != "somebody's"
 
 
 def test_what_was_left_half_made_is_removed(squashfs: Path) -> None:
     image = image_at(squashfs)
-    folder = unpacked(image)
+    folder = folder_of(image)
     shutil.rmtree(folder)
     half_made = folder.with_name(f".{folder.name}")
     (half_made / "locked").mkdir(parents=True)
     (half_made / "locked/file").touch()
     (half_made / "locked").chmod(0o000)
-    assert unpacked(image) == folder
+    assert folder_of(image) == folder
     assert not half_made.exists()
     assert not (folder / "locked").exists()
 
@@ -64,7 +85,8 @@ from pathlib import Path
 from flowos.engine import image_at
 from flowos.engine._image_unpacked import unpacked, MountPoint
 import sys
-folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))])
+from collections.abc import Sequence
+folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))]).folder
 print((folder / "data/which").read_text(), (folder / "new" / sys.argv[1]).is_dir())
 """
     makers = [
@@ -88,7 +110,7 @@ def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> Non
     squash(folder, folder.with_suffix(".sqfs"))
     image = image_at(folder.with_suffix(".sqfs"))
     points = [MountPoint(PurePath("/opt/deep/er")), MountPoint(PurePath("/opt/file"), file=True)]
-    made = unpacked(image, points)
+    made = folder_of(image, points)
     assert (made / "opt/deep/er").is_dir()
     assert (made / "opt/file").is_file()
 

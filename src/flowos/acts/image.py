@@ -38,7 +38,7 @@ from flowos.acts._image_sources import kind_of, open_registry, open_source, refe
 from flowos.acts._image_tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
-from flowos.engine import image_at
+from flowos.engine import image_at, remove_unpacked
 from flowos.model import Argv, EnvironmentRefused, ImageConfig
 from flowos.store import KeptImage, open_store
 
@@ -264,7 +264,7 @@ def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentRefused(f"cannot remove {path}: {why(error, path)}") from error
-    return (*done, f"removed: {path}")
+    return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
 
 
 def _asked(name: str, source: str, architecture: str) -> Asked:

@@ -4,6 +4,7 @@ from flowos.engine._clock import now, utc
 from flowos.engine._devices import gpu_devices
 from flowos.engine._environment import Ready, make_ready
 from flowos.engine._foreground import run_in_foreground
+from flowos.engine._image_unpacked import remove_unpacked
 from flowos.engine._images import image_at
 from flowos.engine._inside import home_folder, launch_variables
 from flowos.engine._launching import (
@@ -36,6 +37,7 @@ __all__ = [
     "now",
     "own_variables",
     "prepare",
+    "remove_unpacked",
     "run",
     "run_in_foreground",
     "runtime_facts",

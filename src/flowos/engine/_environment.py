@@ -6,6 +6,7 @@ one line that says which and how to mend it. `close` undoes it all, and so does 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePath
 from types import TracebackType
@@ -62,11 +63,13 @@ def make_ready(
     image = _verified(env.image, expected)
     name, form = choose_runtime(env, image, devices)
     points = [*_needed_by(name), *(MountPoint(point) for point in mount_points), *binds]
-    image, notes = _entered_form(name, form, image, points)
-    way = runtime_for(Environment(image=image, runtime=name))
-    entered, undo = set_up(way, image)
-    ready = devices.given_to(replace(env, image=entered, runtime=name))
-    return Ready(ready, notes, undo)
+    with ExitStack() as undo:
+        image, notes = _entered_form(name, form, image, points, undo)
+        way = runtime_for(Environment(image=image, runtime=name))
+        entered, tear_down = set_up(way, image)
+        undo.callback(tear_down)
+        ready = devices.given_to(replace(env, image=entered, runtime=name))
+        return Ready(ready, notes, undo.pop_all().close)
 
 
 def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
@@ -111,7 +114,7 @@ def _verified(image: Image, expected: str) -> Image:
 
 
 def _entered_form(
-    name: str, form: Form, image: Image, points: Sequence[MountPoint]
+    name: str, form: Form, image: Image, points: Sequence[MountPoint], undo: ExitStack
 ) -> tuple[Image, tuple[str, ...]]:
     """The image itself, or a folder made of it where it cannot be entered as it is; and why."""
     missing = [] if RUNTIMES[name].traits.makes_targets else _missing(image, points)
@@ -120,9 +123,10 @@ def _entered_form(
     why = f"{name} cannot enter a {image.form} here"
     if form == image.form:
         why = f"it has no {missing[0].target} to bind to"
-    folder = unpacked(image, points)
-    note = f"image {image.source}: unpacked to {folder}, as {why}"
-    return replace(image, form="folder", source=folder), (note,)
+    made = unpacked(image, points)
+    undo.callback(made.let_go)
+    note = f"image {image.source}: unpacked to {made.folder}, as {why}"
+    return replace(image, form="folder", source=made.folder), (note,)
 
 
 def _is_shared(inside: PurePath) -> bool:

@@ -3,6 +3,7 @@
     /var/tmp/flowos-UID/images/DIGEST       the folder
                                DIGEST.seen  what its tree looked like when it was made
                                DIGEST.lock  held while one of us makes or changes it
+                               DIGEST.used  held together by all who have launches in it
 
 /var/tmp, as it is on a disk of the node and outlives a restart. What is there is used only if its
 tree still looks as it did: systems clean /var/tmp file by file. It is made under a hidden name and
@@ -18,6 +19,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 from flowos.engine._image_digest import tree_identity
@@ -37,7 +39,15 @@ class MountPoint:
     file: bool = False
 
 
-def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Path:
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A folder that stays until `let_go` is called, or this process is gone."""
+
+    folder: Path
+    let_go: Callable[[], None]
+
+
+def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Unpacked:
     """The folder of this image, with these mount points in it. EnvironmentRefused."""
     home = private_folder()
     name = image.digest.rpartition(":")[2]
@@ -45,13 +55,51 @@ def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Path:
     try:
         with _locked(home / f"{name}.lock"):
             if not _is_as_seen(folder, seen):
+                _refuse_if_used(image, folder)
                 _make(image, folder)
             for point in missing_points(folder, points):
                 _make_point(folder, point)
             seen.write_text(tree_identity(folder).words)
+            return Unpacked(folder, partial(os.close, _held(folder, fcntl.LOCK_SH)))
     except OSError as error:
         raise EnvironmentRefused(f"image {image.source}: cannot be unpacked: {error}") from error
-    return folder
+
+
+def remove_unpacked(digest: str) -> str:
+    """Remove what was unpacked of an image. What was done in words, "" where there was nothing."""
+    home = private_folder()
+    name = digest.rpartition(":")[2]
+    folder = home / name
+    if not folder.is_dir():
+        return ""
+    with _locked(home / f"{name}.lock"):
+        try:
+            os.close(_held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        except BlockingIOError:
+            return f"kept: {folder}, which is in use"
+        remove_tree(folder)
+        (home / f"{name}.seen").unlink(missing_ok=True)
+    return f"removed: {folder}"
+
+
+def _held(folder: Path, how: int) -> int:
+    """A descriptor that holds the folder's use, until it is closed."""
+    used = os.open(folder.with_name(f"{folder.name}.used"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(used, how)
+    except OSError:
+        os.close(used)
+        raise
+    return used
+
+
+def _refuse_if_used(image: Image, folder: Path) -> None:
+    try:
+        os.close(_held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise EnvironmentRefused(
+            f"image {image.source}: {folder} was changed while something runs in it; end that first"
+        ) from None
 
 
 def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
