@@ -23,8 +23,8 @@ import pytest
 
 from flowos.acts import image
 from flowos.engine import Ready, image_at, make_ready, run
-from flowos.engine._image_unpacked import private_folder
 from flowos.engine._run_folder import session_folder
+from flowos.engine.environments._unpacked import private_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 
 # fmt: off

@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 import pytest
 
 from flowos.engine import Ready, image_at, make_ready, remove_unpacked, run
-from flowos.engine._image_unpacked import MountPoint, place_inside, unpacked
-from flowos.engine._runtime_tries import _tiny_folder
+from flowos.engine.environments._tries import _tiny_folder
+from flowos.engine.environments._unpacked import MountPoint, place_inside, unpacked
 from flowos.model import Environment, EnvironmentRefused, Image, Launch
 
 from .conftest import INSIDE, squash
@@ -83,7 +83,7 @@ def test_several_processes_unpack_at_once_and_all_get_it(squashfs: Path) -> None
     program = f"""
 from pathlib import Path
 from flowos.engine import image_at
-from flowos.engine._image_unpacked import unpacked, MountPoint
+from flowos.engine.environments._unpacked import unpacked, MountPoint
 import sys
 from collections.abc import Sequence
 folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))]).folder

@@ -8,8 +8,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from flowos.acts import _image_library as library
-from flowos.acts._image_build import (
+from flowos.acts._images import _library as library
+from flowos.acts._images._build import (
     Definition,
     Dockerfile,
     Recipe,
@@ -22,8 +22,8 @@ from flowos.acts._image_build import (
     recipe_at,
     recipe_digest,
 )
-from flowos.acts._image_export import FORMS, WRITERS, form_of, write_oci_archive
-from flowos.acts._image_making import (
+from flowos.acts._images._export import FORMS, WRITERS, form_of, write_oci_archive
+from flowos.acts._images._making import (
     Asked,
     Made,
     file_digest,
@@ -33,9 +33,9 @@ from flowos.acts._image_making import (
     taken,
     told_plainly,
 )
-from flowos.acts._image_scratch import remove, scratch, why
-from flowos.acts._image_sources import kind_of, open_registry, open_source, reference_meant
-from flowos.acts._image_tools import processors
+from flowos.acts._images._scratch import remove, scratch, why
+from flowos.acts._images._sources import kind_of, open_registry, open_source, reference_meant
+from flowos.acts._images._tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
 from flowos.engine import image_at, remove_unpacked

@@ -1,12 +1,7 @@
 """The only room with processes, sockets, sleep and clock."""
 
 from flowos.engine._clock import now, utc
-from flowos.engine._devices import gpu_devices
-from flowos.engine._environment import Ready, make_ready
 from flowos.engine._foreground import run_in_foreground
-from flowos.engine._image_unpacked import remove_unpacked
-from flowos.engine._images import image_at
-from flowos.engine._inside import home_folder, launch_variables
 from flowos.engine._launching import (
     Prepared,
     composed,
@@ -15,11 +10,16 @@ from flowos.engine._launching import (
     run,
     start,
 )
-from flowos.engine._mpi_inside import check_mpi
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
-from flowos.engine._usability import runtime_facts, usability
+from flowos.engine.environments._devices import gpu_devices
+from flowos.engine.environments._images import image_at
+from flowos.engine.environments._inside import home_folder, launch_variables
+from flowos.engine.environments._mpi import check_mpi
+from flowos.engine.environments._ready import Ready, make_ready
+from flowos.engine.environments._unpacked import remove_unpacked
+from flowos.engine.environments._usability import runtime_facts, usability
 
 __all__ = [
     "Look",

@@ -17,11 +17,11 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from flowos.drivers import Launcher, Runtime, launcher_named
-from flowos.engine._gang import HOLD, await_held
 from flowos.engine._launch_init import init_program, init_seen_inside
 from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
-from flowos.engine._runtime_ways import runtime_for
+from flowos.engine.environments._gang import HOLD, await_held
+from flowos.engine.environments._ways import runtime_for
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts._image_sources import open_source
+from flowos.acts._images._sources import open_source
 from flowos.drivers.images.tree import File, Folder, Symlink, walk
 
 from .sources import MACHINE, Member, has, oci_parts, special, tar, written_folder

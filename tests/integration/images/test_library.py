@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flowos.acts import image
-from flowos.acts._image_scratch import scratch
+from flowos.acts._images._scratch import scratch
 from flowos.model import EnvironmentRefused
 
 from .conftest import left

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.engine._inside import launch_variables
 from flowos.engine._launching import start
-from flowos.engine._mpi_inside import check_mpi
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
+from flowos.engine.environments._inside import launch_variables
+from flowos.engine.environments._mpi import check_mpi
 from flowos.engine.local._failures import refused
 from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt

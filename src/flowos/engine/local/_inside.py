@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from flowos.drivers import path_inside, path_outside
-from flowos.engine._inside import bound_for_us
+from flowos.engine.environments._inside import bound_for_us
 from flowos.model import BARE, Environment, File, ValueRefused
 from flowos.plan import Schedule, Unit
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from flowos.drivers import path_inside
-from flowos.engine._devices import gpu_devices
-from flowos.engine._environment import make_ready
+from flowos.engine.environments._devices import gpu_devices
+from flowos.engine.environments._ready import make_ready
 from flowos.engine.local._commands import CommandLane, Folders
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._inside import Surroundings

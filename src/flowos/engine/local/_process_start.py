@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.engine._inside import launch_variables
 from flowos.engine._launching import Prepared, prepare, run
 from flowos.engine._running import Running
+from flowos.engine.environments._inside import launch_variables
 from flowos.engine.local import worker
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._node import usable_cores

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.drivers import Runtime
-from flowos.engine._image_unpacked import private_folder
 from flowos.engine._launch_init import init_program
 from flowos.engine._launching import prepare
-from flowos.engine._runtime_setup import set_up
+from flowos.engine.environments._setup import set_up
+from flowos.engine.environments._unpacked import private_folder
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
 LIMIT_SECONDS = 5.0

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.acts._image_layers import digest_of, whole
-from flowos.acts._image_scratch import check_room, locked, why
-from flowos.acts._image_tools import launch_of, need, processors, ran
-from flowos.acts._image_tree import write_tar
+from flowos.acts._images._layers import digest_of, whole
+from flowos.acts._images._scratch import check_room, locked, why
+from flowos.acts._images._tools import launch_of, need, processors, ran
+from flowos.acts._images._tree import write_tar
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import Folder, total_bytes

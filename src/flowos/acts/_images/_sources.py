@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import normpath
 
-from flowos.acts._image_layers import (
+from flowos.acts._images._layers import (
     Part,
     check_digest,
     cut_out,
@@ -18,8 +18,8 @@ from flowos.acts._image_layers import (
     plain,
     whole,
 )
-from flowos.acts._image_tools import call, call_watched, need, processors, version
-from flowos.acts._image_tree import read_folder, read_tar
+from flowos.acts._images._tools import call, call_watched, need, processors, version
+from flowos.acts._images._tree import read_folder, read_tar
 from flowos.acts.measure import Emit
 from flowos.drivers.images import oci, sif, skopeo, squashfs
 from flowos.drivers.images.tree import Entry, File, Folder, found, merged, one_layer

@@ -21,8 +21,8 @@ from flowos.drivers import (
     mpis_in_files,
     wrong_starter,
 )
-from flowos.engine._gang import HOLD, await_held
 from flowos.engine._launching import prepare
+from flowos.engine.environments._gang import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
 _LIMIT_SECONDS = 30.0

@@ -16,7 +16,7 @@ def runtime_for(env: Environment) -> Runtime:
         return runtime_named(env.runtime)
     wanted = (env.runtime, env.image.form)
     if wanted not in _found:
-        from flowos.engine._usability import runtime_facts  # which launches, by us
+        from flowos.engine.environments._usability import runtime_facts  # which launches, by us
 
         runtime_facts(only=(env.runtime,))
     return _found.get(wanted) or runtime_named(env.runtime)

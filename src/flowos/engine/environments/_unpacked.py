@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 
-from flowos.engine._image_digest import tree_identity
-from flowos.engine._image_squashfs import unpack_squashfs, unpacked_bytes
 from flowos.engine._run_folder import complaint_about
+from flowos.engine.environments._digest import tree_identity
+from flowos.engine.environments._squashfs import unpack_squashfs, unpacked_bytes
 from flowos.model import EnvironmentRefused, Image
 
 _BLOCK_BYTES = 4096

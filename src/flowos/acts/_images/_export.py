@@ -9,11 +9,11 @@ import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from flowos.acts._image_layers import digest_of, whole
-from flowos.acts._image_scratch import scratch
-from flowos.acts._image_sources import open_squashfs
-from flowos.acts._image_tools import call, processors
-from flowos.acts._image_tree import write_tar
+from flowos.acts._images._layers import digest_of, whole
+from flowos.acts._images._scratch import scratch
+from flowos.acts._images._sources import open_squashfs
+from flowos.acts._images._tools import call, processors
+from flowos.acts._images._tree import write_tar
 from flowos.drivers.images import oci, squashfs
 from flowos.engine import image_at
 from flowos.model import EnvironmentRefused

@@ -14,11 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.drivers import RUNTIMES, Reason
-from flowos.engine._kept import keep, kept
 from flowos.engine._launch_init import init_program
-from flowos.engine._node_tools import boot_id, programs, tried_cheaply, user_namespace_limits
-from flowos.engine._runtime_tries import LIMIT_SECONDS, Try, try_runtime
-from flowos.engine._runtime_ways import note_way
+from flowos.engine.environments._kept import keep, kept
+from flowos.engine.environments._tools import (
+    boot_id,
+    programs,
+    tried_cheaply,
+    user_namespace_limits,
+)
+from flowos.engine.environments._tries import LIMIT_SECONDS, Try, try_runtime
+from flowos.engine.environments._ways import note_way
 from flowos.model import Facts, Pairs, Tool, Tried, from_plain, to_plain
 
 _KIND = "runtimes"

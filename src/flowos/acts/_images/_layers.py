@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flowos.acts._image_scratch import check_room
-from flowos.acts._image_tools import call, need
-from flowos.acts._image_tree import Window
+from flowos.acts._images._scratch import check_room
+from flowos.acts._images._tools import call, need
+from flowos.acts._images._tree import Window
 
 _CHUNK_BYTES = 1 << 20
 _USUAL_RATIO = 2.5

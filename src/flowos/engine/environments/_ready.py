@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Self
 
 from flowos.drivers import RUNTIMES, SHARED, path_inside
-from flowos.engine._devices import devices_of
-from flowos.engine._image_squashfs import found_in_squashfs
-from flowos.engine._image_unpacked import MountPoint, missing_points, unpacked
-from flowos.engine._images import image_at
-from flowos.engine._runtime_choice import choose_runtime
-from flowos.engine._runtime_setup import set_up
-from flowos.engine._runtime_ways import runtime_for
+from flowos.engine.environments._choice import choose_runtime
+from flowos.engine.environments._devices import devices_of
+from flowos.engine.environments._images import image_at
+from flowos.engine.environments._setup import set_up
+from flowos.engine.environments._squashfs import found_in_squashfs
+from flowos.engine.environments._unpacked import MountPoint, missing_points, unpacked
+from flowos.engine.environments._ways import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Form, Image
 
 

@@ -6,15 +6,15 @@ import struct
 from pathlib import Path
 
 from flowos.drivers.images.tree import CONFIG
-from flowos.engine._image_digest import (
+from flowos.engine.environments._digest import (
     Identity,
     file_digest,
     file_identity,
     tree_digest,
     tree_identity,
 )
-from flowos.engine._image_squashfs import read_in_squashfs
-from flowos.engine._kept import keep, kept
+from flowos.engine.environments._kept import keep, kept
+from flowos.engine.environments._squashfs import read_in_squashfs
 from flowos.model import EnvironmentRefused, Form, Image, ImageConfig, from_plain, to_plain
 
 _KIND = "image-digests"

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.acts import _image_library as library
-from flowos.acts._image_layers import Part, digest_of, whole
-from flowos.acts._image_scratch import why
-from flowos.acts._image_sources import NO_CONFIG, Opened, elf_machine
-from flowos.acts._image_tools import call, is_here, version
+from flowos.acts._images import _library as library
+from flowos.acts._images._layers import Part, digest_of, whole
+from flowos.acts._images._scratch import why
+from flowos.acts._images._sources import NO_CONFIG, Opened, elf_machine
+from flowos.acts._images._tools import call, is_here, version
 from flowos.acts.measure import Emit
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found

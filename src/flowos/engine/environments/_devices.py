@@ -19,9 +19,9 @@ from flowos.drivers import (
     specs_of,
     with_devices,
 )
-from flowos.engine._inside import bound_for_us
 from flowos.engine._run_folder import session_folder
-from flowos.engine._runtime_ways import runtime_for
+from flowos.engine.environments._inside import bound_for_us
+from flowos.engine.environments._ways import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.acts._image_export import write_oci_archive, write_plain_tar
-from flowos.acts._image_layers import digest_of, whole
-from flowos.acts._image_library import name_from
-from flowos.acts._image_scratch import builders_storage, scratch
-from flowos.acts._image_sources import Opened, open_folder, open_layout_folder, open_source
-from flowos.acts._image_tools import Ran, call, call_watched, install_line, is_here, need, version
+from flowos.acts._images._export import write_oci_archive, write_plain_tar
+from flowos.acts._images._layers import digest_of, whole
+from flowos.acts._images._library import name_from
+from flowos.acts._images._scratch import builders_storage, scratch
+from flowos.acts._images._sources import Opened, open_folder, open_layout_folder, open_source
+from flowos.acts._images._tools import Ran, call, call_watched, install_line, is_here, need, version
 from flowos.acts.measure import Emit
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, mmdebstrap
 from flowos.model import Argv, EnvironmentRefused, Pairs, UsageError
