@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("engine", "stream", "gemm", "mpi", "fio", "trust", "aa", "environments")
+NAMES = ("engine", "stream", "gemm", "mpi", "fio", "trust", "aa", "environments", "leftovers")
 
 
 def main(names: list[str]) -> int:

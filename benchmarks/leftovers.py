@@ -1,0 +1,211 @@
+"""Whatever is killed at whatever moment, nothing of a start stays behind.
+
+`python benchmarks/leftovers.py [--json] [--starts 1000] [--seed N] [--image NAME]`
+Root becomes an ordinary user by tools/as-user. Bare and every usable runtime and form take turns.
+Each start runs a command with two grandchildren, one of them in a session of its own and without
+any of our streams. At a random moment SIGKILL falls on one of: the outermost process (the runtime),
+flowos-init, the command, or what serves the image or watches over it (squashfuse, conmon). Then the
+launch is stopped and waited for. Counted are processes that bear the start's mark, run folders,
+and, after all, mounts and files of this run. Exit 1 when anything was left.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from environments import (  # type: ignore[import-not-found]  # python finds a script's neighbours
+    AS_USER,
+    IMAGE,
+    words_for,
+)
+
+from flowos import engine
+from flowos.acts.environment import environment
+from flowos.engine import Ready, Running
+from flowos.model import BARE, Environment, FlowosError, Launch
+
+VICTIMS = ("runtime", "init", "command", "helper")
+HELPERS = ("squashfuse", "conmon")
+LATEST_SECONDS = {"podman": 0.6}
+USUAL_LATEST_SECONDS = 0.1
+GRACE_SECONDS = 0.2
+PATIENCE_SECONDS = 30.0
+STARTS_PER_READY = 25
+
+
+@dataclass
+class Tally:
+    """Of one environment and victim: starts, those whose victim was there, and what was left."""
+
+    starts: int = 0
+    hit: int = 0
+    processes: int = 0
+    folders: int = 0
+    late: int = 0
+
+
+@dataclass
+class Trials:
+    seed: int
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+
+    def run(self, label: str, env: Environment) -> bool:
+        """One start; False where what serves the image was killed: then it is set up anew."""
+        self.number += 1
+        victim = self.random.choice(VICTIMS)
+        tally = self.tallies.setdefault((label, victim), Tally())
+        tally.starts += 1
+        mark = f"3000.{os.getpid()}{self.number:05d}"
+        latest = LATEST_SECONDS.get(env.runtime, USUAL_LATEST_SECONDS)
+        running = started(env, mark)
+        time.sleep(self.random.uniform(0, latest))
+        hit = killed(victim, running)
+        tally.hit += hit
+        running.stop(GRACE_SECONDS)
+        try:
+            running.wait(PATIENCE_SECONDS)
+        except TimeoutError:
+            tally.late += 1
+        left = marked(mark)
+        tally.processes += len(left)
+        tally.folders += running.folder.exists()
+        for pid in left:
+            kill(pid)
+        return not (hit and victim == "helper")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.add_argument("--starts", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=None, help="drawn, and printed, by default")
+    parser.add_argument("--image", default=IMAGE, help="a name in the image library")
+    args = parser.parse_args()
+    if os.geteuid() == 0:  # podman enters nothing as root
+        os.execv(AS_USER, [str(AS_USER), sys.executable, *sys.argv])
+    trials = Trials(args.seed if args.seed is not None else random.SystemRandom().getrandbits(32))
+    before = strays()
+    with tempfile.TemporaryDirectory(prefix="flowos-left-", dir="/var/tmp") as name:
+        places = words_for(args.image, Path(name))
+        envs = {"bare": BARE, **{f"{r} {f}": environment(w) for (r, f), w in places.items()}}
+        while trials.number < args.starts:
+            for label, env in envs.items():
+                a_few(trials, label, env, min(STARTS_PER_READY, args.starts - trials.number))
+    answer = told(trials, strays() - before)
+    print(json.dumps(answer, indent=1))
+    return 0 if answer["left"] == 0 else 1
+
+
+def a_few(trials: Trials, label: str, env: Environment, starts: int) -> None:
+    ready = engine.make_ready(env)
+    try:
+        for _ in range(starts):
+            if not trials.run(label, ready.env):
+                ready = anew(ready, env)
+    finally:
+        ready.close()
+
+
+def anew(ready: Ready, env: Environment) -> Ready:
+    ready.close()
+    return engine.make_ready(env)
+
+
+def started(env: Environment, mark: str) -> Running:
+    alone = f"setsid sleep {mark} </dev/null >/dev/null 2>&1 &"
+    script = f"{alone} sleep {mark} & exec sleep {mark}"
+    variables = (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"))
+    return engine.start(Launch(argv=("sh", "-c", script), env=env, variables=variables))
+
+
+def killed(victim: str, running: Running) -> bool:
+    """SIGKILL to the victim, if it is there yet."""
+    if victim == "runtime":
+        return kill(running.pid)
+    if victim == "helper":
+        return any([kill(pid) for pid in helpers()])
+    try:
+        init, command, *_ = map(int, (running.folder / "started.0").read_text().split())
+    except (OSError, ValueError):
+        return False
+    return kill(init if victim == "init" else command)
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def helpers() -> list[int]:
+    """What serves images of ours, or watches over containers of ours."""
+    ours = str(engine.session_folder())
+    return [
+        pid
+        for pid, words in processes()
+        if any(name in words.partition(" ")[0] for name in HELPERS) and ours in words
+    ]
+
+
+def marked(mark: str) -> list[int]:
+    return [pid for pid, words in processes() if mark in words and words.startswith("sleep")]
+
+
+def processes() -> Iterator[tuple[int, str]]:
+    """Number and command line of every process that has one; of a zombie nothing is left."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                yield int(entry.name), words.decode(errors="replace")
+
+
+def strays() -> set[str]:
+    """Mounts of ours, and files that runtimes leave where they are killed."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = {line.split()[4] for line in lines if "/flowos-" in line.split()[4]}
+    made = {str(path) for path in Path("/tmp").glob("ch-run_*")}
+    return {place for place in mounts if "squashfuse" in place or "/tmp/" in place} | made
+
+
+def told(trials: Trials, strays_left: set[str]) -> dict[str, Any]:
+    rows = [
+        {"environment": label, "victim": victim, **vars(tally)}
+        for (label, victim), tally in sorted(trials.tallies.items())
+    ]
+    sums: Counter[str] = Counter()
+    for tally in trials.tallies.values():
+        sums.update(processes=tally.processes, folders=tally.folders, late=tally.late)
+    return {
+        "claim": "0 processes, mounts or files of ours are left",
+        "seed": trials.seed,
+        "starts": trials.number,
+        "left": sum(sums.values()) + len(strays_left),
+        **sums,
+        "strays": sorted(strays_left),
+        "rows": rows,
+    }
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except FlowosError as error:
+        sys.exit(f"leftovers: {error}")
