@@ -1,5 +1,6 @@
 """Images that must be folders: unpacked once per digest, with mount points where asked for."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,19 @@ def test_without_room_nothing_is_unpacked(squashfs: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(EnvironmentRefused, match=r"takes \d+ bytes, /var/tmp.* has 1000 free"):
         unpacked(image_at(squashfs))
+
+
+def test_a_squashfs_that_is_damaged_is_told_with_the_tools_last_line(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "words").write_text(" ".join(map(str, range(400_000))))
+    squash(folder, tmp_path / "damaged.sqfs")
+    with (tmp_path / "damaged.sqfs").open("r+b") as file:
+        file.seek(file.seek(0, os.SEEK_END) // 2)
+        file.write(b"X" * 16)
+    says = r"damaged \(unsquashfs says: FATAL ERROR.*\): take it again, or, .*image verify NAME`"
+    with pytest.raises(EnvironmentRefused, match=says):
+        unpacked(image_at(tmp_path / "damaged.sqfs"))
 
 
 def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> None:

@@ -139,10 +139,11 @@ def import_image(
         emit(Progress(doing=f"reading {source}"))
         if kind == "registry":
             opened = open_registry(source, work, asked.architecture, emit)
-        elif kind == "squashfs" and is_complete(path := Path(asked.source)):
-            return taken(path, asked, store)
         else:
-            opened = open_source(Path(asked.source), kind, work, asked.architecture)
+            path = Path(asked.source)
+            opened = open_source(path, kind, work, asked.architecture)
+            if kind == "squashfs" and is_complete(path):
+                return taken(path, asked, store)
         return made(opened, asked, store, emit)
 
 

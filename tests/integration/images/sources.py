@@ -138,6 +138,15 @@ def squashed(root: Path, to: Path) -> Path:
     return to
 
 
+def overwritten(file: Path) -> Path:
+    """Its middle is other bytes: what was compressed there cannot be read any more."""
+    text = bytearray(file.read_bytes())
+    length = len(text) // 3
+    text[length : 2 * length] = b"X" * length
+    file.write_bytes(text)
+    return file
+
+
 def sif(squashfs: bytes, *, oci_config: bytes = b"", architecture: bytes = b"02") -> bytes:
     """As github.com/apptainer/sif writes it: header, descriptors, data at 32768."""
     at = 32768

@@ -18,6 +18,7 @@ from .sources import (
     digest,
     docker_parts,
     oci_parts,
+    overwritten,
     sif,
     special,
     squashed,
@@ -104,6 +105,17 @@ def test_a_truncated_real_squashfs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.sqfs").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(EnvironmentRefused, match=r"x\.sqfs: it is damaged or truncated"):
         image.import_image(str(tmp_path / "x.sqfs"))
+
+
+def test_a_squashfs_of_ours_that_was_damaged_on_its_way_is_refused(tmp_path: Path) -> None:
+    """It would be kept byte for byte, and so is read whole first."""
+    words = b" ".join(b"%d" % number for number in range(200_000))
+    image.import_image(str(written_root(tmp_path / "root", [("bin/words", words)])), name="once")
+    file = image.export_image("once", tmp_path / "x.sqfs")
+    image.remove_image("once")
+    file.chmod(0o600)
+    with pytest.raises(EnvironmentRefused, match=r"x\.sqfs: it is damaged or truncated"):
+        image.import_image(str(overwritten(file)))
 
 
 def test_a_layout_for_other_processors_names_them(tmp_path: Path) -> None:

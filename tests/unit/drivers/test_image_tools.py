@@ -41,6 +41,8 @@ def test_the_version_of_squashfs_tools_is_read() -> None:
 
 
 NODE = "create_inode: could not create character device /x/null, because you're not superuser!"
+UNREAD = """zstd uncompress failed with error code 20
+FATAL ERROR: writer: failed to read/uncompress file out/bin/addpart"""
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,7 @@ NODE = "create_inode: could not create character device /x/null, because you're 
         (1, "FATAL ERROR: Probably out of space on output filesystem", "the disk is full"),
         (1, "FATAL ERROR: Can't find a valid SQUASHFS superblock on x", "damaged or truncated"),
         (1, "read_block: failed to read block @0x7", "damaged or truncated"),
+        (1, f"\t131072 39466\n{UNREAD}", "damaged or truncated"),
         (-1, "", "exit -1"),
     ],
 )

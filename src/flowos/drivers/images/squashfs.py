@@ -11,7 +11,13 @@ HIDES = ("SOURCE_DATE_EPOCH",)
 
 _BLIND = re.compile(r"because you're not superuser|^\s*$")
 _LEVEL = "9"
-_DAMAGED = ("Can't find a valid SQUASHFS superblock", "read_block", "corruption detected")
+_DAMAGED = (
+    "Can't find a valid SQUASHFS superblock",
+    "read_block",
+    "corruption detected",
+    "uncompress failed",
+    "failed to read",
+)
 
 
 def squash(to: PurePath, *, processors: int) -> Argv:
@@ -48,6 +54,10 @@ def read_version(stdout: str) -> str:
     return found[1] if found else "unknown"
 
 
+def is_damaged(stderr: str) -> bool:
+    return any(sign in stderr for sign in _DAMAGED)
+
+
 def complaint(code: int, stderr: str) -> str:
     """Why it failed; "" if it did not, or only could not make device nodes, which only root may."""
     lines = [line for line in stderr.splitlines() if not _BLIND.search(line)]
@@ -55,6 +65,6 @@ def complaint(code: int, stderr: str) -> str:
         return ""
     if "No space left" in stderr or "Probably out of space" in stderr:
         return "the disk is full"
-    if any(sign in stderr for sign in _DAMAGED):
+    if is_damaged(stderr):
         return "it is damaged or truncated"
     return " ".join(lines[-1:]) or f"exit {code}"

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from flowos.drivers.images import squashfs
 from flowos.model import EnvironmentRefused
 
 _LOOK_SECONDS = 60.0
@@ -41,8 +42,9 @@ def unpack_squashfs(image: Path, to: Path) -> None:
     words = ("-no-xattrs", "-no-progress", "-quiet", "-dest", str(to), str(image))
     done = _unsquashfs(*words, seconds=_UNPACK_SECONDS)
     # 2: something that only root can make, a device node, was left out
-    if done.returncode not in (0, 2) or not to.is_dir():
-        raise EnvironmentRefused(f"image {image}: it cannot be unpacked: {_complaint(done)}")
+    damaged = done.returncode != 0 and squashfs.is_damaged(_said(done))
+    if damaged or done.returncode not in (0, 2) or not to.is_dir():
+        raise EnvironmentRefused(f"image {image}: {_complaint(done)}")
 
 
 def _size_in(line: bytes) -> int:
@@ -68,5 +70,15 @@ def _unsquashfs(
 
 
 def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return said[0] if said else f"unsquashfs ended with {done.returncode}"
+    """Its last line: those before may be bare figures."""
+    said = _said(done).strip().splitlines()[-1:] or [f"exit {done.returncode}"]
+    if squashfs.is_damaged(_said(done)):
+        return (
+            f"damaged (unsquashfs says: {said[0].strip()}): take it again, or, if it is in your "
+            "library, look with `flowos image verify NAME`"
+        )
+    return f"it cannot be unpacked: {said[0].strip()}"
+
+
+def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+    return done.stderr.decode(errors="replace")
