@@ -32,6 +32,10 @@ def is_gone(pid: int, seconds: float = 5.0) -> bool:
     return True
 
 
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 @pytest.fixture
 def counts(tmp_path: Path) -> Path:
     file = tmp_path / "counts.py"
@@ -161,8 +165,8 @@ def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any) -> N
     in_shell(at)
     at.type("echo pid=$$= parent=$PPID=\n")
     shell, init = at.read_number("pid"), at.read_number("parent")
-    flowos = int(Path(f"/proc/{init}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(flowos, signal.SIGKILL)
+    guardian = parent_of(init)
+    os.kill(parent_of(guardian), signal.SIGKILL)
     at.read_until("Killed")
     at.type("echo go''es on\n")
     at.read_until("goes on")

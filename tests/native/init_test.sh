@@ -183,6 +183,37 @@ orphans_are_ended() {
   gone "$(cat "$top/second")"
 }
 
+orphaned() { # a run with an orphan in a session of its own that has none of our streams
+  rm -f "$top/orphan"
+  "$init" "$run" -- sh -c '
+    setsid sh -c "echo \$\$ >orphan.new; mv orphan.new orphan; exec sleep 300" </dev/null >/dev/null 2>&1 &
+    exec sleep 300' &
+  appears "$top/orphan"
+}
+
+what_a_killed_init_leaves_is_ended() {
+  orphaned || return
+  local pid
+  read -r pid _ <"$run/started.0"
+  kill -9 "$pid"
+  wait $!
+  same code 137 $?
+  gone "$(cat "$top/orphan")"
+  [ -e "$run/status.0" ] && complain "it says how the command ended"
+}
+
+what_a_killed_guardian_leaves_is_ended() {
+  orphaned || return
+  local pid
+  read -r pid _ <"$run/started.0"
+  kill -9 $!
+  wait $!
+  same code 137 $?
+  gone "$(cat "$top/orphan")"
+  gone "$pid"
+  [ -e "$run/status.0" ] && complain "it says how the command ended"
+}
+
 many_orphans_are_ended() {
   "$init" "$run" -- sh -c 'for i in $(seq 300); do (trap "" TERM HUP; exec sleep 300) & done; echo $! >last'
   same code 0 $?
@@ -282,7 +313,7 @@ a_held_container_is_entered() { # in which $top/mark is another file
 }
 
 for promise in $(declare -F | awk '{ print $3 }' |
-  grep -vxE 'complain|same|fresh|end_of|value_of|appears|gone'); do
+  grep -vxE 'complain|same|fresh|end_of|value_of|appears|gone|orphaned'); do
   fresh
   "$promise"
 done

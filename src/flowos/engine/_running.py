@@ -53,7 +53,7 @@ Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
 class Running:
     """A started launch. Methods may be called from any thread.
 
-    pid: of the outermost process, flowos-init itself for a bare, direct launch.
+    pid: of the outermost process, the guardian of flowos-init for a bare, direct launch.
     """
 
     pid: int

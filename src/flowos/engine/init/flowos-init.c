@@ -30,6 +30,9 @@
  * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
  * enter.
  *
+ * It is two processes: a guardian, which is who was started, waits above the other, so that the end
+ * of either by SIGKILL is noticed and leaves nothing behind.
+ *
  * Exit code: N, 128 + signal, 127 no such command, 126 it cannot be executed, 125 own failure.
  *
  * Here is the life of a run; run_folder.c reads and writes those files, command.c starts the
@@ -68,8 +71,9 @@ static const double same_signal_seconds = 1.0;
 struct run {
   struct run_folder folder;
   struct job job;
-  int alive;   /* -1: nobody to watch, or not any more */
-  int signals; /* signalfd */
+  int alive;      /* -1: nobody to watch, or not any more */
+  int signals;    /* signalfd */
+  pid_t guardian; /* 0: none */
   pid_t command;
   bool stopped;
   double kill_at; /* monotonic seconds; 0: not set */
@@ -109,7 +113,7 @@ static unsigned long own_rank(void) {
   return 0;
 }
 
-static void block_signals(struct run* run) {
+static sigset_t block_signals(void) {
   sigset_t set;
   for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL); /* an inherited 'ignore' would hide signals */
   signal(SIGPIPE, SIG_IGN);                          /* our stderr may be gone before we are */
@@ -119,7 +123,7 @@ static void block_signals(struct run* run) {
   sigaddset(&set, SIGCHLD);
   for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) sigaddset(&set, forwarded[i]);
   sigprocmask(SIG_SETMASK, &set, NULL);
-  run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  return set;
 }
 
 /* ---- while the command runs ---- */
@@ -185,6 +189,10 @@ static void keep_going(const struct run* run) {
     signal_command(run, SIGCONT);
 }
 
+static bool lost_guardian(const struct run* run) {
+  return run->guardian > 0 && getppid() != run->guardian;
+}
+
 /* Reaps others; the command stays a zombie, so that its process group's number stays its own. */
 static bool command_ended(const struct run* run) {
   for (;;) {
@@ -201,8 +209,9 @@ static int milliseconds_until(double when) {
   return left > 1e6 ? 1000000 : (int)left + 1;
 }
 
+/* Or for the end of our guardian. */
 static void wait_for_command(struct run* run) {
-  while (!command_ended(run)) {
+  while (!command_ended(run) && !lost_guardian(run)) {
     keep_going(run);
     struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}};
     int ready = poll(on, 2, run->kill_at > 0.0 ? milliseconds_until(run->kill_at) : -1);
@@ -244,6 +253,7 @@ static int finish(const struct run* run) {
   kill(-run->command, SIGKILL);
   waitpid(run->command, &status, 0);
   sweep();
+  if (lost_guardian(run)) return OWN_FAILURE; /* as if we had been killed: without an answer */
   int code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   snprintf(end, sizeof end, "%s %d", WIFSIGNALED(status) ? "signal" : "exit", code);
   tell_status(run, end);
@@ -282,7 +292,8 @@ static int supervise(struct run* run, char** argv) {
   if (variables == NULL || argv == NULL) return fail(run, (struct failure){ENV, errno});
   int refused = enter_container(run->folder.fd);
   if (refused != 0) return fail(run, (struct failure){ENTER, refused});
-  block_signals(run);
+  const sigset_t set = block_signals();
+  run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (run->signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
     return fail(run, (struct failure){OWN, errno});
   if (!supervisor_lives(run, &f)) {
@@ -308,6 +319,47 @@ static void close_inherited(int folder) {
 #endif
 }
 
+/* ---- the guardian ---- */
+
+/* Ends as `status` says that another ended. */
+static int end_like(int status) {
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  signal(WTERMSIG(status), SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  raise(WTERMSIG(status));
+  return SIGNALLED + WTERMSIG(status);
+}
+
+static int stand_guard(pid_t init) {
+  const sigset_t set = block_signals();
+  int status = 0;
+  siginfo_t info;
+  while (waitpid(init, &status, WNOHANG) != init)
+    if (sigwaitinfo(&set, &info) > 0 && info.si_signo != SIGCHLD) kill(init, info.si_signo);
+  sweep();
+  return end_like(status);
+}
+
+/* Who is killed leaves its children to whoever is above. So above us is a process that does nothing
+ * but wait: if we are killed, all that we leave is its to end; if it is killed, we end all that is
+ * ours. A signal to its group reaches us through it, once. True in the process that goes on. */
+static bool get_guardian(struct run* run, int* code) {
+  const pid_t guardian = getpid();
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return true;
+  const pid_t init = fork();
+  if (init < 0) return true;
+  if (init > 0) {
+    *code = stand_guard(init);
+    return false;
+  }
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGCHLD); /* wakes us as the end of the command does */
+  run->guardian = guardian;
+  return true;
+}
+
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--version") == 0) {
     puts("flowos-init 1");
@@ -326,5 +378,6 @@ int main(int argc, char** argv) {
     return OWN_FAILURE;
   }
   close_inherited(run.folder.fd);
-  return supervise(&run, argv + 3);
+  int code = 0;
+  return get_guardian(&run, &code) ? supervise(&run, argv + 3) : code;
 }
