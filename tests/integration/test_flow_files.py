@@ -60,6 +60,7 @@ flow = fo.flow_output(*make(fo.flow_input("n", fo.int64)))
 def here(tmp_path: Path) -> Path:
     for name, text in {"adds": ADDS, "takes": TAKES_ALL, "gives": GIVES_ALL}.items():
         (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "notes.txt").write_text("none")
     return tmp_path
 
 
@@ -106,6 +107,26 @@ def test_json_has_every_output_by_name(here: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("workers", ["thread", "process", "inline"])
+def test_what_tasks_print_is_no_part_of_the_json(tmp_path: Path, workers: str) -> None:
+    below = "import os; os.write(1, b'from below\\n'); print('loud'); return a + b"
+    loud = "print('loaded')\n" + ADDS.replace("return a + b", below)
+    (tmp_path / "loud.py").write_text(loud)
+    done = flowos_run(tmp_path, "loud.py", "--json", "--workers", workers, "a=1", "b=2")
+    assert json.loads(done.stdout) == {"add": 3}
+    assert set(done.stderr.split()) == {"from", "below", "loaded", "loud"}
+
+
+def test_a_dry_run_has_json_too(here: Path) -> None:
+    done = flowos_run(here, "--dry-run", "--json", "adds.py")
+    assert json.loads(done.stdout) == {
+        "name": "flow",
+        "inputs": {"a": "int64", "b": "int64"},
+        "tasks": ["add"],
+        "outputs": {"add": "int64"},
+    }
+
+
 def test_a_dry_run_shows_the_flow(here: Path) -> None:
     done = flowos_run(here, "--dry-run", "adds.py")
     assert done.returncode == 0
@@ -119,7 +140,9 @@ def test_a_dry_run_shows_the_flow(here: Path) -> None:
         (("adds.py", "a=1"), "no value for b; the flow's inputs are a: int64, b: int64"),
         (("adds.py", "a=1", "b=x"), "input 'b': expected int64, given 'x' (str)"),
         (("adds.py", "a=1", "a=2"), "'a=2': input 'a' is given twice"),
-        (("adds.py", "a=1", "c=2"), "'c=2': expected NAME=VALUE; the flow's inputs are a: int64"),
+        (("adds.py", "a=1", "c=2"), "the flow has no input 'c'; its inputs are a: int64, b"),
+        (("takes.py", "words=x"), "the flow has no input 'words' (did you mean 'word'?); its "),
+        (("notes.txt",), "notes.txt: the name of a flow file must end in .py"),
         (("adds.py", "a=1", "2"), "'2': expected NAME=VALUE"),
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
         ((), "name a flow file, or an image to be run"),
@@ -160,12 +183,21 @@ def test_a_file_without_a_flow_is_refused_with_the_line(
     assert done.returncode in (1, 2)
 
 
-def test_what_a_task_raises_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["thread", "process", "inline"])
+def test_what_a_task_raises_is_its_own_traceback_and_one_line(tmp_path: Path, workers: str) -> None:
     fails = ADDS.replace("return a + b", "raise ValueError('no')")
     (tmp_path / "fails.py").write_text(fails)
-    done = flowos_run(tmp_path, "fails.py", "a=1", "b=2")
-    told = "flowos run: task 'add' raised ValueError: no; given a = 1 (int), b = 2 (int)\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    done = flowos_run(tmp_path, "fails.py", "a=1", "b=2", "--workers", workers)
+    told = (
+        "flowos run: task 'add' raised ValueError: no (fails.py:6); "
+        "given a = 1 (int), b = 2 (int)\n"
+    )
+    *trace, last = done.stderr.splitlines(keepends=True)
+    assert (done.returncode, done.stdout, last) == (1, "", told)
+    assert trace[0] == "Traceback (most recent call last):\n"
+    assert trace[1] == f'  File "{tmp_path}/fails.py", line 6, in add\n'
+    assert trace[-1] == "ValueError: no\n"
+    assert sum(line.startswith("  File") for line in trace) == 1
 
 
 def test_a_flow_file_may_be_named_as_a_module_of_python(tmp_path: Path) -> None:

@@ -199,13 +199,15 @@ def test_a_failing_task_is_told_with_name_inputs_and_its_own_traceback(way: Way)
     flow = fo.flow_output(fails(add(integer(), 1), flow_input("v", fo.array(fo.float64, (None,)))))
     with fo.slice(flow, workers=way) as s, pytest.raises(fo.TaskFailed) as caught:
         s.run(6, np.zeros(3))
-    assert str(caught.value) == (
-        "task 'fails' raised ZeroDivisionError: integer division or modulo by zero; "
-        "given x = 7 (int), values = an array of float64, shape (3,)"
-    )
     cause = caught.value.__cause__
     assert isinstance(cause, ZeroDivisionError)
-    assert [f.name for f in traceback.extract_tb(cause.__traceback__)] == ["fails"]
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert [f.name for f in frames] == ["fails"]
+    assert str(caught.value) == (
+        "task 'fails' raised ZeroDivisionError: integer division or modulo by zero "
+        f"(test_flow_run.py:{frames[0].lineno}); "
+        "given x = 7 (int), values = an array of float64, shape (3,)"
+    )
 
 
 def test_a_task_that_exits_or_raises_without_words_is_a_failure() -> None:
@@ -214,9 +216,11 @@ def test_a_task_that_exits_or_raises_without_words_is_a_failure() -> None:
         raise SystemExit if x else AssertionError
 
     with fo.slice(leaves(integer())) as s:
-        with pytest.raises(fo.TaskFailed, match="task 'leaves' raised SystemExit; given x = 1"):
+        with pytest.raises(
+            fo.TaskFailed, match=r"task 'leaves' raised SystemExit \(.*\); given x = 1"
+        ):
             s.run(1)
-        with pytest.raises(fo.TaskFailed, match="raised AssertionError; given x = 0"):
+        with pytest.raises(fo.TaskFailed, match=r"raised AssertionError \(.*\); given x = 0"):
             s.run(0)
 
 
@@ -227,7 +231,10 @@ def test_a_task_without_inputs_that_fails_says_so() -> None:
     made = fo.task(
         {"task_name": "f", "iport_nametypes": (), "oport_nametypes": fo.any_, "fun": fails}
     )
-    with fo.slice(made()) as s, pytest.raises(fo.TaskFailed, match="KeyError: 'k'; given nothing"):
+    with (
+        fo.slice(made()) as s,
+        pytest.raises(fo.TaskFailed, match=r"KeyError: .k. \(.*\); given nothing"),
+    ):
         s.run()
 
 

@@ -5,6 +5,7 @@ one that there is. It is imported under its own name, so that what stands below
 `if __name__ == "__main__":` is left alone.
 """
 
+import difflib
 import importlib.util
 import json
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flowos.engine.local import RemoteTraceback
 from flowos.model import (
     Environment,
     File,
@@ -31,17 +33,14 @@ from flowos.model import (
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def run_flow_file(
-    word: str, given: Sequence[str], env: Environment, **how: Any
-) -> dict[str, object]:
-    """Load the flow, run it once on a slice of this node, return its outputs by name.
+def run_flow(flow: Flow, given: Sequence[str], env: Environment, **how: Any) -> dict[str, object]:
+    """Run the flow once on a slice of this node, return its outputs by name.
 
-    word: FILE or FILE:NAME. given: NAME=VALUE for each input. UsageError where the file or a value
-    is not what is wanted; else what `fo.slice` and `run` raise.
+    given: NAME=VALUE for each input. UsageError where a value is not what is wanted; else what
+    `fo.slice` and `run` raise.
     """
     from flowos.acts._slice import slice_
 
-    flow = load_flow(word)
     values = read_values(flow, given)
     with slice_(flow, env, **how) as on:
         results = on.run(**values)
@@ -49,7 +48,7 @@ def run_flow_file(
 
 
 def load_flow(word: str) -> Flow:
-    """The flow of a flow file."""
+    """The flow of FILE or FILE:NAME. UsageError where the file is not what is wanted."""
     file, _, name = word.partition(":")
     path = Path(file).absolute()
     if not path.is_file():
@@ -81,8 +80,12 @@ def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for word in given:
         name, equals, text = word.partition("=")
-        if not equals or name not in ports:
+        if not equals:
             raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
+        if name not in ports:
+            near = difflib.get_close_matches(name, ports, 1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UsageError(f"the flow has no input {name!r}{meant}; its inputs are {takes}")
         if name in values:
             raise UsageError(f"{word!r}: input {name!r} is given twice")
         values[name] = _read(ports[name], text)
@@ -90,6 +93,26 @@ def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
     if missing:
         raise UsageError(f"no value for {', '.join(missing)}; the flow's inputs are {takes}")
     return values
+
+
+def own_traceback(error: TaskFailed) -> str:
+    """Where a task raised, without frames of FlowOS; "" if it raised nothing of its own."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, FlowosError):
+        return ""
+    if isinstance(cause.__cause__, RemoteTraceback):
+        return str(cause.__cause__.args[0])
+    return "".join(traceback.format_exception(cause))
+
+
+def plain_flow(flow: Flow) -> dict[str, object]:
+    """What a flow takes, runs and gives, for JSON."""
+    return {
+        "name": flow.name,
+        "inputs": {p.spec.name: str(p.spec.type) for p in flow.inputs},
+        "tasks": [call.task.name for call in flow.calls],
+        "outputs": {p.name: str(p.type) for p in flow.task.outputs},
+    }
 
 
 def plain_output(value: object) -> object:

@@ -2,12 +2,16 @@
 
 import argparse
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._shared import with_example
-from flowos.model import UsageError
+from flowos.model import TaskFailed, UsageError
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if args.words and _is_flow_file(args.words[0]):
         return _run_flow(_with_later_options(args))
     if args.env is None or args.env == "bare":
+        if args.words and Path(args.words[0]).is_file():
+            raise UsageError(f"{args.words[0]}: the name of a flow file must end in .py")
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
@@ -62,18 +68,37 @@ def _is_flow_file(word: str) -> bool:
 
 
 def _run_flow(args: argparse.Namespace) -> int:
-    from flowos.acts.flow_file import load_flow, plain_output, run_flow_file
+    from flowos.acts.flow_file import load_flow, own_traceback, plain_flow, plain_output, run_flow
 
-    word, given = args.words[0], args.inputs
     env = environment_of(args)
-    if args.dry_run:
-        print(load_flow(word))
-        return 0
-    outputs = run_flow_file(word, given, env, workers=args.workers)
+    with _prints_on_stderr() if args.json else nullcontext():
+        flow = load_flow(args.words[0])
+        try:
+            outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, workers=args.workers)
+        except TaskFailed as error:
+            print(own_traceback(error), end="", file=sys.stderr)
+            raise
+        told = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        print(json.dumps({name: plain_output(value) for name, value in outputs.items()}, indent=1))
+        print(json.dumps(plain_flow(flow) if args.dry_run else told, indent=1))
         return 0
-    for name, value in outputs.items():
-        text = str(plain_output(value))
-        print(f"{name} = {text.rstrip()}")
+    if args.dry_run:
+        print(flow)
+        return 0
+    for name, value in told.items():
+        print(f"{name} = {str(value).rstrip()}")
     return 0
+
+
+@contextmanager
+def _prints_on_stderr() -> Iterator[None]:
+    """What the flow prints, in Python or below it, is no part of the JSON on standard output."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -157,7 +157,7 @@ def test_functions_and_classes_of_main_cross_both_ways(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=30)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "task 'g' raised KeyError: 4; given p = Point(x=4) (Point)",
+        "task 'g' raised KeyError: 4 (script.py:17); given p = Point(x=4) (Point)",
         "<class 'KeyError'>",
         "ok",
     ]

@@ -5,13 +5,23 @@ from collections.abc import Iterable, Sequence
 from flowos.model import PortSpec, TaskFailed, ValueRefused, shown
 
 
+class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
+    """Where in the worker a task raised, as text: the cause of the task's exception."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
 def task_failed(
     label: str, inputs: Sequence[PortSpec], values: Iterable[object], error: BaseException
 ) -> TaskFailed:
-    """To be raised from `error`, which keeps its own traceback."""
+    """To be raised from `error`, whose traceback begins in the task."""
+    from flowos.engine.local.worker import where  # only a failure pays for it
+
     given = ", ".join(f"{p.name} = {shown(v)}" for p, v in zip(inputs, values, strict=True))
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return TaskFailed(f"task {label!r} raised {what}; given {given or 'nothing'}")
+    place = where(error.__traceback__)
+    return TaskFailed(f"task {label!r} raised {what}{place}; given {given or 'nothing'}")
 
 
 def refused(label: str, complaint: str) -> ValueRefused:

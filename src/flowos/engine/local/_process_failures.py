@@ -3,17 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.local._failures import refused
+from flowos.engine.local._failures import RemoteTraceback, refused
 from flowos.engine.local._process_blobs import Packed
 from flowos.model import FlowosError, PortSpec, TaskFailed
 from flowos.plan import Step, Unit
-
-
-class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
-    """Where in the worker a task raised, as text: the cause of the task's exception."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
 
 
 class RemoteError(Exception):
@@ -52,10 +45,12 @@ def _maker(unit: Unit, register: int) -> tuple[Step, PortSpec]:
     return step, step.task.outputs[step.gives.index(register)]
 
 
-def _raised(step: Step, shown: list[str], error: Any, last: str, trace: str) -> FlowosError:
+def _raised(
+    step: Step, shown: list[str], error: Any, last: str, where: str, trace: str
+) -> FlowosError:
     names = (p.name for p in step.task.inputs)
     given = ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True))
-    failed = TaskFailed(f"task {step.label!r} raised {last}; given {given or 'nothing'}")
+    failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {given or 'nothing'}")
     failed.__cause__ = _opened(error, last)
     failed.__cause__.__cause__ = RemoteTraceback(trace)
     return failed

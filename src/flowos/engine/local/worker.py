@@ -271,18 +271,18 @@ class Worker:
             given = [self.ports.shown(registers[i]) for i in takes]
             raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
 
-    def _described(self, error: BaseException) -> tuple[Any, str, str]:
-        """An exception as (itself or None where it cannot cross, one line, traceback)."""
+    def _described(self, error: BaseException) -> tuple[Any, str, str, str]:
+        """An exception: (itself or None where it cannot cross, one line, place, traceback)."""
         import traceback  # only a failure pays for it
 
-        trace = error.__traceback__
-        text = "".join(traceback.format_exception(error.with_traceback(trace and trace.tb_next)))
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        text = "".join(traceback.format_exception(error.with_traceback(trace)))
         try:
             wired = self.values.Parcel(sys.maxsize).add(error)
             self.values.unpack(*wired)
         except BaseException:
             wired = None
-        return wired, line(error), text
+        return wired, line(error), where(trace), text
 
     def _settle(
         self, result: Any, gives: Sequence[int], kinds: Sequence[Any], registers: list[Any]
@@ -326,6 +326,21 @@ def line(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     except Exception:  # its own text fails
         return type(error).__name__
+
+
+def where(trace: types.TracebackType | None) -> str:
+    """As " (FILE:LINE)": the innermost line in the file of the first frame, the task's function.
+
+    Nothing where no Python was run, as by a function in C.
+    """
+    if trace is None:
+        return ""
+    file, number = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return f" ({file.rpartition('/')[2]}:{number})"
 
 
 def main() -> None:
