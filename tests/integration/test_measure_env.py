@@ -73,7 +73,7 @@ def test_each_its_own_binary_is_run_without_a_bundle(flowos: Flowos) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--env", "bare"), "give two or more"),
+        (("--env", "bare"), "name what is to be compared with it"),
         (("--env", "bare", "--env", "no/such.sqfs"), "no such image"),
         (("--env", "bare", "--env", "bare@ch-run"), "leave out @ch-run"),
         (("--env", "bare", "--env", "bare", "--only", "clock"), "'clock' is not compared"),

@@ -124,14 +124,14 @@ def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
 def _wanted(args: argparse.Namespace) -> Wanted:
     if args.minutes is not None and not 0 < args.minutes < float("inf"):
         raise UsageError(f"--minutes {args.minutes}: give a number above 0")
-    if len(args.env) == 1:
-        raise UsageError(f"--env {args.env[0]}: give two or more, as --env bare --env IMAGE")
+    if args.env == ["bare"]:
+        raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
     return Wanted(
         probes=tuple(name.strip() for name in args.only.split(",") if name.strip()),
         effort="quick" if args.quick else "full" if args.full else "normal",
         scratch=args.scratch,
         nominal=tuple(_nominal(word) for word in args.nominal),
-        environments=tuple(args.env),
+        environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
     )
 
