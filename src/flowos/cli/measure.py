@@ -72,7 +72,7 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ENV",
         help="side by side in these environments, the base first: bare, IMAGE or IMAGE@RUNTIME;"
-        " may be given again",
+        " may be given again; one alone is compared with bare",
     )
     command.add_argument(
         "--binary",
