@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from flowos.cli._foreground import as_named
+from flowos.cli._ranks import MPIS
+from flowos.drivers import LAUNCHERS
+from flowos.engine import usual_starter
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
@@ -177,3 +183,52 @@ def test_a_dry_run_shows_the_command_line_and_starts_nothing(tmp_path: Path) -> 
     assert told["argv"][-2:] == list(words)
     assert (told["environment"], told["cwd"]) == ("bare", str(Path.cwd()))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_unknown_is_told_with_the_usage_of_the_command() -> None:
+    done = flowos("exec", "--bnd", "x", "--", "pwd")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: flowos exec ")
+    assert "-- COMMAND [ARG...]\n" in done.stderr
+    assert done.stderr.endswith("flowos exec: error: unrecognized arguments: --bnd\n")
+
+
+def test_a_second_environment_is_refused() -> None:
+    done = flowos("exec", "--env", "bare", "--env", "other", "--", "pwd")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("argument --env: given twice: bare and other\n")
+
+
+def test_a_current_folder_that_is_gone_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    script = f"rmdir ../gone && exec {FLOWOS} exec -- pwd"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path / "gone", capture_output=True, text=True, timeout=30
+    )
+    told = "flowos exec: the current folder cannot be used: No such file or directory; "
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(told)
+
+
+def test_help_names_the_launchers_that_start_ranks() -> None:
+    assert {*MPIS, "direct"} == set(LAUNCHERS)
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_an_mpi_is_started_by_its_own_starter_whichever_is_the_usual_one(mpi: str) -> None:
+    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(starter) is None:
+        pytest.skip(f"no {starter} on this machine")
+    words = ("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", "echo", "hi")
+    done = flowos("exec", *words)
+    assert (done.returncode, done.stdout) == (0, "hi\nhi\n")
+    said = subprocess.run([starter, "--version"], capture_output=True, text=True, check=True)
+    assert ("HYDRA" in said.stdout) == (mpi == "mpich")
+    assert starter in flowos("exec", "--dry-run", *words).stdout
+
+
+def test_an_image_of_the_library_is_called_as_the_person_did() -> None:
+    file = f"/data/images/{'0a' * 32}.sqfs"
+    assert as_named(f"image {file}: it has no MPI", "dk@podman") == "image dk: it has no MPI"
+    assert as_named(f"image {file}: it has no MPI", file) == f"image {file}: it has no MPI"
+    assert as_named("image /a/b.sqfs: cut off", "./b.sqfs") == "image /a/b.sqfs: cut off"

@@ -17,6 +17,7 @@ from flowos.engine import (
     now,
     prepare,
     run_in_foreground,
+    usual_starter,
 )
 from flowos.model import (
     Argv,
@@ -51,11 +52,15 @@ exit 127
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """How many, and by which MPI: a name of `drivers.LAUNCHERS`, and its mpirun."""
+    """How many, and by which MPI: a name of `drivers.LAUNCHERS`, and its mpirun.
+
+    oversubscribe: more than there are cpus too, not bound.
+    """
 
     count: int
     mpi: str
     starter: str = ""
+    oversubscribe: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +171,10 @@ def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...], tuple[s
 def _prepared(wish: Wish, launch: Launch) -> Prepared:
     if wish.ranks is None:
         return prepare(launch)
-    mpi, starter = wish.ranks.mpi, wish.ranks.starter
+    mpi = wish.ranks.mpi
+    starter = wish.ranks.starter or usual_starter(mpi)
     check_mpi(launch.env, mpi, starter, launch.variables)
-    return prepare(launch, launcher=mpi, starter=starter)
+    return prepare(launch, launcher=mpi, starter=starter, oversubscribe=wish.ranks.oversubscribe)
 
 
 def _with_current_folder(wish: Wish) -> tuple[Environment, PurePath, tuple[str, ...]]:

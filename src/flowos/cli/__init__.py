@@ -1,11 +1,13 @@
 """Reads arguments, prints. The only room that prints."""
 
 import argparse
+import os
 import signal
 import sys
 from importlib import import_module
 from importlib.metadata import version
 
+from flowos.cli._shared import Command
 from flowos.model import FlowosError, UsageError
 
 COMMANDS = (
@@ -34,7 +36,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
         epilog="example: flowos measure --quick",
     )
     top.add_argument("--version", action="version", version=f"flowos {version('flowos-hpc')}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Command)
     for name in (only,) if only else COMMANDS:
         import_module(f"flowos.cli.{name}").add(commands)
     return top
@@ -50,6 +52,7 @@ def main(words: list[str] | None = None) -> int:
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended in order, as by Ctrl-C
     try:
+        _check_current_folder()
         return int(import_module(f"flowos.cli.{args.command}").run(args))
     except UsageError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
@@ -63,3 +66,12 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def _check_current_folder() -> None:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is slow to import
+    except OSError as error:
+        raise UsageError(
+            f"the current folder cannot be used: {error.strerror}; go to another, as with: cd ~"
+        ) from error

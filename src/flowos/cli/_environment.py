@@ -3,6 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from flowos.cli._shared import Once
+
 if TYPE_CHECKING:
     from flowos.model import Environment
 
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
 def add_environment(command: argparse.ArgumentParser, *, required: bool = False) -> None:
     command.add_argument(
         "--env",
+        action=Once,
         required=required,
         metavar="IMAGE[@RUNTIME]",
         help="an image by path or name, to be entered by the best runtime here or by this one"

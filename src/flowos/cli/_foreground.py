@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     Meant = Callable[[Wish], Wish]
 
+_IN_LIBRARY = re.compile(r"\bimage /\S+/[0-9a-f]{64}\.sqfs")
 _EXIT_OWN = 125
 """It did not begin: a code that few commands have, as env(1) and container engines say it."""
 
@@ -46,7 +48,7 @@ def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant")
     """
 
     def say(note: str) -> None:
-        print(f"flowos {args.command}: {note}", file=sys.stderr)
+        print(f"flowos {args.command}: {as_named(note, args.env)}", file=sys.stderr)
 
     try:
         return _run_or_show(args, argv, meant, say)
@@ -66,12 +68,18 @@ def _run_or_show(
     if args.dry_run:
         _show(planned(wish), args.json)
         return 0
-    outcome = executed(wish, say)
+    outcome = executed(wish, lambda note: say(f"note: {note}"))
     if not isinstance(outcome.end, (Exited, Killed)):
         say(outcome.end.reason)
     if args.json:
         print(json.dumps(_told(outcome, exit_code(outcome))), file=sys.stderr)
     return exit_code(outcome)
+
+
+def as_named(text: str, env: str | None) -> str:
+    """An image of the library is called as the person did, not by its digest."""
+    name = (env or "").rpartition("@")[0] or env
+    return _IN_LIBRARY.sub(lambda _: f"image {name}", text) if name else text
 
 
 def _told(outcome: Outcome, code: int) -> dict[str, object]:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from flowos.acts.exec import Wish
 
 
+MPIS = ("openmpi", "mpich", "mvapich", "intel", "other")
+"""`drivers.LAUNCHERS` that start ranks; loading them is slow."""
+
+
 def add_ranks(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--ranks",
@@ -19,20 +23,30 @@ def add_ranks(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--mpi",
-        metavar="NAME",
-        help="whose mpirun: openmpi, mpich, mvapich, intel; the same MPI has to be in the image",
+        choices=MPIS,
+        help="whose mpirun starts them; the same MPI has to be in the image",
     )
     command.add_argument(
         "--starter", metavar="PATH", help="that mpirun, where it is not the first in PATH"
+    )
+    command.add_argument(
+        "--oversubscribe",
+        action="store_true",
+        help="start more ranks than there are cpus too; then they are not bound to cores",
     )
 
 
 def with_ranks(args: argparse.Namespace, wish: "Wish") -> "Wish":
     from flowos.acts.exec import Ranks
 
-    if args.ranks is None and args.mpi is None and args.starter is None:
+    if args.ranks is None and args.mpi is None and not (args.starter or args.oversubscribe):
         return wish
     if args.ranks is None or args.ranks < 1 or args.mpi is None:
         raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
-    ranks = Ranks(count=args.ranks, mpi=args.mpi, starter=args.starter or "")
+    ranks = Ranks(
+        count=args.ranks,
+        mpi=args.mpi,
+        starter=args.starter or "",
+        oversubscribe=args.oversubscribe,
+    )
     return replace(wish, ranks=ranks)

@@ -1,6 +1,44 @@
 """What several commands share: the store's and the output's options."""
 
 import argparse
+from collections.abc import Sequence
+
+
+class Command(argparse.ArgumentParser):
+    """Says itself what it does not know, with its own usage."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+class Once(argparse.Action):
+    """An option that is refused if it is given a second time."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        before = getattr(namespace, self.dest, None)
+        if before is not None:
+            raise argparse.ArgumentError(self, f"given twice: {before} and {values}")
+        setattr(namespace, self.dest, values)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """The words of a command are named in the usage, not only hinted at by dots."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        if action.nargs == argparse.REMAINDER and isinstance(action.metavar, str):
+            return action.metavar
+        return super()._format_args(action, default_metavar)
 
 
 def with_example(
@@ -15,7 +53,7 @@ def with_example(
         help=about,
         description=about,
         epilog=f"example: {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
 
 
@@ -23,7 +61,8 @@ def add_store(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--store",
         metavar="URL",
-        help="database of results, as an SQLAlchemy URL (default: SQLite in your data folder)",
+        help="database of results: an SQLAlchemy URL, or the path of an SQLite file "
+        "(default: SQLite in your data folder)",
     )
 
 

@@ -84,7 +84,8 @@ def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
     return Reason(
         code="mpi-starter",
         text=f"'{starter}' is of {outside}, not of {_NAMES[wished]}",
-        remedy=f"name the starter of {_NAMES[wished]}, or ask for {_NAMES[outside.family]}",
+        remedy=f"name the starter of {_NAMES[wished]} (--starter PATH), "
+        f"or ask for {_NAMES[outside.family]} (--mpi {outside.family})",
     )
 
 

@@ -16,7 +16,7 @@ from flowos.engine._state import Look, look, state_between
 from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._images import image_at
 from flowos.engine.environments._inside import home_folder, launch_variables
-from flowos.engine.environments._mpi import check_mpi
+from flowos.engine.environments._mpi import check_mpi, usual_starter
 from flowos.engine.environments._ready import Ready, make_ready
 from flowos.engine.environments._unpacked import remove_unpacked
 from flowos.engine.environments._usability import runtime_facts, usability
@@ -45,5 +45,6 @@ __all__ = [
     "start",
     "state_between",
     "usability",
+    "usual_starter",
     "utc",
 ]

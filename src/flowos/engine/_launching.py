@@ -171,7 +171,7 @@ def _check_cpus(launch: Launch) -> None:
     if ranks * cores > have:
         raise LaunchFailed(
             f"'{launch.argv[0]}': {ranks} ranks with {cores} core{'s' * (cores > 1)} each on "
-            f"{have} cpus; ask for fewer, or for oversubscription"
+            f"{have} cpus; ask for fewer, or oversubscribe (--oversubscribe)"
         )
 
 

@@ -139,4 +139,6 @@ def test_a_starter_of_another_mpi_than_asked_for_is_refused_by_what_it_says() ->
     reason = wrong_starter("mpich", "/usr/bin/mpirun", says)
     assert reason is not None
     assert reason.text == "'/usr/bin/mpirun' is of Open MPI 4.1.4, not of MPICH"
-    assert reason.remedy == "name the starter of MPICH, or ask for Open MPI"
+    assert reason.remedy == (
+        "name the starter of MPICH (--starter PATH), or ask for Open MPI (--mpi openmpi)"
+    )

@@ -6,6 +6,7 @@ guard their ranks besides (see `Launcher.guards`).
 """
 
 import functools
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,20 @@ def check_mpi(env: Environment, launcher: str, starter: str = "", variables: Pai
     reason = misfit(wished, mpi_said(says), _mpis_inside(env, path))
     if reason is not None:
         raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
+
+
+def usual_starter(launcher: str) -> str:
+    """The starter of this launcher's MPI: Debian has mpiexec.mpich and mpirun.openmpi by name.
+
+    "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
+    """
+    wished = family_of(launcher)
+    usual = launcher_named(launcher).wrap((), Launch(argv=("x",)))[0]
+    named = f"{usual}.{launcher}"
+    if wished is None or shutil.which(named) is None:
+        return ""
+    said = mpi_said(_said_outside(usual)) if shutil.which(usual) else None
+    return "" if said is not None and said.family == wished else named
 
 
 @functools.cache

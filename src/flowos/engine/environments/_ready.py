@@ -122,10 +122,10 @@ def _entered_form(
         return image, ()
     why = f"{name} cannot enter a {image.form} here"
     if form == image.form:
-        why = f"it has no {missing[0].target} to bind to"
+        why = f"it has no place for {missing[0].target}"
     made = unpacked(image, points)
     undo.callback(made.let_go)
-    note = f"image {image.source}: unpacked to {made.folder}, as {why}"
+    note = f"image {image.source} is unpacked once (to {made.folder}), as {why}"
     return replace(image, form="folder", source=made.folder), (note,)
 
 
