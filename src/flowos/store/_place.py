@@ -39,10 +39,18 @@ def default_file() -> Path:
 
 
 def read_url(given: str | None) -> URL:
-    """A database URL, a file's path, or None for the user's own file. StoreError if unreadable."""
+    """A database URL, a file's path, or None for the user's own file. StoreError if unreadable.
+
+    A word alone is more likely mistyped than a file: a path has a / or ends in .db or .sqlite.
+    """
     if not given:
         return _file_url(default_file())
     if "://" not in given:
+        if "/" not in given and not given.endswith((".db", ".sqlite")):
+            raise StoreError(
+                f"store {given!r:.120}: expected an SQLAlchemy URL, such as sqlite:///PATH, or the "
+                "path of an SQLite file (./NAME)"
+            )
         return _file_url(Path(given).expanduser())
     try:
         url = make_url(given)

@@ -30,6 +30,17 @@ def test_a_path_is_a_database_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_url("~/runs.db").render_as_string() == "sqlite:////home/ada/runs.db"
 
 
+@pytest.mark.parametrize("given", ["runs.db", "runs.sqlite", "./runs", "/data/runs"])
+def test_what_looks_like_a_path_is_one(given: str) -> None:
+    assert read_url(given).database == str(Path(given).absolute())
+
+
+@pytest.mark.parametrize("given", ["foo", "sqlite", "sqlite:foo", "postgresql:h"])
+def test_a_mistyped_url_makes_no_database_of_that_name(given: str) -> None:
+    with pytest.raises(StoreError, match=f"store '{given}': expected an SQLAlchemy URL, such as"):
+        read_url(given)
+
+
 @pytest.mark.parametrize("given", ["postgresql://u@h/x", "postgres://u@h/x"])
 def test_postgresql_is_spoken_by_the_driver_we_name(given: str) -> None:
     assert read_url(given).drivername == "postgresql+psycopg"
