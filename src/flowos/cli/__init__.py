@@ -1,14 +1,11 @@
 """Reads arguments, prints. The only room that prints."""
 
-import argparse
-import os
-import signal
 import sys
 from importlib import import_module
-from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from flowos.cli._shared import Command
-from flowos.model import FlowosError, UsageError
+if TYPE_CHECKING:
+    import argparse
 
 COMMANDS = (
     "measure",
@@ -28,8 +25,13 @@ COMMANDS = (
 _EXIT_USAGE, _EXIT_FAILED, _EXIT_INTERRUPTED = 2, 1, 130
 
 
-def parser(only: str = "") -> argparse.ArgumentParser:
+def parser(only: str = "") -> "argparse.ArgumentParser":
     """The whole command line, or as much of it as one command needs: what others import is slow."""
+    import argparse
+    from importlib.metadata import version
+
+    from flowos.cli._shared import Command
+
     top = argparse.ArgumentParser(
         prog="flowos",
         description="One place to run AI and HPC work, and to measure which machine is right.",
@@ -43,9 +45,28 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130."""
+    """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130.
+
+    All that takes time to be imported is imported in here: an interrupt may come by then.
+    """
     words = sys.argv[1:] if words is None else words
-    commands = parser(only=words[0] if words and words[0] in COMMANDS else "")
+    command = words[0] if words and words[0] in COMMANDS else ""
+    try:
+        return _run(command, words)
+    except KeyboardInterrupt:
+        print(f"flowos {command}".strip() + ": interrupted", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _run(command: str, words: list[str]) -> int:
+    import signal
+
+    from flowos.model import FlowosError, UsageError
+
+    commands = parser(only=command)
     args = commands.parse_args(words)
     if args.command is None:
         commands.print_help()
@@ -60,15 +81,13 @@ def main(words: list[str] | None = None) -> int:
     except FlowosError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
         return _EXIT_FAILED
-    except KeyboardInterrupt:
-        print(f"flowos {args.command}: interrupted", file=sys.stderr)
-        return _EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
 
 
 def _check_current_folder() -> None:
+    import os
+
+    from flowos.model import UsageError
+
     try:
         os.getcwd()  # noqa: PTH109 - pathlib is slow to import
     except OSError as error:
