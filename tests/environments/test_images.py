@@ -92,6 +92,16 @@ def test_a_recipe_built_twice_is_the_same_image(builder: str, recipe: Path) -> N
     assert (second.image.digest, second.was_there) == (first.image.digest, True)
 
 
+def test_a_base_of_the_library_is_taken_by_its_name_and_loaded_once(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = built_by("buildah", recipe)
+    monkeypatch.delattr("flowos.acts._images._build.write_oci_archive")
+    again = image.build_image(image.recipe_at(recipe, builder="buildah"), name="again")
+    assert again.notes[0] == "FROM small: the image of that name in your library"
+    assert again.image.digest == first.image.digest
+
+
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_a_recipe_that_fails_is_told_with_its_last_lines(
     builder: str, recipe: Path, library: Path

@@ -1,18 +1,22 @@
 """`fo.environment`: in what something is to run, in a person's words."""
 
+import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 
 from flowos.drivers import RUNTIMES
+from flowos.drivers.images.tree import CONFIG
 from flowos.engine import image_at
-from flowos.model import BARE, Environment, EnvironmentRefused, Pairs, shown
+from flowos.model import BARE, Environment, EnvironmentRefused, FlowosError, Image, Pairs, shown
 
 Word = str | PathLike[str] | Environment | None
 Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
 
 _FILES = (".sqfs", ".squashfs", ".sif", ".tar", ".oci")
+_ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
 
 
 def environment(
@@ -58,7 +62,7 @@ def _named(word: object) -> Environment:
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
-    return Environment(image=image_at(_image_file(name)), runtime=runtime or "auto")
+    return Environment(image=_image(name), runtime=runtime or "auto")
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -74,15 +78,37 @@ def _parted(word: str) -> tuple[str, str]:
     return name, runtime
 
 
-def _image_file(name: str) -> Path:
+def _image(name: str) -> Image:
     path = Path(name).expanduser()
     if path.exists():
-        return path
+        _check_path(name, path)
+        return image_at(path)
     if "/" in name or name.endswith(_FILES):
         raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
-    from flowos.acts.image import find
+    from flowos.acts.image import found
 
-    return find(name)
+    return found(name)
+
+
+def _check_path(name: str, path: Path) -> None:
+    """Nothing that lies here by chance is entered."""
+    if "/" not in name and not name.endswith(_FILES) and _is_in_library(name):
+        raise EnvironmentRefused(
+            f"environment {name}: both an image of your library and ./{name}: write ./{name} for "
+            "what lies here, or remove or rename one of them"
+        )
+    if path.is_dir() and not any(os.path.lexists(path / top) for top in _ROOT_HAS):
+        raise EnvironmentRefused(
+            f"image {path.absolute()}: this folder is no root file system: it has no /usr or /bin"
+        )
+
+
+def _is_in_library(name: str) -> bool:
+    from flowos.acts.image import images
+
+    with suppress(FlowosError):  # what lies here needs no library
+        return any(kept.image.name == name for kept in images())
+    return False
 
 
 def _bind(given: Bind) -> tuple[str, str]:

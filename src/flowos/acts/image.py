@@ -5,6 +5,8 @@ interrupt or a full disk leaves is removed. Identity is the digest; a name is wh
 """
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -14,6 +16,7 @@ from flowos.acts._images._build import (
     Dockerfile,
     Recipe,
     Suite,
+    bases_of,
     build_plan,
     built,
     chosen_builder,
@@ -39,7 +42,7 @@ from flowos.acts._images._tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
 from flowos.engine import image_at, remove_unpacked
-from flowos.model import Argv, EnvironmentRefused, ImageConfig
+from flowos.model import Argv, EnvironmentRefused, Image, ImageConfig
 from flowos.store import KeptImage, open_store
 
 __all__ = [
@@ -56,6 +59,7 @@ __all__ = [
     "chosen_builder",
     "export_image",
     "find",
+    "found",
     "images",
     "import_image",
     "inspect",
@@ -79,23 +83,37 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """What is known of an image. kept: under its names; none of a file outside of the library."""
+    """What is known of an image. kept: under its names; none of a file outside of the library.
+
+    expected: the digest that it was made with; "" if nobody knows.
+    """
 
     path: Path
     digest: str
+    expected: str
     config: ImageConfig
     kept: tuple[KeptImage, ...] = ()
+
+    @property
+    def complaint(self) -> str:
+        return _complaint(self.path, self.digest, self.expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
+    """expected: the digest that it must have; "" if nobody knows."""
+
     path: Path
     expected: str
     have: str
 
     @property
     def ok(self) -> bool:
-        return self.have == self.expected
+        return not self.complaint
+
+    @property
+    def complaint(self) -> str:
+        return _complaint(self.path, self.have, self.expected)
 
 
 def silent(_progress: Progress) -> None:
@@ -120,10 +138,19 @@ def find(name: str, url: str | None = None) -> Path:
     return library.path_of(digest)
 
 
+def found(name: str, url: str | None = None) -> Image:
+    """As `find`, the image. EnvironmentRefused also if it is not what it was made as."""
+    path = find(name, url)
+    image = image_at(path)
+    if complaint := _complaint(path, image.digest, _digest_in_name(path)):
+        raise EnvironmentRefused(f"image {name}: {complaint}")
+    return image
+
+
 def import_image(
     source: str,
     *,
-    name: str = "",
+    name: str | None = None,
     architecture: str = "",
     url: str | None = None,
     emit: Emit = silent,
@@ -133,7 +160,8 @@ def import_image(
     name: by default one made of the source's. architecture: as OCI names it, by default this
     machine's. EnvironmentRefused says in one line why not.
     """
-    asked = _asked(name or library.name_from(source), _recorded(source), architecture)
+    called = library.name_from(source) if name is None else name
+    asked = _asked(called, _recorded(source), architecture)
     kind = _kind(source)
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
         emit(Progress(doing=f"reading {source}"))
@@ -157,37 +185,37 @@ def build_image(
 ) -> Made:
     """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
     source = described(recipe)
+    recipe, notes = _with_bases(recipe, url)
     asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
         opened = built(recipe, work, asked.architecture, emit)
-        return made(opened, asked, store, emit)
+        done = made(opened, asked, store, emit)
+    return replace(done, notes=(*notes, *done.notes))
 
 
 def export_image(name: str, to: Path, *, form: str = "", url: str | None = None) -> Path:
     """Write an image to a place that is not there yet; a damaged one is refused.
 
-    form: squashfs, folder, tar or oci-archive; by default by the ending of the name.
+    form: squashfs, folder, tar or oci-archive; by default by the ending of the name. A tar whose
+    name ends in .gz or .tgz is compressed.
     """
-    form = form or form_of(to)
+    form = form_of(to, form)
     to = to.absolute()
     if to.exists() or to.is_symlink():
         raise EnvironmentRefused(f"{to} is there already: remove it, or name another place")
     if not to.parent.is_dir():
         raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
-    seen = verify(name, url)
-    if not seen.ok:
-        raise EnvironmentRefused(f"{seen.path} is damaged: {seen.have}, not {seen.expected}")
-    architecture = _architecture_of(seen.expected, url)
-    with scratch() as work, told_plainly(str(to), to.parent):
-        hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
-        try:
-            if form == "oci-archive":
-                write_oci_archive(seen.path, hidden / to.name, name, architecture, work)
-            else:
-                WRITERS[form](seen.path, hidden / to.name, work)
-            (hidden / to.name).rename(to)
-        finally:
-            remove(hidden)
+    path = find(name, url)
+    with scratch() as work, told_plainly(str(to), to.parent), _beside(to) as hidden:
+        seen = _verified(path)
+        if not seen.ok:
+            raise EnvironmentRefused(f"image {name}: {seen.complaint}")
+        if form == "oci-archive":
+            architecture = _architecture_of(seen.expected, url)
+            write_oci_archive(path, hidden / to.name, name, architecture, work)
+        else:
+            WRITERS[form](path, hidden / to.name, work)
+        (hidden / to.name).rename(to)
     return to
 
 
@@ -208,6 +236,7 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
 
 def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
     """The programs that a build would run, in their order."""
+    bases_of(recipe)
     wanted = architecture or own_architecture()
     squashing = squashfs.squash(PurePath("WORK/image"), processors=processors())
     return (*build_plan(recipe, Path("WORK"), wanted), squashing)
@@ -230,19 +259,30 @@ def images(url: str | None = None) -> tuple[Listed, ...]:
 
 
 def verify(name: str, url: str | None = None) -> Verified:
-    """Read the whole image and compare its digest with the one it must have."""
-    path = find(name, url)
-    return Verified(path=path, expected=f"sha256:{path.stem}", have=file_digest(path))
+    """Read a whole image (by name, digest or path); compare its digest with the one it must have.
+
+    What lies elsewhere must have none; if the library has the same, that is what is expected.
+    """
+    path = _meant(name, url)
+    if path.is_file():
+        seen = _verified(path)
+    else:
+        seen = Verified(path=path, expected="", have=image_at(path).digest)
+    is_known = not seen.expected and seen.have in library.stored()
+    return replace(seen, expected=seen.have) if is_known else seen
 
 
 def inspect(name: str, url: str | None = None) -> Inspected:
     """What an image (by name, digest or path) says of itself, and how it came to be."""
-    is_path = "/" in name or Path(name).is_file()
-    path = Path(name).absolute() if is_path else find(name, url)
+    path = _meant(name, url)
     seen = image_at(path)
+    expected = _digest_in_name(path)
     with open_store(url) as store:
-        kept = tuple(image for image in store.images() if image.digest == seen.digest)
-    return Inspected(path=path, digest=seen.digest, config=seen.config, kept=kept)
+        digest = expected or seen.digest
+        kept = tuple(image for image in store.images() if image.digest == digest)
+    return Inspected(
+        path=path, digest=seen.digest, expected=expected, config=seen.config, kept=kept
+    )
 
 
 def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
@@ -266,6 +306,52 @@ def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
     except OSError as error:
         raise EnvironmentRefused(f"cannot remove {path}: {why(error, path)}") from error
     return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
+
+
+def _with_bases(recipe: Recipe, url: str | None) -> tuple[Recipe, tuple[str, ...]]:
+    """What FROM names and the library has is taken from there, and that is said."""
+    wanted = bases_of(recipe)
+    if not wanted or not isinstance(recipe, Dockerfile):
+        return recipe, ()
+    with open_store(url) as store:
+        ours = {kept.name for kept in store.images()}
+    names = [name for name in wanted if name in ours and name not in dict(recipe.bases)]
+    bases = tuple((name, Path(found(name, url).source)) for name in names)
+    notes = tuple(f"FROM {name}: the image of that name in your library" for name in names)
+    return replace(recipe, bases=(*recipe.bases, *bases)), notes
+
+
+@contextmanager
+def _beside(to: Path) -> Iterator[Path]:
+    """A hidden folder to make it in. EnvironmentRefused: one may not write there."""
+    try:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
+    except OSError as error:
+        raise EnvironmentRefused(f"{to}: cannot write there: {error.strerror}") from error
+    try:
+        yield hidden
+    finally:
+        remove(hidden)
+
+
+def _meant(name: str, url: str | None) -> Path:
+    is_path = "/" in name or Path(name).is_file()
+    return Path(name).absolute() if is_path else find(name, url)
+
+
+def _verified(path: Path) -> Verified:
+    return Verified(path=path, expected=_digest_in_name(path), have=file_digest(path))
+
+
+def _digest_in_name(path: Path) -> str:
+    """Of a file in the library, which is called so; "" of another."""
+    return f"sha256:{path.stem}" if path.parent == library.library() else ""
+
+
+def _complaint(path: Path, have: str, expected: str) -> str:
+    if not expected or have == expected:
+        return ""
+    return f"{path} is damaged: it has {have}, not {expected}; make or import it again"
 
 
 def _asked(name: str, source: str, architecture: str) -> Asked:

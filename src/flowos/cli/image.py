@@ -53,11 +53,16 @@ def add(commands: "Commands") -> None:
             "is an image still what it was? its digest is taken anew",
             "flowos image verify fio",
         ),
-        ("rm", "forget a name; remove the image with its last name", "flowos image rm fio"),
+        (
+            "rm",
+            "forget a name; remove the image with its last name, or, by digest, with all its names",
+            "flowos image rm fio",
+        ),
     ):
         deed = with_example(deeds, name, about, example)
         if name != "ls":
-            deed.add_argument("image", metavar="IMAGE", help="a name, or 6 digits of a digest")
+            also = "" if name == "rm" else ", or a path"
+            deed.add_argument("image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}")
         add_store(deed)
         add_json(deed)
 
@@ -104,7 +109,7 @@ def _add_build(deeds: "Commands") -> None:
         action="append",
         default=[],
         metavar="NAME=IMAGE",
-        help="what FROM NAME means: an image of your library",
+        help="what FROM NAME means: an image of your library (default: the one of that name)",
     )
     _add_making(deed)
 
@@ -122,14 +127,14 @@ def _add_export(deeds: "Commands") -> None:
         "--form",
         choices=("squashfs", "folder", "tar", "oci-archive"),
         default="",
-        help="default: by the ending of TO: .sqfs, .tar, .oci, else a folder",
+        help="default: by the ending of TO: .sqfs, .tar, .tar.gz, .oci, none: a folder",
     )
     add_store(deed)
     add_json(deed)
 
 
 def _add_making(deed: argparse.ArgumentParser) -> None:
-    deed.add_argument("--name", default="", metavar="NAME", help="what to call it")
+    deed.add_argument("--name", metavar="NAME", help="what to call it")
     deed.add_argument(
         "--arch", default="", metavar="ARCH", help="amd64, arm64 ... (default: this machine's)"
     )
@@ -161,7 +166,7 @@ def _build(args: argparse.Namespace) -> int:
     recipe = _recipe(args)
     if args.dry_run:
         return _show_planned(image.planned_build(recipe, args.arch), args.json)
-    name = args.name or image.name_of(recipe)
+    name = image.name_of(recipe) if args.name is None else args.name
     with _steps() as emit:
         made = image.build_image(
             recipe, name=name, architecture=args.arch, url=args.store, emit=emit
@@ -186,7 +191,7 @@ def _recipe(args: argparse.Namespace) -> "Recipe":
         context=Path(args.context) if args.context else None,
         builder=args.builder,
         arguments=tuple(_pair("--build-arg", word) for word in args.build_arg),
-        bases=tuple((name, image.find(base, args.store)) for name, base in bases),
+        bases=tuple((name, Path(image.found(base, args.store).source)) for name, base in bases),
     )
 
 
@@ -248,7 +253,7 @@ def _inspect(args: argparse.Namespace) -> int:
         print(json.dumps(to_plain(seen), indent=1))
     else:
         _show_inspected(seen)
-    return 0
+    return _code(seen.complaint)
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -257,15 +262,17 @@ def _verify(args: argparse.Namespace) -> int:
     seen = image.verify(args.image, args.store)
     if args.json:
         print(json.dumps({**to_plain(seen), "ok": seen.ok}, indent=1))
+    elif not seen.expected:
+        print(f"{args.image}: {seen.have}, which your library has not: nothing to compare it with")
     elif seen.ok:
         print(f"{args.image}: as it was made, {seen.have}")
-    else:
-        print(
-            f"flowos image: {seen.path} is damaged: it has {seen.have}, not {seen.expected}; "
-            "remove it and make it again",
-            file=sys.stderr,
-        )
-    return 0 if seen.ok else _EXIT_DAMAGED
+    return _code(seen.complaint)
+
+
+def _code(complaint: str) -> int:
+    if complaint:
+        print(f"flowos image: {complaint}", file=sys.stderr)
+    return _EXIT_DAMAGED if complaint else 0
 
 
 def _rm(args: argparse.Namespace) -> int:

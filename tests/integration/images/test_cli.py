@@ -40,7 +40,8 @@ def test_an_image_is_made_listed_inspected_verified_and_removed(
 def test_a_damaged_image_is_told_with_both_digests_and_exit_1(
     flowos: Flowos, tmp_path: Path
 ) -> None:
-    made = json.loads(flowos("image", "import", written_root(tmp_path / "x"), "--json").stdout)
+    words = (written_root(tmp_path / "root"), "--name", "x", "--json")
+    made = json.loads(flowos("image", "import", *words).stdout)
     Path(made["path"]).chmod(0o600)
     with Path(made["path"]).open("ab") as file:
         file.write(b"!")
@@ -48,6 +49,26 @@ def test_a_damaged_image_is_told_with_both_digests_and_exit_1(
     assert made["image"]["digest"] in done.stderr
     assert done.stderr.count("sha256:") == 2
     assert not json.loads(flowos("image", "verify", "x", "--json", code=1).stdout)["ok"]
+    assert flowos("image", "verify", made["path"], code=1).stderr == done.stderr
+    seen = flowos("image", "inspect", "x", code=1)
+    assert seen.stderr == done.stderr
+    assert "name          x\n" in seen.stdout
+    assert "not sha256:" in flowos("image", "export", "x", "out.tar", code=1).stderr
+    assert f"not {made['image']['digest']}" in flowos("exec", "--env", "x", "ls", code=125).stderr
+
+
+def test_a_file_outside_of_the_library_is_verified_by_its_path(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    made = json.loads(flowos("image", "import", written_root(tmp_path / "x"), "--json").stdout)
+    digest = made["image"]["digest"]
+    flowos("image", "export", "x", "out.sqfs")
+    same = f"./out.sqfs: as it was made, {digest}\n"
+    assert flowos("image", "verify", "./out.sqfs").stdout == same
+    flowos("image", "rm", "x")
+    unknown = f"./out.sqfs: {digest}, which your library has not: nothing to compare it with\n"
+    assert flowos("image", "verify", "./out.sqfs").stdout == unknown
+    assert "none.sqfs: No such file" in flowos("image", "verify", "./none.sqfs", code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -160,3 +181,21 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing(tmp_path: Path) -> None:
     done = in_a_small_disk(tmp_path, script)
     assert done.stdout.splitlines() == ["1"], done.stderr
     assert "the disk is full" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("while_importing", ["flowos.model", "flowos.cli.image", "argparse"])
+def test_an_interrupt_of_the_first_imports_is_one_line(while_importing: str) -> None:
+    """Whoever presses Ctrl-C early does so while something is imported: this much, and here."""
+    code = f"""
+import os, signal, sys
+class Presses:
+    def find_spec(self, name, *_):
+        if name == {while_importing!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.modules.pop({while_importing!r}, None)
+sys.meta_path.insert(0, Presses())
+from flowos.cli import main
+sys.exit(main(["image", "ls"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "flowos image: interrupted\n")

@@ -1,18 +1,20 @@
 """What is in the library can be found, checked, named anew, given away and removed."""
 
+import gzip
 import os
 import signal
 import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flowos.acts import image
 from flowos.acts._images._scratch import scratch
-from flowos.model import EnvironmentRefused
+from flowos.model import EnvironmentRefused, UsageError
 
 from .conftest import left
 from .sources import SMALL, in_image, tar, written_root
@@ -100,7 +102,7 @@ def test_a_tampered_image_is_told_and_not_given_away(
     seen = image.verify("fio")
     assert not seen.ok
     assert seen.expected == made.image.digest != seen.have
-    with pytest.raises(EnvironmentRefused, match=f"is damaged: {seen.have}, not {seen.expected}"):
+    with pytest.raises(EnvironmentRefused, match=f"has {seen.have}, not {seen.expected}"):
         image.export_image("fio", tmp_path / "out.sqfs")
     assert not (tmp_path / "out.sqfs").exists()
 
@@ -121,6 +123,18 @@ def test_an_image_goes_with_its_last_name(made: image.Made, tmp_path: Path) -> N
     assert not made.path.exists()
 
 
+def test_what_comes_back_keeps_where_it_was_from_first(made: image.Made, tmp_path: Path) -> None:
+    image.export_image("fio", tmp_path / "out.sqfs")
+    for name in ("fio", "back"):
+        again = image.import_image(str(tmp_path / "out.sqfs"), name=name)
+        assert again.image == replace(made.image, name=name)
+    kept = image.inspect("back").kept
+    assert {(each.name, each.source) for each in kept} == {
+        ("fio", str(tmp_path / "fio")),
+        ("back", str(tmp_path / "fio")),
+    }
+
+
 def test_by_its_digest_an_image_goes_with_all_its_names(made: image.Made, tmp_path: Path) -> None:
     image.import_image(str(tmp_path / "fio"), name="second")
     done = image.remove_image(made.image.digest[7:17])
@@ -128,7 +142,7 @@ def test_by_its_digest_an_image_goes_with_all_its_names(made: image.Made, tmp_pa
     assert image.images() == ()
 
 
-@pytest.mark.parametrize("to", ["out.sqfs", "out.tar", "out.oci", "out"])
+@pytest.mark.parametrize("to", ["out.sqfs", "out.tar", "out.tar.gz", "out.oci", "out"])
 def test_an_image_that_is_given_away_comes_back_as_the_same(
     to: str, made: image.Made, tmp_path: Path
 ) -> None:
@@ -140,10 +154,28 @@ def test_an_image_that_is_given_away_comes_back_as_the_same(
 
 @pytest.mark.usefixtures("made")
 def test_what_is_given_away_twice_is_twice_the_same(tmp_path: Path) -> None:
-    for name in ("one.oci", "two.oci", "one.tar", "two.tar"):
+    for name in ("one.oci", "two.oci", "one.tar", "two.tar", "1.tgz", "2.tgz"):
         image.export_image("fio", tmp_path / name)
     assert (tmp_path / "one.oci").read_bytes() == (tmp_path / "two.oci").read_bytes()
     assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
+    assert (tmp_path / "1.tgz").read_bytes() == (tmp_path / "2.tgz").read_bytes()
+    assert gzip.decompress((tmp_path / "1.tgz").read_bytes()) == (tmp_path / "one.tar").read_bytes()
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("to", "form"),
+    [("x.zip", ""), ("x.tar.xz", ""), ("x.sif", "folder"), ("x.tar", "squashfs"), ("x.tgz", "oci")],
+)
+def test_a_name_that_promises_another_form_is_refused(to: str, form: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"{to} would be no .* by its name; forms by endings: "):
+        image.export_image("fio", tmp_path / to, form=form)
+
+
+def test_where_nothing_can_be_written_is_told_before_the_image_is_read(made: image.Made) -> None:
+    damaged(made.path)
+    with pytest.raises(EnvironmentRefused, match=r"/proc/x\.tar: cannot write there: "):
+        image.export_image("fio", Path("/proc/x.tar"))
 
 
 @pytest.mark.usefixtures("made")

@@ -5,6 +5,7 @@ import io
 import os
 import tarfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ def test_a_name_that_could_be_taken_for_something_else_is_refused(
     name: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="image name"):
-        image.import_image(str(written_root(tmp_path / "x")), name=name or " ")
+        image.import_image(str(written_root(tmp_path / "x")), name=name)
 
 
 @pytest.mark.parametrize("member", ["manifest.json", "index.json"])
@@ -213,6 +214,23 @@ def test_a_recipe_that_is_not_there_and_an_unknown_builder_are_refused(tmp_path:
         image.recipe_at(tmp_path, context=tmp_path / "none")
     with pytest.raises(UsageError, match="no builder is called 'docker'; known are buildah"):
         image.build_image(image.recipe_at(tmp_path, builder="docker"), name="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("RUN true", "/Dockerfile: no FROM in it: say what the image begins with"),
+        ("FROM x\nCOPY none /", "/Dockerfile: it copies none, which is not in /"),
+    ],
+)
+def test_a_recipe_that_cannot_be_built_is_told_before_any_builder_is_started(
+    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Dockerfile").write_text(text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for deed in (partial(image.build_image, name="x"), image.planned_build):
+        with pytest.raises(EnvironmentRefused, match=says):
+            deed(image.recipe_at(tmp_path))
 
 
 def test_a_definition_needs_apptainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

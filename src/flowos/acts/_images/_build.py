@@ -15,7 +15,8 @@ from flowos.acts._images._scratch import builders_storage, scratch
 from flowos.acts._images._sources import Opened, open_folder, open_layout_folder, open_source
 from flowos.acts._images._tools import Ran, call, call_watched, install_line, is_here, need, version
 from flowos.acts.measure import Emit
-from flowos.drivers.images import apptainer, apt, buildah, charliecloud, mmdebstrap
+from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
+from flowos.engine import image_at
 from flowos.model import Argv, EnvironmentRefused, Pairs, UsageError
 
 BUILDERS = (*buildah.PROGRAMS, "ch-image")
@@ -99,6 +100,25 @@ def recipe_digest(recipe: Recipe) -> str:
         return digest_of(whole(recipe.file))
     text = json.dumps([recipe.name, sorted(recipe.packages)])
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def bases_of(recipe: Recipe) -> tuple[str, ...]:
+    """The images that it begins with. EnvironmentRefused: its builder would fail, much later."""
+    if not isinstance(recipe, Dockerfile):
+        return ()
+    try:
+        text = recipe.file.read_text(errors="replace")
+        named = dockerfile.bases(text)
+    except OSError as error:
+        raise EnvironmentRefused(f"{recipe.file}: {error.strerror}") from error
+    except ValueError as error:
+        raise EnvironmentRefused(f"{recipe.file}: {error}") from error
+    for path in dockerfile.copied(text):
+        if not os.path.lexists(recipe.context / path):
+            raise EnvironmentRefused(
+                f"{recipe.file}: it copies {path}, which is not in {recipe.context}"
+            )
+    return named
 
 
 def built(recipe: Recipe, work: Path, architecture: str, emit: Emit) -> Opened:
@@ -191,11 +211,7 @@ def _by_buildah(
         program = buildah.start(named, storage)
         call(buildah.drop_containers(program))
         for name, image in recipe.bases:
-            archive = work / "base.oci"
-            write_oci_archive(image, archive, name, architecture, work)
-            loaded = _must(call(buildah.load(program, archive), scratch=work), f"base {name}")
-            _must(call(buildah.tag(program, loaded.stdout.split()[-1], name)), f"base {name}")
-            archive.unlink()
+            _load(program, name, image, architecture, work)
         argv = _buildah_build(program, recipe, id_file, architecture)
         ran = call_watched(
             argv, emit, f"building with {named}", scratch=work, variables=recipe.arguments
@@ -205,6 +221,20 @@ def _by_buildah(
         _must(call(buildah.save(program, built_id, layout), scratch=work), f"{named}'s image")
     opened = open_layout_folder(layout, work, architecture)
     return replace(opened, made_with=(version(buildah.version(program), buildah.read_version),))
+
+
+def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) -> None:
+    """What was loaded once stays in the builders' storage, under its digest."""
+    digest = image_at(image).digest.rpartition(":")[2]
+    kept = f"localhost/flowos-base:{architecture}-{digest}"
+    if call(buildah.tag(program, kept, name)).code == 0:
+        return
+    archive = work / "base.oci"
+    write_oci_archive(image, archive, name, architecture, work)
+    loaded = _must(call(buildah.load(program, archive), scratch=work), f"base {name}")
+    for called in (kept, name):
+        _must(call(buildah.tag(program, loaded.stdout.split()[-1], called)), f"base {name}")
+    archive.unlink()
 
 
 def _by_charliecloud(

@@ -3,11 +3,14 @@
 The same image always gives the same bytes.
 """
 
+import gzip
 import io
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from flowos.acts._images._layers import digest_of, whole
 from flowos.acts._images._scratch import scratch
@@ -16,15 +19,39 @@ from flowos.acts._images._tools import call, processors
 from flowos.acts._images._tree import write_tar
 from flowos.drivers.images import oci, squashfs
 from flowos.engine import image_at
-from flowos.model import EnvironmentRefused
+from flowos.model import EnvironmentRefused, UsageError
 
 FORMS = ("squashfs", "folder", "tar", "oci-archive")
 
 
-def form_of(to: Path) -> str:
-    """By the ending of its name; without one that is known, a folder."""
-    endings = {".sqfs": "squashfs", ".squashfs": "squashfs", ".oci": "oci-archive", ".tar": "tar"}
-    return endings.get(to.suffix, "folder")
+_GZIPPED = (".tar.gz", ".tgz")
+_ENDINGS: Mapping[str, tuple[str, ...]] = {
+    ".sqfs": ("squashfs",),
+    ".squashfs": ("squashfs",),
+    ".oci": ("oci-archive",),
+    ".tar": ("tar", "oci-archive"),
+    **dict.fromkeys(_GZIPPED, ("tar",)),
+    **dict.fromkeys((".gz", ".xz", ".bz2", ".zst", ".zip", ".sif", ".img"), ()),
+}
+"""What a name promises: the forms that it may be of, the usual one first."""
+
+
+def form_of(to: Path, wanted: str = "") -> str:
+    """The form wanted, or by the ending of the name; without one that is known, a folder.
+
+    UsageError: the name promises something else.
+    """
+    fits = next((forms for end, forms in _ENDINGS.items() if to.name.endswith(end)), None)
+    if fits is None:
+        return wanted or "folder"
+    form = wanted or next(iter(fits), "")
+    if form not in fits:
+        known = " ".join(end for end, forms in _ENDINGS.items() if forms)
+        raise UsageError(
+            f"{to.name} would be no {form or 'image'} by its name; forms by endings: {known}, "
+            "without one a folder"
+        )
+    return form
 
 
 def write_squashfs(image: Path, to: Path, _work: Path) -> None:
@@ -40,8 +67,16 @@ def write_folder(image: Path, to: Path, _work: Path) -> None:
 def write_plain_tar(image: Path, to: Path, _work: Path) -> None:
     with scratch() as work:
         tree = open_squashfs(image, work, "").tree
-        with to.open("wb") as out:
+        with to.open("wb") as raw, _compressed(raw, to) as out:
             write_tar(tree, out, lambda _: None)
+
+
+def _compressed(out: BinaryIO, to: Path) -> AbstractContextManager[BinaryIO]:
+    """As its name says, without a name or time in it."""
+    if not to.name.endswith(_GZIPPED):
+        return nullcontext(out)
+    packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0)
+    return cast("AbstractContextManager[BinaryIO]", packed)
 
 
 def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.acts._images import _library as library
@@ -130,6 +130,7 @@ def _named(
     store: Store,
     notes: tuple[str, ...],
 ) -> Made:
+    """An image that is known already was made as it was first."""
     image = KeptImage(
         name=asked.name,
         digest=stored.digest,
@@ -141,9 +142,12 @@ def _named(
         recipe_digest=asked.recipe_digest,
         made_with=made_with,
     )
-    before = next((old for old in store.images() if old.name == image.name), image)
+    kept = store.images()
+    before = next((old for old in kept if old.name == image.name), image)
     if before.digest != image.digest:
         notes = (*notes, f"{image.name} meant {before.digest[:19]} before")
+    if same := [old for old in kept if old.digest == image.digest]:
+        image = replace(min(same, key=lambda old: old.at), name=image.name)
     if lies_on_network(stored.path):
         notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
     store.name_image(image)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import struct
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def _form(path: Path) -> Form:
     """By what it is, never by its name."""
     if path.is_dir():
         return "folder"
-    if not path.is_file():
+    if not stat.S_ISREG(path.stat().st_mode):
         raise EnvironmentRefused(f"image {path}: neither a file nor a folder")
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)

@@ -1,0 +1,50 @@
+"""Dockerfiles: what can be seen in one before anything is built.
+
+Source: docs.docker.com/reference/dockerfile. What depends on variables, patterns or here-documents
+is left to the builder.
+"""
+
+import re
+from collections.abc import Iterator
+from posixpath import normpath
+
+_CONTINUED = re.compile(r"\\[ \t]*\n(?:[ \t]*(?:#[^\n]*)?\n)*")
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*\n?", re.MULTILINE)
+_UNCERTAIN = re.compile(r"[$*?\[\\\"'<]|://|^git@")
+
+
+def bases(text: str) -> tuple[str, ...]:
+    """The images that FROM names: not `scratch`, earlier stages or variables.
+
+    ValueError: there is no FROM.
+    """
+    stages, named = set(), []
+    for words in _instructions(text, "FROM"):
+        name, *rest = words or [""]
+        if name not in stages and name != "scratch" and "$" not in name:
+            named.append(name)
+        if len(rest) == 2 and rest[0].upper() == "AS":
+            stages.add(rest[1])
+    if not any(_instructions(text, "FROM")):
+        raise ValueError("no FROM in it: say what the image begins with, such as FROM debian:12")
+    return tuple(dict.fromkeys(named))
+
+
+def copied(text: str) -> tuple[str, ...]:
+    """Paths below the context that a build surely takes from there."""
+    if "<<" in text or len(list(_instructions(text, "FROM"))) != 1:
+        return ()
+    paths = []
+    for deed in ("COPY", "ADD"):
+        for words in _instructions(text, deed, unless="--from"):
+            paths += [word for word in words[:-1] if not _UNCERTAIN.search(word)]
+    return tuple(normpath("/" + path).lstrip("/") for path in paths)
+
+
+def _instructions(text: str, deed: str, unless: str = "--") -> Iterator[list[str]]:
+    """The words of each, without its options."""
+    lines = _CONTINUED.sub(" ", _COMMENT.sub("", text)).splitlines()
+    for first, *words in filter(None, map(str.split, lines)):
+        has_option = unless != "--" and any(word.startswith(unless) for word in words)
+        if first.upper() == deed and not has_option:
+            yield [word for word in words if not word.startswith("--")]
