@@ -8,6 +8,7 @@ import pytest
 import flowos as fo
 from flowos.acts.exec import Wish, own_wish, planned, shell_wish
 from flowos.model import BARE, Environment, Image, ImageConfig
+from flowos.store import KeptImage, open_store
 
 
 @pytest.fixture
@@ -121,3 +122,31 @@ def test_what_is_planned_bare_is_the_command_in_the_current_folder() -> None:
     plan = planned(Wish(env=BARE, argv=("ls", "-l")))
     assert plan.argv[-3:] == ("--", "ls", "-l")
     assert (plan.environment, plan.cwd, plan.binds, plan.notes) == ("bare", Path.cwd(), (), ())
+
+
+def test_a_folder_that_is_no_root_file_system_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(fo.EnvironmentRefused) as told:
+        fo.environment(tmp_path)
+    assert str(told.value) == (
+        f"image {tmp_path}: this folder is no root file system: it has no /usr or /bin"
+    )
+
+
+def test_a_name_of_the_library_is_not_shadowed_by_what_lies_here(
+    image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    image.rename("dk")
+    assert fo.environment("dk").image == fo.environment("./dk").image
+    with open_store(None) as store:
+        store.name_image(KeptImage(name="dk", digest=f"sha256:{'0' * 64}", at="", size_bytes=1))
+    for word in ("dk", "dk@podman"):
+        with pytest.raises(fo.EnvironmentRefused) as told:
+            fo.environment(word)
+        assert str(told.value) == (
+            "environment dk: both an image of your library and ./dk: write ./dk for what lies "
+            "here, or remove or rename one of them"
+        )
+    assert fo.environment("./dk").image
