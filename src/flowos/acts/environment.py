@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from flowos.drivers import RUNTIMES
 from flowos.drivers.images.tree import CONFIG
 from flowos.engine import image_at
-from flowos.model import BARE, Environment, EnvironmentRefused, FlowosError, Pairs, shown
+from flowos.model import BARE, Environment, EnvironmentRefused, FlowosError, Image, Pairs, shown
 
 Word = str | PathLike[str] | Environment | None
 Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
@@ -62,7 +62,7 @@ def _named(word: object) -> Environment:
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
-    return Environment(image=image_at(_image_file(name)), runtime=runtime or "auto")
+    return Environment(image=_image(name), runtime=runtime or "auto")
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -78,16 +78,16 @@ def _parted(word: str) -> tuple[str, str]:
     return name, runtime
 
 
-def _image_file(name: str) -> Path:
+def _image(name: str) -> Image:
     path = Path(name).expanduser()
     if path.exists():
         _check_path(name, path)
-        return path
+        return image_at(path)
     if "/" in name or name.endswith(_FILES):
         raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
-    from flowos.acts.image import find
+    from flowos.acts.image import found
 
-    return find(name)
+    return found(name)
 
 
 def _check_path(name: str, path: Path) -> None:
