@@ -6,6 +6,13 @@ from pathlib import PurePath
 from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH
 from flowos.model import Argv, Launch, Pairs
 
+_ROOT_MAY = tuple(
+    f"{whose}_ALLOW_RUN_AS_ROOT{confirm}"
+    for whose in ("OMPI", "PRTE")
+    for confirm in ("", "_CONFIRM")
+)
+"""By variables, which mean nothing to who is not root; an option would stand in each command."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenMpi:
@@ -20,8 +27,10 @@ class OpenMpi:
     guards: Pairs = (REFUSES_MPICH,)
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
-        """The session's folder and the ranks' shared memory, as Open MPI 4 and 5 name them."""
+        """The session's folder, the ranks' shared memory, and leave to be root, as Open MPI 4 and
+        5 name them."""
         return (
+            *((name, "1") for name in _ROOT_MAY),
             ("OMPI_MCA_orte_tmpdir_base", str(folder)),
             ("PRTE_MCA_prte_tmpdir_base", str(folder)),
             ("OMPI_MCA_btl_vader_backing_directory", str(memory)),
@@ -33,7 +42,6 @@ class OpenMpi:
         """`plm isolated`: without it mpirun fails where there is no ssh, though none is used."""
         return (
             self.starter,
-            "--allow-run-as-root",
             *("--mca", "plm", "isolated"),
             *("-n", str(launch.ranks)),
             *self._placement(launch.needs.cores),
