@@ -150,3 +150,4 @@ def test_a_name_of_the_library_is_not_shadowed_by_what_lies_here(
             "here, or remove or rename one of them"
         )
     assert fo.environment("./dk").image
+    assert fo.environment(Path("dk")).image == fo.environment("./dk").image

@@ -28,10 +28,10 @@ def environment(
 ) -> Environment:
     """An environment from what a person says of it.
 
-    word: "bare" or None, the path of an image, or its name in the image library; an image may be
-    followed by @RUNTIME ("image.sqfs@podman"). binds: SRC, "SRC:DST", "SRC:DST:ro", or (SRC, DST)
-    with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by name, or
-    "NAME=VALUE".
+    word: "bare" or None, the path of an image, or (as text) its name in the image library; an
+    image may be followed by @RUNTIME ("image.sqfs@podman"). binds: SRC, "SRC:DST", "SRC:DST:ro", or
+    (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
+    name, or "NAME=VALUE".
     EnvironmentRefused: no such image, no such runtime, or what an environment cannot have.
     """
     base = word if isinstance(word, Environment) else _named(word)
@@ -57,7 +57,8 @@ def _named(word: object) -> Environment:
         raise EnvironmentRefused(
             f"environment {shown(word)}: expected 'bare', or an image by its path or name"
         )
-    name, runtime = _parted(fspath(word))
+    given = word if isinstance(word, str) else fspath(Path(word).absolute())
+    name, runtime = _parted(given)
     if name == "bare":
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
