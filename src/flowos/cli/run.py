@@ -57,9 +57,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
     """Options may stand behind the flow file and between its inputs too."""
-    after = argparse.ArgumentParser(prog="flowos run", add_help=False)
+    after = argparse.ArgumentParser(prog="flowos run FLOW.py", add_help=False)
     _add_options(after)
-    after.add_argument("inputs", nargs="*")
+    after.add_argument("inputs", nargs="*", metavar="INPUT=VALUE")
     return after.parse_intermixed_args(args.words[1:], args)
 
 
