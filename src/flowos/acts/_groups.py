@@ -83,6 +83,11 @@ class Group:
     entries: Mapping[Case, Entry]
     seen: list[Sample] = field(default_factory=list)
     rounds: int = 0
+    spent_seconds: float = 0.0
+
+    @property
+    def probe(self) -> str:
+        return next(iter(self.entries)).probe
 
     @property
     def deciding(self) -> list[Sample]:

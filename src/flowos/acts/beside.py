@@ -151,16 +151,22 @@ class _Session:
     unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
 
     def measure(self, groups: Sequence[Group]) -> None:
-        """Rounds of all groups in turns, the one with the fewest first, until all are through."""
+        """Rounds in turns until all are through, each probe given as much time as the others.
+
+        By time, as a round of storage takes as long as twenty of arithmetic, which needs as many.
+        """
         through: list[Group] = []
         while going := [g for g in groups if g not in through]:
-            group = min(going, key=lambda g: g.rounds)
+            group = min(going, key=lambda g: (self._spent(groups, g.probe), g.rounds))
             cases = self._next(group)
             if cases:
                 self._round(group, cases)
             else:
                 through.append(group)
                 self._close(group)
+
+    def _spent(self, groups: Sequence[Group], probe: str) -> float:
+        return sum(g.spent_seconds for g in groups if g.probe == probe)
 
     def _next(self, group: Group) -> tuple[Case, ...]:
         deciding = group.deciding
@@ -189,8 +195,9 @@ class _Session:
                 self.unmeasured[case] = samples
                 continue
             group.seen += samples
-            took = {**group.design.seconds, case: engine.now() - began}
-            group.design = replace(group.design, seconds=took)
+            took = engine.now() - began
+            group.spent_seconds += took
+            group.design = replace(group.design, seconds={**group.design.seconds, case: took})
 
     def _close(self, group: Group) -> None:
         """Say of each case that was never measured why not."""
