@@ -209,17 +209,22 @@ static int milliseconds_until(double when) {
   return left > 1e6 ? 1000000 : (int)left + 1;
 }
 
+static bool is_over(const struct run* run) { return command_ended(run) || lost_guardian(run); }
+
+static void kill_when_due(struct run* run) {
+  if (run->kill_at <= 0.0 || now_seconds() < run->kill_at) return;
+  signal_command(run, SIGKILL);
+  kill_children();
+  run->kill_at = 0.0;
+}
+
 /* Or for the end of our guardian. */
 static void wait_for_command(struct run* run) {
-  while (!command_ended(run) && !lost_guardian(run)) {
+  while (!is_over(run)) {
     keep_going(run);
     struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}};
     int ready = poll(on, 2, run->kill_at > 0.0 ? milliseconds_until(run->kill_at) : -1);
-    if (run->kill_at > 0.0 && now_seconds() >= run->kill_at) {
-      signal_command(run, SIGKILL);
-      kill_children();
-      run->kill_at = 0.0;
-    }
+    kill_when_due(run);
     if (ready <= 0) continue;
     if (on[1].revents != 0) {
       run->alive = -1;
