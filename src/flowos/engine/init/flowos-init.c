@@ -295,8 +295,6 @@ static int supervise(struct run* run, char** argv) {
   char** variables = read_environment(run->folder.fd);
   argv = read_words(run->folder.fd, argv);
   if (variables == NULL || argv == NULL) return fail(run, (struct failure){ENV, errno});
-  int refused = enter_container(run->folder.fd);
-  if (refused != 0) return fail(run, (struct failure){ENTER, refused});
   const sigset_t set = block_signals();
   run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (run->signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
@@ -383,6 +381,7 @@ int main(int argc, char** argv) {
     return OWN_FAILURE;
   }
   close_inherited(run.folder.fd);
-  int code = 0;
+  int code = enter_container(run.folder.fd);
+  if (code != 0) return fail(&run, (struct failure){ENTER, code});
   return get_guardian(&run, &code) ? supervise(&run, argv + 3) : code;
 }
