@@ -91,7 +91,7 @@ def test_the_same_files_from_any_source_are_the_same_image(
     assert made.image.digest == plain.image.digest
     assert in_image(made.path, "bin/hello") == b"hello\n"
     assert names_in(made.path)["bin/hi"] == "lrwxrwxrwx -> hello"
-    assert made.image.source == str(bare_source)
+    assert made.image.source == str(tmp_path / "plain"), "where it first came from"
 
 
 def test_what_an_image_says_of_itself_comes_along(configured_source: Path) -> None:
