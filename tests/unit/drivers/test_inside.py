@@ -14,7 +14,7 @@ from flowos.drivers._inside import (
 )
 from flowos.model import Environment, Image, ImageConfig, Pairs
 
-BINDS = (("/home/u/project", "/work:ro"), ("/home/u", "/home/u"), ("/data", "/data"))
+BINDS = (("/home/u/project", "/inside:ro"), ("/home/u", "/home/u"), ("/data", "/data"))
 AT = PurePath("/tmp/flowos-7/s/devices")
 
 
@@ -26,7 +26,7 @@ AT = PurePath("/tmp/flowos-7/s/devices")
         ("/data", "/data"),
         ("/data/x/y", "/data/x/y"),
         ("/home/u/notes", "/home/u/notes"),
-        ("/home/u/project/a.c", "/work/a.c"),
+        ("/home/u/project/a.c", "/inside/a.c"),
         ("/database", None),
         ("/home", None),
         ("/etc/passwd", None),
@@ -39,7 +39,7 @@ def test_a_path_is_seen_where_the_nearest_bind_puts_it(outside: str, inside: str
 
 
 def test_a_path_that_was_told_inside_is_found_again_outside() -> None:
-    assert path_outside(PurePath("/work/b/out"), BINDS) == PurePath("/home/u/project/b/out")
+    assert path_outside(PurePath("/inside/b/out"), BINDS) == PurePath("/home/u/project/b/out")
     assert path_outside(PurePath("/tmp/x"), BINDS) == PurePath("/tmp/x")
     assert path_outside(PurePath("/usr/share/x"), BINDS) is None
 
