@@ -1,22 +1,24 @@
 """Planted disturbers must mark a measurement, quiet runs must not.
 
 `python benchmarks/trust.py [--json] [--trials N]`; needs gcc.
-Each trial looks at the machine as `flowos measure` does (spinning before and after, counters
-around) while a short case runs: alone, beside a spinner, beside a bandwidth hog, and under a cpu
-quota of half a cpu (cgroup v1 or v2, where cgroups are writable). The kinds take turns. Rates come
-with their 95 % Wilson interval. Exit 1 when a rate misses its claim. Quiet runs need a quiet
-machine: what others do on it is marked too, and rightly.
+Each trial measures a short case as `flowos measure` does (spinning before and after each sample,
+counters around it, a disturbed sample repeated up to three times): alone, beside a spinner, beside
+a bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, where cgroups are writable).
+The kinds take turns. Rates come with their 95 % Wilson interval; of the samples it is told too how
+many were marked. Exit 1 when a rate misses its claim. Quiet runs need a quiet machine: what others
+do on it is marked too, and rightly.
 """
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,14 +27,16 @@ from typing import Any
 from flowos import engine
 from flowos.acts._facts import facts
 from flowos.engine._state import cpu_cgroups
-from flowos.model import Exited, Launch, Outcome, Unmeasured
-from flowos.plan import judge, wilson
+from flowos.model import Case, Design, Exited, Launch, Outcome, Sample, Unmeasured
+from flowos.plan import judge, next_round, summarize, wilson
 from flowos.probes import state
 
 LEAST_MARKED, MOST_MARKED = 0.95, 0.05
 WORK_UNITS = "400"
 SETTLE_SECONDS = 0.1
 QUOTA_US, PERIOD_US = 50_000, 100_000
+CASE = Case("work")
+DESIGN = Design(cases=(CASE,), seconds={CASE: 1.0}, least_rounds=1)
 SOURCE = Path(__file__).with_name("_disturb.c")
 SPINNER = Path(state.__file__).parent / "programs" / "state.c"
 
@@ -45,6 +49,8 @@ class Tally:
 
     trials: int = 0
     marked: int = 0
+    samples: int = 0
+    samples_marked: int = 0
     by: Counter[str] = field(default_factory=Counter)
 
 
@@ -66,7 +72,7 @@ def main() -> int:
         for _ in range(trials):
             for kind, plant in plants.items():
                 with plant():
-                    tell(tallies[kind], watch.marks())
+                    tell(tallies[kind], watch.measured())
     rates = [told(kind, tally) for kind, tally in tallies.items()]
     missed = [r["kind"] for r in rates if not r["holds"]]
     answer: dict[str, Any] = {"claim": "disturbed runs are marked, quiet ones are not"}
@@ -76,10 +82,13 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def tell(tally: Tally, marks: tuple[str, ...]) -> None:
+def tell(tally: Tally, seen: Sequence[Sample]) -> None:
+    (number,) = summarize(seen)
     tally.trials += 1
-    tally.marked += bool(marks)
-    tally.by.update(" ".join(mark.split()[:3]) for mark in marks)
+    tally.marked += not number.trust.good
+    tally.samples += len(seen)
+    tally.samples_marked += sum(not judge([sample.state]).good for sample in seen)
+    tally.by.update(" ".join(mark.split()[:3]) for mark in number.trust.marks)
 
 
 def told(kind: str, tally: Tally) -> dict[str, Any]:
@@ -94,6 +103,8 @@ def told(kind: str, tally: Tally) -> dict[str, Any]:
         "high": high,
         "claim": f"at most {MOST_MARKED:g}" if kind == "quiet" else f"at least {LEAST_MARKED:g}",
         "holds": share <= MOST_MARKED if kind == "quiet" else share >= LEAST_MARKED,
+        "samples": tally.samples,
+        "samples_marked": tally.samples_marked,
         "by": dict(tally.by.most_common()),
     }
 
@@ -108,12 +119,26 @@ class Watch:
         self.binary = compiled(SOURCE, folder / "disturb")
         self.spinner = (compiled(SPINNER, folder / "state"), *program.argv)
 
-    def marks(self) -> tuple[str, ...]:
-        """Measure once; what speaks against the number."""
+    def measured(self) -> list[Sample]:
+        """The samples of one number: as many as a survey takes."""
+        seen: list[Sample] = []
+        while next_round(DESIGN, seen, math.inf):
+            seen.append(self.sample(len(seen)))
+        return seen
+
+    def sample(self, number: int) -> Sample:
         before, look = self.spin(), engine.look()
         outcome = ran(self.binary, "work", WORK_UNITS)
         watched = engine.state_between(look, engine.look(), outcome.usage)
-        return judge([state.around(watched, before, self.spin())]).marks
+        return Sample(
+            run="trust",
+            case=CASE,
+            round=number,
+            metric="time",
+            unit="s",
+            values=tuple(map(float, outcome.stdout.split())),
+            state=state.around(watched, before, self.spin()),
+        )
 
     def spin(self) -> state.Spin:
         answer = state.read(ran(*self.spinner))

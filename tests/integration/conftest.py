@@ -1,6 +1,9 @@
 """What integration tests share."""
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,29 @@ def children() -> list[str]:
     task = Path("/proc/self/task")
     found = [pid for t in task.iterdir() for pid in (t / "children").read_text().split()]
     return [Path(f"/proc/{pid}/cmdline").read_text() for pid in found]
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+
+
+@pytest.fixture
+def flowos(
+    tmp_path: Path, variables: dict[str, str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command, whose data goes below tmp_path."""
+
+    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "flowos", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=variables,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call

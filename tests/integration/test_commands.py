@@ -1,7 +1,6 @@
 """The command line, as a person calls it: a real process, real programs, a store of its own."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,28 +11,6 @@ from pathlib import Path
 import pytest
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def variables(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
-
-
-@pytest.fixture
-def flowos(tmp_path: Path, variables: dict[str, str]) -> Flowos:
-    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "flowos", *words],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=variables,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return call
 
 
 def test_a_measurement_is_kept_listed_shown_compared_and_reported(

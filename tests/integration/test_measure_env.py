@@ -1,7 +1,6 @@
 """`flowos measure --env A --env B`: bare beside itself, by the real command and real programs."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,25 +14,6 @@ from flowos.engine import run
 from flowos.model import Launch, MeasureError
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def flowos(tmp_path: Path) -> Flowos:
-    variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
-
-    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "flowos", *words],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=variables,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return call
 
 
 def test_bare_beside_bare_is_measured_in_turns_and_can_be_compared(

@@ -3,6 +3,7 @@
 from flowos.plan._compare import compare
 from flowos.plan._intervals import wilson
 from flowos.plan._more import rounds_to_tell
+from flowos.plan._overall import OVERALL, overall
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import judged, narrowed, next_round
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
@@ -20,6 +21,7 @@ from flowos.plan._trust import LIMITS, Limits, judge, limits_for
 
 __all__ = [
     "LIMITS",
+    "OVERALL",
     "CacheStep",
     "Fuse",
     "Limits",
@@ -42,6 +44,7 @@ __all__ = [
     "next_round",
     "no_ceiling",
     "no_nominal",
+    "overall",
     "regimes",
     "rounds_to_tell",
     "side_by_side",

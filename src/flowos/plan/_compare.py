@@ -46,9 +46,9 @@ def compare(
 
 
 def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
-    kept = _kept(pair.rounds)
+    kept = kept_rounds(pair.rounds)
     where = _interval(kept, 1 - ERROR / looks)
-    answer = _answer(where, math.log1p(margin))
+    answer = answered(where, math.log1p(margin))
     return Verdict(
         probe=pair.probe,
         axis=axis,
@@ -56,9 +56,9 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
         other=pair.other,
         rest=pair.rest,
         metric=pair.metric,
-        ratio=_exp(where.centre),
-        low=_exp(where.low),
-        high=_exp(where.high),
+        ratio=exponential(where.centre),
+        low=exponential(where.low),
+        high=exponential(where.high),
         margin=margin,
         rounds=len(kept),
         answer=answer,
@@ -67,7 +67,7 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
     )
 
 
-def _kept(rounds: Sequence[Round]) -> Sequence[Round]:
+def kept_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
     """The rounds to judge by. Where most are marked, the machine is so: all of them are kept."""
     calm = [r for r in rounds if not r.marked]
     if len(calm) < max(LEAST_ROUNDS, len(rounds) / 2):
@@ -82,10 +82,10 @@ def _interval(rounds: Sequence[Round], level: float) -> Interval:
     ratios = [r.log_ratio for r in rounds]
     if len(ratios) < LEAST_ROUNDS:
         return Interval(median(ratios) if ratios else math.nan, -math.inf, math.inf)
-    return interval(ratios, level, least_deviation=_deviation_inside(rounds))
+    return interval(ratios, level, least_deviation=deviation_inside(rounds))
 
 
-def _deviation_inside(rounds: Sequence[Round]) -> float:
+def deviation_inside(rounds: Sequence[Round]) -> float:
     """The deviation of a round's log ratio, from how much the turns of one case differ."""
     sides = [side.logs for r in rounds for side in (r.base, r.other)]
     squares = sum((v - sum(logs) / len(logs)) ** 2 for logs in sides for v in logs)
@@ -94,7 +94,7 @@ def _deviation_inside(rounds: Sequence[Round]) -> float:
     return math.sqrt(2 / turns * squares / freedom)
 
 
-def _answer(where: Interval, margin: float) -> Answer:
+def answered(where: Interval, margin: float) -> Answer:
     if -margin <= where.low and where.high <= margin:
         return "equal"
     if where.high < 0:
@@ -114,12 +114,12 @@ def _why(rounds: Sequence[Round], kept: Sequence[Round], answer: Answer) -> str:
         notes.append(f"{left_out} of {len(rounds)} rounds were disturbed and left out")
     if marked := sum(r.marked for r in kept):
         notes.append(f"{marked} of {len(kept)} rounds were disturbed and had to be used")
-    if two := regimes(_exp(r.log_ratio) for r in kept):
+    if two := regimes(exponential(r.log_ratio) for r in kept):
         notes.append(f"the ratio has {two}")
     return "; ".join(notes)
 
 
-def _exp(logarithm: float) -> float:
+def exponential(logarithm: float) -> float:
     try:
         return math.exp(logarithm)
     except OverflowError:

@@ -25,6 +25,7 @@ class Turns:
 class Round:
     """A whole round A B B A of two cases."""
 
+    at: RoundId
     base: Turns
     other: Turns
 
@@ -79,7 +80,9 @@ def _whole(
 ) -> tuple[Round, ...]:
     """The rounds with equally many turns of both, and at least two."""
     both = (
-        Round(_turns(ours[at], limits), _turns(theirs[at], limits)) for at in ours if at in theirs
+        Round(at, _turns(ours[at], limits), _turns(theirs[at], limits))
+        for at in ours
+        if at in theirs
     )
     return tuple(r for r in both if len(r.base.logs) == len(r.other.logs) >= 2)
 

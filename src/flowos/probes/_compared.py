@@ -22,7 +22,7 @@ from flowos.model import (
     Verdict,
     Wanted,
 )
-from flowos.plan import LIMITS, Limits, compare
+from flowos.plan import LIMITS, Limits, compare, overall
 from flowos.probes._base import Probe
 from flowos.probes.fio import Fio
 from flowos.probes.gemm import DEFAULT, FORCED, Gemm
@@ -94,20 +94,16 @@ def margin_of(probe: str) -> float:
 def verdicts_between(
     environments: Sequence[Entered], seen: Iterable[Sample], limits: Limits = LIMITS
 ) -> tuple[Verdict, ...]:
-    """Each environment beside the first, in all that a verdict is wanted of."""
+    """Each environment beside the first: on the whole, then in all that a verdict is wanted of."""
     by_probe: dict[str, list[Sample]] = {}
     for sample in filter(decides, seen):
         by_probe.setdefault(sample.case.probe, []).append(sample)
+    base = environments[0].label
     return tuple(
         verdict
+        for judged in (overall, compare)
         for probe, samples in by_probe.items()
-        for verdict in compare(
-            samples,
-            axis=ENV,
-            base=environments[0].label,
-            margin=margin_of(probe),
-            limits=limits,
-        )
+        for verdict in judged(samples, axis=ENV, base=base, margin=margin_of(probe), limits=limits)
     )
 
 
