@@ -1,7 +1,7 @@
 # The one entry. `make measure` and `make test` do all the set-up, on a fresh machine too.
 PY := .venv/bin
 PURE := model plan drivers probes report
-C_FILES = $(shell git ls-files 'src/*.c' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
+C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 

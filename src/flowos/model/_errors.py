@@ -12,6 +12,8 @@ FlowosError
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
  +- UsageError         a command was called wrongly: one clear line, exit code 2
  +- StoreError         results could not be kept or read
+ +- FeedError          training data cannot be had or kept: no folder, no samples, no such cache
+ |   +- SampleError    one sample is missing, unreadable, truncated or cannot be decoded
  +- MeasureError       a measuring program gave an answer that cannot be read
 """
 
@@ -66,3 +68,11 @@ class StoreError(FlowosError):
 
 class MeasureError(FlowosError):
     """A measuring program gave an answer that cannot be read."""
+
+
+class FeedError(FlowosError):
+    """Training data cannot be had or kept."""
+
+
+class SampleError(FeedError):
+    """One sample cannot be had."""

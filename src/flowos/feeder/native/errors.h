@@ -1,0 +1,17 @@
+#pragma once
+
+#include <stdexcept>
+
+namespace flowos::feed {
+
+// One line for a person: what was wrong, where, and how to mend it.
+struct FeedError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One sample cannot be had: it is missing, unreadable, truncated, or cannot be decoded. Names it.
+struct SampleError : FeedError {
+  using FeedError::FeedError;
+};
+
+}  // namespace flowos::feed
