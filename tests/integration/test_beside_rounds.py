@@ -28,6 +28,7 @@ from flowos.model import (
     Wanted,
 )
 from flowos.probes import Compared, Program, Startup, in_environment
+from flowos.probes._compared import METRICS
 
 NOWHERE = Facts(
     host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
@@ -47,11 +48,12 @@ class Given(Entry):
         rate = next(self.rates, None)
         if rate is None:
             raise MeasureError("it broke")
-        reading = Reading(metric="startup", unit="1/s", values=(rate,))
+        (metric,) = METRICS[self.case.probe]
+        reading = Reading(metric=metric, unit="1/s", values=(rate,))
         return (reading,), Outcome(end=Exited(0))
 
 
-def group(name: str, **rates: Rates) -> Group:
+def group(name: str, probe: str = "startup", **rates: Rates) -> Group:
     """A comparison; keywords are the environments, the base first."""
     entries: dict[Case, Entry] = {}
     for label, given in rates.items():
@@ -63,7 +65,7 @@ def group(name: str, **rates: Rates) -> Group:
             binary="same",
             facts=NOWHERE,
         )
-        shown = Case("startup", (("name", name),))
+        shown = Case(probe, (("name", name),))
         one = Given(
             place=place,
             compared=Compared(probe=Startup(), case=shown, shown=shown),
@@ -80,9 +82,9 @@ def always(rate: float) -> Rates:
     return itertools.repeat(rate)
 
 
-def flickering() -> Rates:
-    """Every second turn a fifth more: nobody can tell."""
-    return itertools.cycle((1.0, 1.0, 1.25, 1.25))
+def flickering(much: float = 1.25) -> Rates:
+    """Every second round more, every other as much less: nobody can tell."""
+    return itertools.cycle((much, much, 1 / much, 1 / much))
 
 
 @dataclass
@@ -116,17 +118,29 @@ def measured() -> Callable[..., Measured]:
     return measure
 
 
-def test_comparisons_take_turns_and_one_that_is_told_leaves_the_time_to_the_others(
+def test_a_probe_that_is_told_on_the_whole_leaves_the_time_to_the_others(
     measured: Callable[..., Measured],
 ) -> None:
     done = measured(
-        group("a", bare=always(1), one=always(1)), group("b", bare=always(1), one=flickering())
+        group("a", bare=always(1), one=always(1)),
+        group("b", "stream", bare=always(1), one=flickering()),
     )
-    order = [s.case.level("name") for s in done.samples[:16]]
-    assert order == ["a"] * 4 + ["b"] * 4 + ["a"] * 4 + ["b"] * 4
+    assert [s.case.level("name") for s in done.samples[:8]] == ["a"] * 4 + ["b"] * 4
     assert max(number for number, _ in done.turns("a")) == 4
     assert max(number for number, _ in done.turns("b")) >= 32
-    assert done.said == ["startup startup name=a: one equal (1.000)"]
+    assert done.said == ["overall startup: one equal (1.000)"]
+
+
+def test_what_a_single_case_still_lacks_is_measured_after_the_whole_is_told(
+    measured: Callable[..., Measured],
+) -> None:
+    calm = [group(name, bare=always(1), one=always(1)) for name in "abcdefg"]
+    done = measured(*calm, group("h", bare=always(1), one=flickering(1.05)))
+    assert done.said[0] == "overall startup: one equal (1.000)"
+    first = [s.case.level("name") for s in done.samples[: 4 * 4 * 8]]
+    assert sorted(first) == sorted("abcdefgh" * 16)
+    assert {max(n for n, _ in done.turns(name)) for name in "abcdefg"} == {4}
+    assert max(n for n, _ in done.turns("h")) > 4
 
 
 def test_an_environment_that_is_told_is_measured_no_more_and_the_others_are(
@@ -145,7 +159,7 @@ def test_an_environment_that_breaks_is_said_and_the_others_go_on(
     (case,) = done.session.unmeasured
     assert case.level("env") == "breaks"
     assert done.session.unmeasured[case] == Unmeasured(reason="it broke")
-    assert done.said == ["startup startup name=a: one equal (1.000)"]
+    assert "overall startup: one equal (1.000)" in done.said
 
 
 def test_without_its_base_a_comparison_ends_and_the_next_goes_on(
@@ -156,7 +170,7 @@ def test_without_its_base_a_comparison_ends_and_the_next_goes_on(
     )
     reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
     assert reasons == {"bare": "it broke", "one": "it broke"}
-    assert len(done.said) == 1
+    assert "overall startup: one equal (1.000)" in done.said
 
 
 def test_what_the_time_does_not_reach_is_named(measured: Callable[..., Measured]) -> None:

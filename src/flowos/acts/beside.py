@@ -5,7 +5,8 @@ so does an environment inside it whose verdicts are reached.
 Success: each comparison has its verdicts, or says that the time was out.
 Failure: an environment that cannot be made ready ends all before anything is measured; a case that
 fails later becomes an `Unmeasured` with the reason, and the others go on.
-Ctrl-C: what was sampled is kept, and the run so far is the answer.
+Ctrl-C: what was sampled is kept, and the run so far is the answer; KeyboardInterrupt, if nothing
+was.
 """
 
 import shlex
@@ -34,7 +35,7 @@ from flowos.model import (
     Verdict,
     Wanted,
 )
-from flowos.plan import Limits, judged, limits_for, narrowed, next_round
+from flowos.plan import Limits, judged, limits_for, narrowed, next_round, overall
 from flowos.probes import ENV, allowed_everywhere, best_compiler, built_by
 
 BUDGET_SECONDS = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
@@ -62,7 +63,7 @@ def beside(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) ->
             sampler.ends = engine.now() + budget
             session.measure(ready.groups)
         except (KeyboardInterrupt, Cancelled):
-            emit(Progress(doing="interrupted: keeping what was measured"))
+            sampler.end_early()
     return replace(run, unmeasured=tuple(session.unmeasured.items()), ended=engine.utc())
 
 
@@ -149,18 +150,23 @@ class _Session:
     sampler: Sampler
     base: str
     unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
+    told: set[tuple[str, str]] = field(default_factory=set)
+    """Probe and environment of what is told on the whole."""
 
     def measure(self, groups: Sequence[Group]) -> None:
         """Rounds in turns until all are through, each probe given as much time as the others.
 
         By time, as a round of storage takes as long as twenty of arithmetic, which needs as many.
+        What is told on the whole waits until the rest is; then single cases get what time is left.
         """
         through: list[Group] = []
         while going := [g for g in groups if g not in through]:
-            group = min(going, key=lambda g: (self._spent(groups, g.probe), g.rounds))
-            cases = self._next(group)
+            untold = [g for g in going if self._untold(g)]
+            group = min(untold or going, key=lambda g: (self._spent(groups, g.probe), g.rounds))
+            cases = self._on_the_whole(group) if untold else self._next(group)
             if cases:
                 self._round(group, cases)
+                self._judge([g for g in groups if g.probe == group.probe])
             else:
                 through.append(group)
                 self._close(group)
@@ -168,7 +174,47 @@ class _Session:
     def _spent(self, groups: Sequence[Group], probe: str) -> float:
         return sum(g.spent_seconds for g in groups if g.probe == probe)
 
+    def _untold(self, group: Group) -> tuple[Case, ...]:
+        """Its cases in environments in which its probe is not told on the whole, and can be."""
+        _, *others = group.design.cases
+        return tuple(
+            case
+            for case in others
+            if case not in self.unmeasured
+            and (group.probe, case.level(ENV)) not in self.told
+            and group.rounds < group.design.looks[-1]
+        )
+
+    def _on_the_whole(self, group: Group) -> tuple[Case, ...]:
+        """The next round of what is untold; () where the time is out."""
+        base = group.design.cases[0]
+        cases = (base, *self._untold(group))
+        turns = (*cases, *reversed(cases))
+        seconds = sum(group.design.seconds.get(case, 0.0) for case in turns)
+        fits = seconds <= self.sampler.left_seconds
+        return turns if fits and base not in self.unmeasured else ()
+
+    def _judge(self, groups: Sequence[Group]) -> None:
+        """Look at a probe on the whole, when the last of its comparisons has come to a look."""
+        design = groups[0].design
+        rounds = {g.rounds for g in groups if self._untold(g)} or {g.rounds for g in groups}
+        if len(rounds) > 1 or not rounds <= set(design.looks):
+            return
+        verdicts = overall(
+            [sample for group in groups for sample in group.deciding],
+            axis=ENV,
+            base=self.base,
+            margin=design.margin,
+            looks=len(design.looks),
+            limits=self._limits(groups[0]),
+        )
+        probe = groups[0].probe
+        new = [v for v in verdicts if (probe, v.other) not in self.told]
+        self.told |= {(probe, v.other) for v in new if v.answer != "cannot tell"}
+        self._tell(new)
+
     def _next(self, group: Group) -> tuple[Case, ...]:
+        """The next round of a comparison for its own sake; () when it is told."""
         deciding = group.deciding
         limits = self._limits(group)
         if verdicts := judged(group.design, deciding, limits):

@@ -38,7 +38,7 @@ def overall(
     looks: int = LOOKS,
     limits: Limits = LIMITS,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each probe with several cases and each level of `axis` beside `base`.
+    """A verdict for each probe and each level of `axis` beside `base`; of one case its own.
 
     Cases with fewer than four usable rounds are left out, and rounds that less than half of the
     cases have. Without any such round the ratio is NaN and the interval 0..inf.
@@ -46,7 +46,7 @@ def overall(
     found: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs(seen, axis, base, limits):
         found.setdefault((pair.probe, pair.other), []).append(pair)
-    return tuple(_verdict(those, axis, margin, looks) for those in found.values() if those[1:])
+    return tuple(_verdict(those, axis, margin, looks) for those in found.values())
 
 
 def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Verdict:

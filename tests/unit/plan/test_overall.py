@@ -51,8 +51,13 @@ def test_the_ratio_is_the_geometric_mean_over_the_cases() -> None:
     assert found.why == "geometric mean of 3 of 3 cases"
 
 
-def test_a_probe_with_one_case_has_nothing_to_put_together() -> None:
-    assert overall(seen([1.0], 4), axis="env", base="a", margin=0.03) == ()
+def test_of_one_case_it_is_that_case() -> None:
+    samples = seen([0.9], 4, spread=0.01)
+    (alone,) = compare(samples, axis="env", base="a", margin=0.03)
+    whole = verdict(samples)
+    assert (whole.ratio, whole.low, whole.high) == pytest.approx(
+        (alone.ratio, alone.low, alone.high)
+    )
 
 
 def test_noisy_cases_tell_together_what_none_tells_by_itself() -> None:
