@@ -1,0 +1,185 @@
+"""Training data from far storage and from this node, beside what others make of it.
+
+`python benchmarks/feed.py [--json] [--only far-1ms,local-warm] [--peers torch,spdl]
+[--rounds N] [--quick] [--kib 41|110] [--report FOLDER] [--folder DIR] [--sweep] [--install]`
+Debian: g++ libjpeg62-turbo-dev libfuse3-dev fuse3 pkg-config iproute2. Pillow makes the pictures.
+
+Far storage is a folder behind a modelled round trip and one shared link (slowfs.cpp), and an S3
+server behind a shaped one (s3server.cpp). The time for 1,000 minibatches of 32 counts from before a
+contestant's objects are made. Each contestant runs alone, in a process and a venv of its own, with
+the settings that a sweep found best for it; what it delivers is checked against the data set's
+checksums. Then all take turns. A limit is the link's, or what limit.cpp takes beside. Data, peers
+and settings are made once (half an hour) and kept in --folder, outside of the repository; a run
+then takes about half an hour. Exit 1 when a claim is missed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cases import CASES, Case
+from contest import Settings, fight, summary
+from entrants import Table, entrants, run_limit
+from paper_cases import copies, in_flight, ten_epochs
+from peers import PEERS
+from pictures import KINDS, data_set
+from places import NotHere, default_folder, say
+from sharing import half_cache, shared
+from stores import far_files, warm
+from told import table as in_words
+from turns import TurnFailed
+
+PARTS = ("store", *(case.name for case in CASES), "sharing", "half", "paper")
+COUNT, QUICK_COUNT = 20_000, 2_000
+CHECKED_LINKS = ((1.0, 1000.0), (1.0, 200.0), (5.0, 1000.0))
+CHECKED_READERS = (1, 32)
+CHECK_SECONDS = 2.0
+
+
+def main() -> int:
+    options = arguments()
+    began = time.perf_counter()
+    try:
+        report = benchmark(options)
+    except NotHere as reason:
+        sys.exit(f"feed: {reason}")
+    report["seconds"] = time.perf_counter() - began
+    report["missed"] = list(missed(report))
+    if options.report:
+        import plots
+
+        for path in plots.write(report, options.report):
+            say(f"written: {path}")
+    print(json.dumps(report, indent=1) if options.json else in_words(report))
+    return 1 if report["missed"] else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="feed.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="all figures, as JSON")
+    parser.add_argument("--rounds", type=int, help="turns of all contestants (2 to 5 by case)")
+    parser.add_argument("--only", default="", help=f"parts, by commas: {', '.join(PARTS)}")
+    names = ", ".join(peer.name for peer in PEERS)
+    parser.add_argument("--peers", default="", help=f"by commas; none: all of {names}")
+    parser.add_argument("--quick", action="store_true", help="2,000 files, 1 round, 100 batches")
+    parser.add_argument("--sweep", action="store_true", help="sweep the peers' settings anew")
+    parser.add_argument("--install", action="store_true", help="try refused peers again")
+    parser.add_argument("--kib", choices=KINDS, default="41", help="mean size of a file (41)")
+    parser.add_argument("--folder", type=Path, default=default_folder(), help="kept things")
+    parser.add_argument("--report", type=Path, help="folder for feed.html and feed.md")
+    options = parser.parse_args()
+    options.only = options.only.split(",") if options.only else PARTS
+    unknown = sorted(set(options.only) - set(PARTS))
+    if unknown:
+        parser.error(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    options.peers = [] if not options.peers else options.peers.split(",")
+    unknown = sorted(set(options.peers) - {peer.name for peer in PEERS})
+    if unknown:
+        parser.error(f"no peer {unknown[0]!r}; there are {names}")
+    return options
+
+
+def benchmark(options: argparse.Namespace) -> dict[str, Any]:
+    options.folder.mkdir(parents=True, exist_ok=True)
+    data = data_set(options.kib, QUICK_COUNT if options.quick else COUNT, options.folder)
+    found, missing, conversions = entrants(data, options.folder, options.peers, options.install)
+    table = Table(data=data, folder=options.folder, entrants=found, quick=options.quick)
+    name = "settings-quick.json" if options.quick else "settings.json"
+    settings = Settings(options.folder / name, Path(data.folder).name, options.sweep)
+    report: dict[str, Any] = {
+        "claim": "training data at the speed of the link, then of the local disk",
+        "machine": {
+            "cpus": len(os.sched_getaffinity(0)),
+            "load": os.getloadavg()[0],
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+        },
+        "data": {"count": data.count, "bytes": data.bytes, "checksum": data.checksum},
+        "conversion_seconds": conversions,
+        "missing": missing,
+        "fought": [],
+        "table": [],
+    }
+    if "store" in options.only:
+        report["store_check"] = list(store_check(table))
+    for case in CASES:
+        if case.name in options.only:
+            fought = fight(table, sized(case, table), rounds_of(case, options), settings)
+            report["fought"].append(fought)
+            report["table"].append(summary(sized(case, table), fought))
+    for part, name, run in others(table, settings, options):
+        if part in options.only:
+            try:
+                report[name] = run()
+            except (TurnFailed, NotHere) as reason:
+                report["missing"][name] = str(reason)
+    return report
+
+
+def others(
+    table: Table, settings: Settings, options: argparse.Namespace
+) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    yield "sharing", "shared", lambda: shared(table, kill=False)
+    yield "sharing", "shared_killed", lambda: shared(table, kill=True)
+    yield "half", "half_cache", lambda: half_cache(table)
+    yield "paper", "figure_6", lambda: in_flight(table)
+    yield "paper", "table_3", lambda: copies(table, options.rounds or (1 if table.quick else 3))
+    yield "paper", "figure_8", lambda: ten_epochs(table, settings)
+
+
+def sized(case: Case, table: Table) -> Case:
+    """Smaller where only the paths are tried: the figures then say nothing."""
+    return replace(case, batches=case.batches // 10) if table.quick else case
+
+
+def rounds_of(case: Case, options: argparse.Namespace) -> int:
+    return options.rounds or (1 if options.quick else case.rounds)
+
+
+def store_check(table: Table) -> Iterator[dict[str, float]]:
+    """The far storage measured by itself: what so many readers get of its link."""
+    warm(table.data.files)
+    mean = table.data.bytes / table.data.count
+    for round_trip_ms, mbit in CHECKED_LINKS:
+        for readers in CHECKED_READERS:
+            rate = mbit * 1e6 / 8
+            alone = mean / (2e-3 * round_trip_ms + mean / rate)
+            batches = max(1, int(CHECK_SECONDS * min(rate, readers * alone) / (32 * mean)))
+            with far_files(table.data, table.folder, round_trip_ms, mbit) as far:
+                found = run_limit(table, "read", readers, batches, far.root)
+                counts = far.server.counts() if far.server else {}
+            yield {
+                "round_trip_ms": round_trip_ms,
+                "mbit": mbit,
+                "readers": readers,
+                "bytes_per_second": found["bytes"] / found["seconds"],
+                "share_of_link": found["bytes"] / found["seconds"] / rate,
+                "round_trips_per_file": (counts["requests"] + counts["reads"]) / (32 * batches),
+                "counted_over_read": counts["bytes"] / found["bytes"],
+            }
+
+
+def missed(report: dict[str, Any]) -> Iterator[str]:
+    for line in report["table"]:
+        for what in ("holds", "first_batch_holds", "python_holds"):
+            if not line.get(what, True):
+                yield f"{line['case']}: {what.replace('_', ' ')} not"
+        if "ratio" not in line:
+            why = line["failed"].get("ours", report["missing"].get("ours", "it took no part"))
+            yield f"{line['case']}: ours: {why}"
+    for name in ("shared", "shared_killed", "half_cache"):
+        if not report.get(name, {}).get("holds", True):
+            yield name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

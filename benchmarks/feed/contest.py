@@ -1,0 +1,206 @@
+"""A case fought out: what is delivered is checked, settings are swept, then interleaved rounds."""
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from cases import FIRST_BATCH_SECONDS, PYTHON_SECONDS_PER_BATCH, Case
+from entrants import (
+    IN_FLIGHT_OURS,
+    Entrant,
+    Setting,
+    Table,
+    first_seconds,
+    limit_seconds,
+    steady,
+    taking_part,
+    thousand,
+    turn,
+)
+from peers import OURS
+from places import NotHere, say
+from turns import TurnFailed
+
+SWEEP_SECONDS = 3.0
+WORSE_IN_A_ROW = 2
+
+Found = dict[str, Any]
+
+
+def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
+    """All that was found in a case: per contestant its turns, the limits, what failed."""
+    failed: dict[str, str] = {}
+    chosen: dict[str, Setting] = {}
+    checks: dict[str, Any] = {}
+    for entrant in taking_part(table, case):
+        say(f"{case.name}: {entrant.contestant.title}: settings, and what it delivers")
+        try:
+            chosen[entrant.name] = settings.best(table, case, entrant)
+            checks[entrant.name] = checked(table, case, entrant, chosen[entrant.name])
+        except (TurnFailed, NotHere) as reason:
+            failed[entrant.name] = str(reason)
+    entrants = [e for e in taking_part(table, case) if e.name in chosen and e.name not in failed]
+    limits: list[float] = []
+    turns: dict[str, list[Found]] = {entrant.name: [] for entrant in entrants}
+    for number in range(rounds):
+        say(f"{case.name}: round {number + 1} of {rounds}")
+        limits.append(limit_seconds(table, case))
+        for entrant in rotated(entrants, number):
+            try:
+                found = turn(table, case, entrant, chosen[entrant.name])
+            except TurnFailed as reason:
+                failed[entrant.name] = str(reason)
+                continue
+            found["limit_seconds"] = limits[-1]
+            turns[entrant.name].append(found)
+    return {
+        "case": asdict(case),
+        "limits": limits,
+        "settings": {name: asdict(setting) for name, setting in chosen.items()},
+        "swept": {name: settings.swept(table, case, name) for name in chosen},
+        "checks": checks,
+        "turns": {name: found for name, found in turns.items() if found},
+        "failed": failed,
+    }
+
+
+def rotated(entrants: Sequence[Entrant], number: int) -> Sequence[Entrant]:
+    """Nobody always comes after the same one."""
+    start = number % max(1, len(entrants))
+    return [*entrants[start:], *entrants[:start]]
+
+
+def checked(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
+    """What it delivers in somewhat more than an epoch, from far storage without its slowness.
+
+    TurnFailed, where a sample is not one of the data set's.
+    """
+    near = replace(case, round_trip_ms=0, mbit=10_000, cold=False, scaled_from=0)
+    batches = -(-table.data.count // 32) + (0 if case.decoded else 40)
+    if case.decoded:
+        batches = min(batches, 100)
+    found = turn(table, near, entrant, setting, batches=batches, seconds=60.0, check=True)
+    checks: Found = found["checks"]
+    if checks.get("unknown"):
+        raise TurnFailed(f"{checks['unknown']} of its samples are not the data set's")
+    if not case.decoded:
+        checks["same_checksum"] = checks["checksum"] == table.data.checksum
+    return checks
+
+
+class Settings:
+    """The best setting of each contestant in each case, swept once and kept in a file."""
+
+    def __init__(self, file: Path, data: str, again: bool) -> None:
+        self.file = file
+        self.data = data
+        self.known: dict[str, Any] = {}
+        if file.exists() and not again:
+            self.known = json.loads(file.read_text())
+
+    def _key(self, case: Case, name: str) -> str:
+        return f"{self.data}/{case.name}/{name}"
+
+    def swept(self, table: Table, case: Case, name: str) -> list[Found]:
+        del table
+        found: list[Found] = self.known.get(self._key(case, name), [])
+        return found
+
+    def best(self, table: Table, case: Case, entrant: Entrant) -> Setting:
+        """TurnFailed, where no setting gave a batch."""
+        if entrant.contestant is OURS:
+            return Setting(workers=IN_FLIGHT_OURS)
+        key = self._key(case, entrant.name)
+        if key not in self.known:
+            self.known[key] = list(sweep(table, case, entrant))
+            self.file.write_text(json.dumps(self.known, indent=1))
+        good = [point for point in self.known[key] if "seconds" in point]
+        if not good:
+            raise TurnFailed(self.known[key][-1]["failed"])
+        best = min(good, key=lambda point: float(point["seconds"]))
+        return Setting(workers=best["workers"], options=best["options"])
+
+
+def sweep(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
+    """Seconds for the case at each count of workers, until more only makes it worse; then each
+    other variant at the best count."""
+    contestant = entrant.contestant
+    first, *others = contestant.decoded if case.decoded else contestant.raw
+    best, worse = Setting(workers=case.workers[0], options=first), 0
+    least = float("inf")
+    for workers in case.workers:
+        setting = Setting(workers=workers, options=first)
+        point = swept_point(table, case, entrant, setting)
+        yield point
+        worse = 0 if point.get("seconds", least) < least else worse + 1
+        if worse == 0:
+            best, least = setting, point["seconds"]
+        if worse == WORSE_IN_A_ROW:
+            break
+    for options in others:
+        yield swept_point(table, case, entrant, replace(best, options=options))
+
+
+def swept_point(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
+    told: Found = {"workers": setting.workers, "options": dict(setting.options)}
+    try:
+        found = turn(table, case, entrant, setting, seconds=SWEEP_SECONDS)
+    except TurnFailed as reason:
+        return {**told, "failed": str(reason)}
+    if found["batches"] < 2:
+        return {**told, "failed": f"one batch in {SWEEP_SECONDS:g} s"}
+    return {
+        **told,
+        "seconds": steady(found) * case.batches,
+        "first_seconds": first_seconds(found),
+        "batches": found["batches"],
+    }
+
+
+def summary(case: Case, found: Found) -> Found:
+    """The line of the table: limit, ours, ratio, does it hold, and every peer."""
+    told = {name: of_contestant(case, turns) for name, turns in found["turns"].items()}
+    line: Found = {
+        "case": case.name,
+        "title": case.title,
+        "limit": case.limit,
+        "limit_seconds": statistics.median(found["limits"]) if found["limits"] else None,
+        "most": case.most,
+        "contestants": told,
+        "failed": found["failed"],
+    }
+    ours = told.get("ours")
+    if ours is not None:
+        line["ratio"] = ours["ratio"]
+        line["holds"] = ours["ratio"] <= case.most
+        if case.store == "far" and case.stages:
+            line["first_batch_holds"] = ours["first_seconds"] <= FIRST_BATCH_SECONDS
+        if case.limit == "ring":
+            line["python_holds"] = ours["consumer_seconds_per_batch"] <= PYTHON_SECONDS_PER_BATCH
+    return line
+
+
+def of_contestant(case: Case, turns: Sequence[Mapping[str, Any]]) -> Found:
+    """Medians over the rounds; the ratio to the limit is one of each round first."""
+    seconds = [thousand(case, turn) for turn in turns]
+    sent = [turn["source_bytes"] for turn in turns if turn["source_bytes"] is not None]
+    return {
+        "seconds": statistics.median(seconds),
+        "spread": [min(seconds), max(seconds)],
+        "ratio": statistics.median(
+            s / turn["limit_seconds"] for s, turn in zip(seconds, turns, strict=True)
+        ),
+        "first_seconds": statistics.median(map(first_seconds, turns)),
+        "cpu_seconds": statistics.median(
+            turn["cpu_seconds"] * case.batches / turn["batches"] for turn in turns
+        ),
+        "consumer_seconds_per_batch": statistics.median(
+            turn["consumer_cpu_seconds"] / max(1, turn["batches"] - 1) for turn in turns
+        ),
+        "source_bytes": statistics.median(sent) if sent else None,
+        "scaled_from": turns[0]["batches"] if turns[0]["batches"] < case.batches else None,
+        "rounds": len(turns),
+    }

@@ -1,0 +1,196 @@
+"""Who takes part in a case, from where each of them reads, and one turn of each."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cases import Case
+from job import Job
+from peers import OURS, PEERS, Contestant, Options, converted, python_of
+from pictures import DataSet
+from places import NotHere, program
+from stores import Source, cool, far_files, far_objects, here, link_rate, warm
+from turns import taken
+
+BATCH_SIZE = 32
+COLD_THREADS, DECODE_THREADS = 32, 2
+IN_FLIGHT_OURS = 0
+"""Workers of ours: none are set, it finds its depth by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    workers: int
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A contestant that can run here, and the folder of its form of the data set."""
+
+    contestant: Contestant
+    python: Path
+    form: Path
+
+    @property
+    def name(self) -> str:
+        return self.contestant.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a whole run of the benchmark works with."""
+
+    data: DataSet
+    folder: Path
+    entrants: Sequence[Entrant]
+    quick: bool = False
+
+
+def entrants(data: DataSet, folder: Path, names: Sequence[str], retry: bool) -> Any:
+    """Those that can run, those that cannot with the reason, and the seconds of conversions."""
+    found: list[Entrant] = []
+    missing: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for contestant in (OURS, *PEERS):
+        if names and contestant.name not in names and contestant is not OURS:
+            continue
+        try:
+            python = python_of(contestant, folder, retry)
+            form, took = data.files, None
+            if contestant.form != "files":
+                form, took = converted(contestant, data, python)
+        except NotHere as reason:
+            missing[contestant.name] = str(reason)
+            continue
+        if took is not None:
+            seconds[contestant.name] = took
+        found.append(Entrant(contestant=contestant, python=python, form=form))
+    return found, missing, seconds
+
+
+def taking_part(table: Table, case: Case) -> list[Entrant]:
+    def joins(contestant: Contestant) -> bool:
+        asked = not case.only or contestant.name in ("ours", *case.only)
+        able = contestant.decoded if case.decoded else contestant.raw
+        return asked and bool(able) and case.store in contestant.stores
+
+    return [entrant for entrant in table.entrants if joins(entrant.contestant)]
+
+
+@contextmanager
+def source_of(table: Table, case: Case) -> Iterator[Source]:
+    """Fresh for each turn, so that nobody finds what another left behind."""
+    if case.store == "far":
+        warm(table.data.files)
+        with far_files(table.data, table.folder, case.round_trip_ms, case.mbit) as source:
+            yield source
+    elif case.store == "s3":
+        with far_objects(table.data, table.folder, case.round_trip_ms, case.mbit) as source:
+            yield source
+    else:
+        with here(table.data) as source:
+            yield source
+
+
+def job_of(
+    table: Table, case: Case, entrant: Entrant, setting: Setting, source: Source, cache: str
+) -> Job:
+    contestant = entrant.contestant
+    batches = case.batches
+    if case.scaled_from and not keeps(case, contestant):
+        batches = min(batches, case.scaled_from)
+    return Job(
+        loader=contestant.name,
+        root=f"{source.root}/{entrant.form.name}",
+        listed=str(table.data.listed),
+        decoded=case.decoded,
+        workers=setting.workers,
+        options=dict(setting.options),
+        batches=batches,
+        batch_size=BATCH_SIZE,
+        cache=cache,
+    )
+
+
+def keeps(case: Case, contestant: Contestant) -> bool:
+    """Its rate changes in the course of the case, as it keeps samples; ours is never scaled."""
+    return contestant is OURS or (contestant.stages and case.store != "local")
+
+
+def turn(
+    table: Table, case: Case, entrant: Entrant, setting: Setting, **changes: Any
+) -> dict[str, Any]:
+    """One turn of an entrant on its own, with the storage as the case wants it. TurnFailed."""
+    with ExitStack() as stack:
+        source = stack.enter_context(source_of(table, case))
+        cache = ""
+        if keeps(case, entrant.contestant) and (case.stages or entrant.contestant is not OURS):
+            cache = tempfile.mkdtemp(prefix="cache-", dir=table.folder)
+            stack.callback(shutil.rmtree, cache, ignore_errors=True)
+        if case.cold:
+            cool(Path(table.data.folder))
+        elif case.store == "local":
+            warm(entrant.form)
+        job = replace(job_of(table, case, entrant, setting, source, cache), **changes)
+        found = taken(entrant.python, job, source.variables)
+        found["source_bytes"] = source.bytes_sent()
+    return found
+
+
+def thousand(case: Case, found: Mapping[str, Any]) -> float:
+    """Seconds for all batches of the case; scaled by the steady rate where fewer were given."""
+    if found["batches"] >= case.batches:
+        return float(found["seconds"])
+    return float(first_seconds(found) + steady(found) * (case.batches - 1))
+
+
+def first_seconds(found: Mapping[str, Any]) -> float:
+    return float(found["marks"][0][1])
+
+
+def steady(found: Mapping[str, Any]) -> float:
+    """Seconds per batch, the first aside."""
+    return float((found["seconds"] - first_seconds(found)) / max(1, found["batches"] - 1))
+
+
+def limit_seconds(table: Table, case: Case) -> float:
+    """What the case cannot be faster than, measured now where it is measured."""
+    if case.limit == "link once":
+        return bytes_needed(table, case) / (case.mbit * 1e6 / 8)
+    if case.limit == "link measured":
+        with source_of(table, case) as source:
+            return bytes_needed(table, case) / link_rate(source)
+    if case.cold:
+        cool(Path(table.data.folder))
+    else:
+        warm(table.data.files)
+    what = "decode" if case.limit == "decode" else "read"
+    threads = COLD_THREADS if case.limit == "pread" else DECODE_THREADS
+    return float(run_limit(table, what, threads, case.batches)["seconds"])
+
+
+def bytes_needed(table: Table, case: Case) -> float:
+    """Each sample once, or as far as the batches go where they take less than all."""
+    samples = min(case.batches * BATCH_SIZE, table.data.count)
+    return table.data.bytes * samples / table.data.count
+
+
+def run_limit(
+    table: Table, what: str, threads: int, batches: int, root: str = ""
+) -> dict[str, float]:
+    """limit.cpp's answer. NotHere."""
+    files = f"{root}/files" if root else str(table.data.files)
+    options = ("--threads", str(threads), "--batches", str(batches))
+    words = [str(program("limit", table.folder)), *options, what, files, str(table.data.listed)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NotHere(done.stderr.strip().splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,68 @@
+"""Where the benchmark keeps what it makes once, and how its C++ programs are compiled."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
+
+
+class NotHere(Exception):  # noqa: N818 - reads as what happened
+    """Something that the benchmark needs is not on this machine: what, and how to get it."""
+
+
+def default_folder() -> Path:
+    """Outside of the repository: data sets, peers and settings are large and outlive a checkout."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "flowos-benchmarks" / "feed"
+
+
+def program(name: str, folder: Path) -> Path:
+    """Our C++ program of that name, compiled anew when its source changed. NotHere, says why."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        raise NotHere("no C++ compiler: apt install g++")
+    flags = _flags(name)
+    sources = [HERE / f"{name}.cpp", *sorted(HERE.glob("*.h"))]
+    digest = hashlib.sha256(" ".join([compiler, *flags]).encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    made = folder / "programs" / f"{name}-{digest.hexdigest()[:16]}"
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        trial = made.with_suffix(f".{os.getpid()}")
+        words = [compiler, "-std=c++20", "-O2", *WARNINGS, str(sources[0]), *flags, "-pthread"]
+        done = subprocess.run([*words, "-o", str(trial)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NotHere(f"{name}.cpp does not compile: {done.stderr.strip().splitlines()[0]}")
+        trial.rename(made)
+    return made
+
+
+def _flags(name: str) -> Sequence[str]:
+    """What the program is linked with."""
+    if name == "slowfs":
+        asked = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True
+        )
+        if asked.returncode != 0 or shutil.which("fusermount3") is None:
+            raise NotHere("no libfuse3: apt install libfuse3-dev fuse3 pkg-config")
+        return asked.stdout.split()
+    if name == "limit" and _includes("jpeglib.h"):
+        return ("-DFLOWOS_JPEG", "-ljpeg")
+    return ()
+
+
+def _includes(header: str) -> bool:
+    words = ["g++", "-E", "-include", "stdio.h", "-include", header, "-x", "c++", os.devnull]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
+def say(words: str) -> None:
+    """What is going on, for whom it concerns; results go to the standard output."""
+    print(f"feed: {words}", file=sys.stderr, flush=True)

@@ -1,0 +1,214 @@
+"""The report: seed 002's figures 4 to 8 with ours beside, drawn by FlowOS's own report."""
+
+import datetime
+import platform
+import socket
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import paper
+from cases import WHERE_OTHERS_ARE_AS_GOOD
+from peers import OURS, PEERS
+
+from flowos.acts._facts import facts
+from flowos.model import Case as Point
+from flowos.model import Chart, Run, Sample, Wanted
+from flowos.plan import summarize
+from flowos.report import Book, Section, html, markdown
+
+TITLES = {contestant.name: contestant.title for contestant in (OURS, *PEERS)}
+SECONDS = "seconds"
+
+
+def _chart(title: str, kind: Any, x: str, about: str, **more: Any) -> Chart:
+    return Chart(
+        title=title,
+        kind=kind,
+        x=x,
+        metrics=(SECONDS,),
+        series=("contestant",),
+        facets=("where",),
+        ceilings=False,
+        about=about,
+        **more,
+    )
+
+
+SECTIONS = (
+    Section(
+        probe="workers",
+        title="1,000 minibatches of 32 over workers (figure 4)",
+        charts=(
+            _chart(
+                "Time for 1,000 minibatches",
+                "curve",
+                "workers",
+                "Workers are processes or threads, as the contestant has them; ours is at 1, as it "
+                "finds its number by itself. The paper's curves are given where its text has "
+                "figures.",
+                log_x=True,
+                log_y=True,
+            ),
+        ),
+    ),
+    Section(
+        probe="delivered",
+        title="Time over minibatches delivered (figure 5, table 2)",
+        charts=(
+            _chart(
+                "Time until so many minibatches were delivered",
+                "curve",
+                "batches",
+                "From before the contestant's objects are made. The first point is table 2's first "
+                "minibatch.",
+                log_x=True,
+                log_y=True,
+            ),
+        ),
+    ),
+    Section(
+        probe="in flight",
+        title="Time over reads in flight (figure 6)",
+        charts=(
+            _chart(
+                "Time for 1,000 minibatches",
+                "curve",
+                "reads in flight",
+                "The paper's are prefetching processes.",
+                log_x=True,
+                log_y=True,
+            ),
+        ),
+    ),
+    Section(
+        probe="copy",
+        title="All files copied to the node (table 3)",
+        charts=(_chart("Seconds per 1,000 files", "bars", "way", "On one node, 8 at once."),),
+    ),
+    Section(
+        probe="ten epochs",
+        title="Ten epochs (figures 7 and 8)",
+        charts=(
+            _chart(
+                "Time for ten epochs",
+                "bars",
+                "nodes",
+                "The paper trains ResNet-50 on nodes of 4 GPUs; here batches are only taken.",
+                log_y=True,
+            ),
+        ),
+    ),
+)
+
+
+def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
+    """feed.html and feed.md in that folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = tuple(Sample(**one) for one in _samples(report))
+    book = Book(
+        run=_run(),
+        measurements=summarize(samples),
+        samples=samples,
+        sections=SECTIONS,
+        findings=tuple(_findings(report)),
+    )
+    page, text = folder / "feed.html", folder / "feed.md"
+    page.write_text(html(book))
+    text.write_text(markdown(book))
+    return page, text
+
+
+def _run() -> Run:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    wanted = Wanted()
+    return Run(
+        id="feed",
+        started=now,
+        ended=now,
+        host=socket.gethostname(),
+        version=version("flowos-hpc"),
+        wanted=wanted,
+        facts=facts(wanted),
+    )
+
+
+def _sample(probe: str, where: str, contestant: str, values: Any, **levels: object) -> Any:
+    told = (("where", where), ("contestant", contestant))
+    pairs = tuple((axis.replace("_", " "), str(level)) for axis, level in levels.items())
+    return {
+        "run": "feed",
+        "case": Point(probe, levels=(*told, *pairs)),
+        "round": 0,
+        "metric": SECONDS,
+        "unit": "second",
+        "values": tuple(values),
+    }
+
+
+def _samples(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for fought in report["fought"]:
+        yield from _of_case(fought)
+    for point in report.get("figure_6", ()):
+        yield _sample(
+            "in flight", _here(), "FlowOS", [point["seconds"]], reads_in_flight=point["in_flight"]
+        )
+    per_thousand = 1000 / report["data"]["count"]
+    for way, seconds in report.get("table_3", {}).get("seconds", {}).items():
+        yield _sample("copy", _here(), way, [seconds * per_thousand], way=way)
+    for way, seconds in report.get("figure_8", {}).items():
+        yield _sample("ten epochs", _here(), way, [seconds], nodes=1)
+    yield from _of_paper()
+
+
+def _here() -> str:
+    return f"here ({platform.node()}), 1 Gbit, 1 ms"
+
+
+def _of_case(fought: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    where = fought["case"]["title"]
+    for name, points in fought["swept"].items():
+        for point in points:
+            if "seconds" in point and point["workers"]:
+                words = " ".join(f"{k}={v}" for k, v in point["options"].items())
+                who = f"{TITLES[name]} {words}".strip()
+                yield _sample("workers", where, who, [point["seconds"]], workers=point["workers"])
+    for name, turns in fought["turns"].items():
+        title = TITLES[name]
+        if name == OURS.name:
+            whole = [turn["seconds"] for turn in turns]
+            yield _sample("workers", where, title, whole, workers=1)
+        for place, (batches, _) in enumerate(turns[0]["marks"]):
+            at = [turn["marks"][place][1] for turn in turns if len(turn["marks"]) > place]
+            yield _sample("delivered", where, title, at, batches=batches)
+
+
+def _of_paper() -> Iterator[dict[str, Any]]:
+    where = paper.WHERE
+    for who, workers, seconds in paper.FIGURE_4:
+        yield _sample("workers", where, who, [seconds], workers=workers)
+    for who, first, last in paper.TABLE_2:
+        yield _sample("delivered", where, who, [first], batches=1)
+        yield _sample("delivered", where, who, [last], batches=1000)
+    for count, seconds in paper.FIGURE_6:
+        yield _sample("in flight", where, "its proposal", [seconds], reads_in_flight=count)
+    per_thousand = 1000 / paper.TABLE_3_FILES
+    _, seconds = paper.TABLE_3[0]
+    yield _sample("copy", where, "parallel cp", [seconds * per_thousand], way="parallel cp")
+    for who, nodes, seconds in paper.FIGURE_7:
+        yield _sample("ten epochs", where, who, [seconds], nodes=nodes)
+
+
+def _findings(report: Mapping[str, Any]) -> Iterator[str]:
+    for line in report["table"]:
+        if "ratio" not in line:
+            continue
+        ours = line["contestants"]["ours"]
+        yield (
+            f"{line['title']}: {ours['seconds']:.2f} s for {ours['ratio']:.3f} of the limit "
+            f"({line['limit_seconds']:.2f} s), promised {line['most']:.2f}: "
+            f"{'holds' if line['holds'] else 'MISSED'}"
+        )
+        if line["case"] == "far-once":
+            yield WHERE_OTHERS_ARE_AS_GOOD

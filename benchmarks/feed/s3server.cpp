@@ -1,0 +1,400 @@
+// An object store of S3's kind over a folder, to be read: GET and HEAD with Range, ListObjectsV2.
+//
+//   s3server [--delay-ms 1] [--mbit 0] FOLDER ADDRESS PORT
+//
+// The folder's folders are buckets, addressed by path (http://ADDRESS:PORT/BUCKET/KEY); nobody is
+// asked who he is. Each answer is held back by `--delay-ms`. `--mbit` above 0: all answers share
+// one link of that rate, where the network's own way cannot be shaped. Port 0: any free one.
+//
+// Prints a line of JSON with its port once it listens, and one with what it sent for each line that
+// it reads. Ends at the end of its standard input.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "link.h"
+#include "words.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using flowos::bench::Clock;
+using flowos::bench::Link;
+
+constexpr std::size_t kMostHead = 1 << 16;
+constexpr std::int64_t kPiece = 1 << 16;
+constexpr std::size_t kMostKeys = 1000;
+
+struct Object {
+  std::string key;
+  std::uint64_t size;
+  std::time_t changed;
+};
+using Objects = std::vector<Object>;
+
+struct Server {
+  std::string folder;
+  std::chrono::nanoseconds delay;
+  bool shaped;
+  Link link;
+  std::mutex lock;
+  std::map<std::string, Objects> buckets;  // listed when first asked for
+};
+
+struct Request {
+  std::string method, path;
+  std::map<std::string, std::string> query, fields;
+};
+
+std::string unescaped(std::string_view word) {
+  std::string plain;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    unsigned value = 0;
+    if (word[i] == '%' && i + 2 < word.size() &&
+        std::from_chars(&word[i + 1], &word[i + 1] + 2, value, 16).ptr == &word[i + 1] + 2) {
+      plain += static_cast<char>(value);
+      i += 2;
+    } else {
+      plain += word[i] == '+' ? ' ' : word[i];
+    }
+  }
+  return plain;
+}
+
+std::string escaped_for_xml(const std::string& words) {
+  std::string safe;
+  for (const char sign : words) {
+    switch (sign) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      default:
+        safe += sign;
+    }
+  }
+  return safe;
+}
+
+std::string in_time_format(std::time_t when, const char* format) {
+  std::tm parts{};
+  gmtime_r(&when, &parts);
+  std::array<char, 64> words{};
+  std::strftime(words.data(), words.size(), format, &parts);
+  return words.data();
+}
+
+std::string tag_of(std::uint64_t size, std::time_t changed) {
+  return "\"" + std::to_string(changed) + "-" + std::to_string(size) + "\"";
+}
+
+std::map<std::string, std::string> read_query(std::string_view words) {
+  std::map<std::string, std::string> found;
+  while (!words.empty()) {
+    const std::string_view pair = words.substr(0, words.find('&'));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    const std::string_view value = pair.substr(std::min(equals + 1, pair.size()));
+    found[unescaped(pair.substr(0, equals))] = unescaped(value);
+    words.remove_prefix(std::min(pair.size() + 1, words.size()));
+  }
+  return found;
+}
+
+// The head of a request, its lines ended by CR LF; nothing where it is none.
+std::optional<Request> read_head(std::string_view head) {
+  const std::size_t first = head.find("\r\n");
+  const std::string_view line = head.substr(0, first);
+  const std::size_t space = line.find(' '), last = line.rfind(' ');
+  if (space == std::string_view::npos || last <= space) return std::nullopt;
+  Request request;
+  request.method = line.substr(0, space);
+  const std::string_view target = line.substr(space + 1, last - space - 1);
+  const std::size_t mark = std::min(target.find('?'), target.size());
+  request.path = unescaped(target.substr(0, mark));
+  request.query = read_query(target.substr(std::min(mark + 1, target.size())));
+  head.remove_prefix(std::min(first, head.size()));
+  while (head.size() > 2) {
+    head.remove_prefix(2);
+    const std::string_view field = head.substr(0, head.find("\r\n"));
+    const std::size_t colon = std::min(field.find(':'), field.size());
+    std::string name(field.substr(0, colon));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char sign) { return static_cast<char>(std::tolower(sign)); });
+    std::size_t value = std::min(colon + 1, field.size());
+    while (value < field.size() && field[value] == ' ') ++value;
+    request.fields[name] = field.substr(value);
+    head.remove_prefix(field.size());
+  }
+  return request;
+}
+
+Objects listed(const fs::path& bucket) {
+  Objects found;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(bucket)) {
+    struct stat file{};
+    if (stat(entry.path().c_str(), &file) == 0 && S_ISREG(file.st_mode)) {
+      found.push_back({entry.path().lexically_relative(bucket).string(),
+                       static_cast<std::uint64_t>(file.st_size), file.st_mtime});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Object& one, const Object& other) { return one.key < other.key; });
+  return found;
+}
+
+bool send_all(int connection, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+bool answer(int connection, const std::string& status, const std::string& fields,
+            std::string_view body) {
+  return send_all(connection, "HTTP/1.1 " + status +
+                                  "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+                                  fields + "\r\n" + std::string(body));
+}
+
+bool refuse(int connection, const std::string& status, const std::string& code) {
+  return answer(connection, status, "Content-Type: application/xml\r\n",
+                "<Error><Code>" + code + "</Code></Error>");
+}
+
+// A page of the bucket's keys; the token is the last key of the page before.
+bool list_objects(Server& server, int connection, const Request& request,
+                  const std::string& bucket) {
+  const fs::path folder = fs::path(server.folder) / bucket;
+  if (!fs::is_directory(folder)) return refuse(connection, "404 Not Found", "NoSuchBucket");
+  const auto asked = [&request](const char* name) {
+    const auto place = request.query.find(name);
+    return place == request.query.end() ? std::string() : place->second;
+  };
+  const std::string prefix = asked("prefix");
+  const std::string after = std::max(asked("continuation-token"), asked("start-after"));
+  std::unique_lock<std::mutex> hold(server.lock);
+  const auto [place, fresh] = server.buckets.try_emplace(bucket);
+  if (fresh) place->second = listed(folder);
+  const Objects& objects = place->second;  // never changed again
+  hold.unlock();
+  std::string keys, last;
+  std::size_t count = 0;
+  bool more = false;
+  const auto key_below = [](const Object& object, const std::string& key) {
+    return object.key < key;
+  };
+  for (auto object =
+           std::lower_bound(objects.begin(), objects.end(), std::max(prefix, after), key_below);
+       object != objects.end() && object->key.compare(0, prefix.size(), prefix) == 0; ++object) {
+    if (object->key == after) continue;
+    more = count == kMostKeys;
+    if (more) break;
+    last = object->key;
+    ++count;
+    keys += "<Contents><Key>" + escaped_for_xml(object->key) + "</Key><LastModified>" +
+            in_time_format(object->changed, "%Y-%m-%dT%H:%M:%S.000Z") + "</LastModified><ETag>" +
+            tag_of(object->size, object->changed) + "</ETag><Size>" + std::to_string(object->size) +
+            "</Size><StorageClass>STANDARD</StorageClass></Contents>";
+  }
+  const std::string token =
+      "<NextContinuationToken>" + escaped_for_xml(last) + "</NextContinuationToken>";
+  return answer(connection, "200 OK", "Content-Type: application/xml\r\n",
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
+                "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>" +
+                    bucket + "</Name><Prefix>" + escaped_for_xml(prefix) + "</Prefix><KeyCount>" +
+                    std::to_string(count) + "</KeyCount><MaxKeys>" + std::to_string(kMostKeys) +
+                    "</MaxKeys><IsTruncated>" + (more ? "true" : "false") + "</IsTruncated>" +
+                    (more ? token : "") + keys + "</ListBucketResult>");
+}
+
+// First and last byte of what `field` asks for; the whole where it asks for nothing, and nothing
+// where it asks for what is not there.
+std::optional<std::pair<std::int64_t, std::int64_t>> range_of(const std::string& field,
+                                                              std::int64_t size) {
+  std::int64_t first = 0, last = size - 1;
+  if (field.rfind("bytes=", 0) != 0) return std::pair{first, last};
+  const std::string asked = field.substr(6);
+  const std::size_t dash = asked.find('-');
+  if (dash == std::string::npos) return std::nullopt;
+  const std::string from = asked.substr(0, dash), to = asked.substr(dash + 1);
+  if (from.empty()) {
+    first = std::max<std::int64_t>(0, size - std::strtoll(to.c_str(), nullptr, 10));
+  } else {
+    first = std::strtoll(from.c_str(), nullptr, 10);
+    if (!to.empty()) last = std::min<std::int64_t>(last, std::strtoll(to.c_str(), nullptr, 10));
+  }
+  if (first > last) return std::nullopt;
+  return std::pair{first, last};
+}
+
+bool send_piece_by_piece(Server& server, int connection, int file, std::int64_t first,
+                         std::int64_t last) {
+  off_t place = first;
+  Clock::time_point due = Clock::now();
+  while (place <= last) {
+    const auto size = static_cast<std::size_t>(
+        server.shaped ? std::min<std::int64_t>(kPiece, last + 1 - place) : last + 1 - place);
+    const off_t end = place + static_cast<off_t>(size);
+    due = server.link.carried(size, due);  // each piece is there to be sent when the one before is
+    if (server.shaped) std::this_thread::sleep_until(due);
+    while (place < end) {
+      const ssize_t sent =
+          sendfile(connection, file, &place, static_cast<std::size_t>(end - place));
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent <= 0) return false;
+    }
+  }
+  return true;
+}
+
+bool get_object(Server& server, int connection, const Request& request, const std::string& path) {
+  const int file = open((server.folder + path).c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat found{};
+  if (file < 0 || fstat(file, &found) != 0 || !S_ISREG(found.st_mode)) {
+    if (file >= 0) close(file);
+    return refuse(connection, "404 Not Found", "NoSuchKey");
+  }
+  const auto field = request.fields.find("range");
+  const bool partly = field != request.fields.end();
+  const auto range = range_of(partly ? field->second : "", found.st_size);
+  if (!range) {
+    close(file);
+    return refuse(connection, "416 Range Not Satisfiable", "InvalidRange");
+  }
+  const auto [first, last] = *range;
+  const std::string head =
+      std::string("HTTP/1.1 ") + (partly ? "206 Partial Content" : "200 OK") +
+      "\r\nContent-Length: " + std::to_string(last - first + 1) +
+      "\r\nContent-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\nETag: " +
+      tag_of(static_cast<std::uint64_t>(found.st_size), found.st_mtime) +
+      "\r\nLast-Modified: " + in_time_format(found.st_mtime, "%a, %d %b %Y %H:%M:%S GMT") + "\r\n" +
+      (partly ? "Content-Range: bytes " + std::to_string(first) + "-" + std::to_string(last) + "/" +
+                    std::to_string(found.st_size) + "\r\n"
+              : "") +
+      "\r\n";
+  const bool body = request.method == "GET";
+  const bool sent = send(connection, head.data(), head.size(),
+                         MSG_NOSIGNAL | (body ? MSG_MORE : 0)) == static_cast<ssize_t>(head.size());
+  const bool whole = sent && (!body || send_piece_by_piece(server, connection, file, first, last));
+  close(file);
+  return whole;
+}
+
+bool serve_request(Server& server, int connection, const Request& request) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    refuse(connection, "405 Method Not Allowed", "MethodNotAllowed");
+    return false;  // a body may follow, which is not read
+  }
+  std::this_thread::sleep_until(Clock::now() + server.delay);
+  std::string bucket = request.path.substr(std::min<std::size_t>(1, request.path.size()));
+  while (!bucket.empty() && bucket.back() == '/') bucket.pop_back();
+  if (request.path.find("/../") != std::string::npos) {
+    return refuse(connection, "404 Not Found", "NoSuchKey");
+  }
+  if (bucket.find('/') == std::string::npos) {
+    return list_objects(server, connection, request, bucket);
+  }
+  return get_object(server, connection, request, request.path);
+}
+
+void serve_connection(Server& server, int connection) {
+  const int yes = 1;
+  setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  std::string read;
+  std::array<char, 16384> some{};
+  for (bool goes_on = true; goes_on;) {
+    const std::size_t end = read.find("\r\n\r\n");
+    if (end == std::string::npos) {
+      const ssize_t got = recv(connection, some.data(), some.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      goes_on = got > 0 && read.size() < kMostHead;
+      if (goes_on) read.append(some.data(), static_cast<std::size_t>(got));
+      continue;
+    }
+    const std::optional<Request> request = read_head(std::string_view(read).substr(0, end));
+    read.erase(0, end + 4);
+    goes_on = request && serve_request(server, connection, *request);
+    const auto wish = goes_on ? request->fields.find("connection") : request->fields.end();
+    if (goes_on && wish != request->fields.end() && wish->second == "close") goes_on = false;
+  }
+  close(connection);
+}
+
+int listening(const std::string& address, std::uint16_t port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  if (inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) {
+    flowos::bench::give_up("s3server: '" + address + "' is no IPv4 address, such as 127.0.0.1");
+  }
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener, 4096) != 0) {
+    flowos::bench::give_up("s3server: cannot listen on " + address + ":" + std::to_string(port) +
+                           ": " + std::strerror(errno));
+  }
+  socklen_t length = sizeof at;
+  getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length);
+  std::cout << "{\"port\": " << ntohs(at.sin_port) << "}" << std::endl;
+  return listener;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const flowos::bench::Words asked(count, words, {{"delay-ms", 1}, {"mbit", 0}}, 3,
+                                   "s3server [--delay-ms 1] [--mbit 0] FOLDER ADDRESS PORT");
+  if (!fs::is_directory(asked[0])) flowos::bench::give_up("s3server: no folder " + asked[0]);
+  const double mbit = asked.number("mbit");
+  // Not on the stack: threads of connections may outlive main.
+  auto* server = new Server{
+      asked[0], std::chrono::nanoseconds(static_cast<std::int64_t>(1e6 * asked.number("delay-ms"))),
+      mbit > 0, {1e6 / 8 * mbit, std::chrono::nanoseconds(0)},
+      {},       {}};
+  const int listener =
+      listening(asked[1], static_cast<std::uint16_t>(std::strtoul(asked[2].c_str(), nullptr, 10)));
+  std::thread([server, listener] {
+    for (;;) {
+      const int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      if (connection >= 0) std::thread(serve_connection, std::ref(*server), connection).detach();
+    }
+  }).detach();
+  flowos::bench::serve_questions([server] {
+    return "{\"reads\": " + std::to_string(server->link.reads()) +
+           ", \"bytes\": " + std::to_string(server->link.bytes()) + "}";
+  });
+  std::_Exit(0);
+}

@@ -1,0 +1,116 @@
+"""One cache for several processes, one of which is killed, and a cache smaller than the data set.
+
+What comes from the source is counted by the source, not by us.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from entrants import BATCH_SIZE, Table
+from job import Job
+from peers import OURS, python_of
+from places import say
+from stores import Source, far_files, warm
+from turns import Turn, taken
+
+PROCESSES = 4
+ROUND_TRIP_MS, MBIT = 1.0, 1000.0
+KILLED_AFTER_SHARE = 0.3
+MOST_IN_FLIGHT = 256
+LEAST_HIT_RATIO = 0.49
+EPOCHS = 4
+
+
+def shared(table: Table, kill: bool) -> dict[str, Any]:
+    """Processes that each go through all of the data in an order of their own, with one cache.
+
+    kill: one of them is killed (SIGKILL) on its way, and may cost what it had in flight.
+    """
+    say(f"sharing: {PROCESSES} processes, one cache{', one of them killed' if kill else ''}")
+    batches = -(-table.data.count // BATCH_SIZE)
+    with far_and_cache(table) as (source, cache):
+        jobs = [ours(table, source, cache, batches, seed) for seed in range(PROCESSES)]
+        python = python_of(OURS, table.folder)
+        began = time.perf_counter()
+        turns = [Turn(python, job, source.variables) for job in jobs]
+        try:
+            if kill:
+                wait_for_bytes(source, KILLED_AFTER_SHARE * table.data.bytes)
+                turns.pop().kill()
+            answers = [turn.answer() for turn in turns]
+        finally:
+            for turn in turns:
+                turn.end()
+        seconds = time.perf_counter() - began
+        sent = source.bytes_sent() or 0
+    wrong = sum(answer["checks"]["unknown"] for answer in answers)
+    incomplete = sum(a["checks"]["checksum"] != table.data.checksum for a in answers)
+    in_flight = MOST_IN_FLIGHT * table.data.bytes / table.data.count if kill else 0.0
+    ratio = sent / table.data.bytes
+    return {
+        "killed": int(kill),
+        "processes": PROCESSES,
+        "seconds": seconds,
+        "source_bytes_over_data": ratio,
+        "most": 1.0 + in_flight / table.data.bytes,
+        "wrong_samples": wrong,
+        "holds": sent <= table.data.bytes + in_flight and wrong == 0 and incomplete == 0,
+    }
+
+
+def ours(table: Table, source: Source, cache: str, batches: int, seed: int, **options: str) -> Job:
+    return Job(
+        loader=OURS.name,
+        root=f"{source.root}/files",
+        listed=str(table.data.listed),
+        workers=0,
+        options=options,
+        batches=batches,
+        batch_size=BATCH_SIZE,
+        cache=cache,
+        seed=seed,
+        check=True,
+    )
+
+
+def wait_for_bytes(source: Source, wanted: float) -> None:
+    while (source.bytes_sent() or 0) < wanted:
+        time.sleep(0.01)
+
+
+@contextmanager
+def far_and_cache(table: Table, mbit: float = MBIT) -> Iterator[tuple[Source, str]]:
+    warm(table.data.files)
+    cache = tempfile.mkdtemp(prefix="cache-", dir=table.folder)
+    try:
+        with far_files(table.data, table.folder, ROUND_TRIP_MS, mbit) as source:
+            yield source, cache
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+def half_cache(table: Table) -> dict[str, Any]:
+    """Epochs with a cache that holds half of the data; hits as the source's bytes tell them."""
+    say("a cache of half of the data set")
+    per_epoch = -(-table.data.count // BATCH_SIZE)
+    with far_and_cache(table, mbit=10_000) as (source, cache):
+        half = str(table.data.bytes // 2)
+        job = ours(table, source, cache, EPOCHS * per_epoch, 1, cache_bytes=half)
+        answer = taken(python_of(OURS, table.folder), job, source.variables)
+        sent = source.bytes_sent() or 0
+    later = (sent - table.data.bytes) / ((EPOCHS - 1) * table.data.bytes)
+    by_epoch = answer["more"]["epochs"]
+    return {
+        "hit_ratio": 1 - later,
+        "hit_ratio_as_we_say": [
+            1 - (after["source_samples"] - before["source_samples"]) / table.data.count
+            for before, after in pairwise(by_epoch)
+        ],
+        "least": LEAST_HIT_RATIO,
+        "holds": 1 - later >= LEAST_HIT_RATIO and answer["checks"]["unknown"] == 0,
+    }

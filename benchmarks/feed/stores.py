@@ -1,0 +1,220 @@
+"""The storages that samples come from: far files, far objects, and this machine's own disk.
+
+Each is a context that gives a Source, and takes everything away again: mounts, servers, name-less
+network namespaces. What is kept alive by this process ends when it does, however that comes.
+"""
+
+import http.client
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pictures import DataSet
+from places import NotHere, program
+
+READ_AHEAD_KIB = 4096
+"""As clients of far storage have it, and more than the kernel's 128: who reads shards is served."""
+START_SECONDS, END_SECONDS = 10.0, 5.0
+BULK_BYTES = 1 << 27
+PORT = 9000
+BURST, QUEUE = "128kb", "8mb"
+
+_numbers = itertools.count(os.getpid() % 50 * 5)
+
+
+@dataclass(frozen=True)
+class Source:
+    """`root`: of all forms of the data set: a folder, or s3://bucket. `variables`: what a process
+    needs to read it. `counts`: what went over the link so far; none: not known.
+    """
+
+    root: str
+    variables: dict[str, str] = field(default_factory=dict)
+    server: "Server | None" = None
+    shaped_by: str = ""
+
+    def bytes_sent(self) -> int | None:
+        return self.server.counts()["bytes"] if self.server else None
+
+
+class Server:
+    """A program of ours that serves until its standard input ends."""
+
+    def __init__(self, words: Sequence[str | Path]) -> None:
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        line = self._line()
+        if not line:
+            self.process.wait()
+            said = self.process.stderr.read().strip() if self.process.stderr else ""
+            raise NotHere(said.splitlines()[-1] if said else f"{words[0]} ended at once")
+        self.said: dict[str, int] = json.loads(line)
+
+    def _line(self) -> str:
+        return self.process.stdout.readline() if self.process.stdout else ""
+
+    def counts(self) -> dict[str, int]:
+        if self.process.stdin is None:
+            return {}
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        found: dict[str, int] = json.loads(self._line())
+        return found
+
+    def end(self) -> None:
+        if self.process.stdin:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def far_files(data: DataSet, folder: Path, round_trip_ms: float, mbit: float) -> Iterator[Source]:
+    """The data set's folder, mounted as if far away. NotHere: no FUSE."""
+    mount = folder / "mounts" / f"{os.getpid()}-{next(_numbers)}"
+    mount.mkdir(parents=True)
+    server = None
+    try:
+        options = ("--round-trip-ms", str(round_trip_ms), "--mbit", str(mbit))
+        server = Server((program("slowfs", folder), *options, data.folder, mount))
+        _read_ahead(mount)
+        yield Source(root=str(mount), server=server)
+    finally:
+        if server is not None:
+            server.end()
+            _wait_for_unmount(mount)
+        with suppress(OSError):
+            mount.rmdir()
+
+
+def _wait_for_unmount(mount: Path) -> None:
+    late = time.monotonic() + END_SECONDS
+    while os.path.ismount(mount) and time.monotonic() < late:
+        time.sleep(0.01)
+
+
+def _read_ahead(mount: Path) -> None:
+    """Only root may set it; all contestants have the same."""
+    device = mount.stat().st_dev
+    place = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb")
+    with suppress(OSError):
+        place.write_text(str(READ_AHEAD_KIB))
+
+
+@contextmanager
+def far_objects(data: DataSet, folder: Path, delay_ms: float, mbit: float) -> Iterator[Source]:
+    """An S3-style server, behind a link that the kernel shapes where we are root."""
+    parent = Path(data.folder).parent
+    bulk = parent / "link" / "bulk"
+    bulk.parent.mkdir(exist_ok=True)
+    with bulk.open("ab") as file:
+        file.truncate(BULK_BYTES)
+    words: list[str | Path] = [program("s3server", folder), "--delay-ms", str(delay_ms)]
+    shaped = os.geteuid() == 0 and all(map(shutil.which, ("ip", "tc", "unshare", "nsenter")))
+    if shaped:
+        words = ["unshare", "--net", *words, parent, "0.0.0.0", str(PORT)]
+    else:
+        words += ["--mbit", str(mbit), parent, "127.0.0.1", "0"]
+    server = Server(words)
+    try:
+        address = _shaped_way(server.process.pid, mbit) if shaped else "127.0.0.1"
+        at = f"http://{address}:{server.said['port']}"
+        by = "tbf on a veth pair" if shaped else "the server's own link"
+        variables = {
+            "AWS_ENDPOINT_URL": at,
+            "AWS_ENDPOINT": at,
+            "S3_ENDPOINT_URL": at,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "benchmark",
+            "AWS_SECRET_ACCESS_KEY": "benchmark",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        bucket = Path(data.folder).name
+        yield Source(root=f"s3://{bucket}", variables=variables, server=server, shaped_by=by)
+    finally:
+        server.end()
+
+
+def _shaped_way(pid: int, mbit: float) -> str:
+    """A pair of interfaces to the server's network namespace; it goes when the server goes."""
+    number = next(_numbers) % 250
+    here, there = f"feed{pid}", f"far{pid}"
+    shape = ["root", "tbf", "rate", f"{mbit:g}mbit", "burst", BURST, "limit", QUEUE]
+    inside = ["nsenter", "--target", str(pid), "--net"]
+    for words in (
+        ["ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", str(pid)],
+        ["ip", "addr", "add", f"10.213.{number}.1/30", "dev", here],
+        ["ip", "link", "set", here, "up"],
+        [*inside, "ip", "addr", "add", f"10.213.{number}.2/30", "dev", there],
+        [*inside, "ip", "link", "set", "lo", "up"],
+        [*inside, "ip", "link", "set", there, "up"],
+        [*inside, "tc", "qdisc", "add", "dev", there, *shape],
+    ):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NotHere(f"`{' '.join(words)}` failed: {done.stderr.strip()}")
+    return f"10.213.{number}.2"
+
+
+def link_rate(source: Source) -> float:
+    """Bytes per second at which one large object comes, its first MiB aside."""
+    host = source.variables["AWS_ENDPOINT_URL"].removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=START_SECONDS)
+    try:
+        connection.request("GET", "/link/bulk")
+        answer = connection.getresponse()
+        buffer = bytearray(1 << 20)
+        answer.readinto(buffer)
+        read, began = 0, time.perf_counter()
+        while got := answer.readinto(buffer):
+            read += got
+        return read / (time.perf_counter() - began)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def here(data: DataSet) -> Iterator[Source]:
+    yield Source(root=data.folder)
+
+
+def warm(folder: Path) -> None:
+    """Bring every file below it into the page cache."""
+    buffer = bytearray(1 << 20)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while file.readinto(buffer):
+                    pass
+
+
+def cool(folder: Path) -> str:
+    """Empty the page cache of it, and say how: root can drop everything, others ask per file."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        return "drop_caches"
+    except OSError:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                fd = os.open(path, os.O_RDONLY)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+        return "posix_fadvise"
