@@ -128,7 +128,10 @@ def test_a_probe_that_is_told_on_the_whole_leaves_the_time_to_the_others(
     assert [s.case.level("name") for s in done.samples[:8]] == ["a"] * 4 + ["b"] * 4
     assert max(number for number, _ in done.turns("a")) == 4
     assert max(number for number, _ in done.turns("b")) >= 32
-    assert done.said == ["overall startup: one equal (1.000)"]
+    assert done.said == [
+        "overall startup: one equal (1.000)",
+        "startup startup name=a: one equal (1.000)",
+    ]
 
 
 def test_what_a_single_case_still_lacks_is_measured_after_the_whole_is_told(
