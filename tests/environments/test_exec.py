@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from flowos.acts import image
 from flowos.engine import image_at
 from flowos.model import Environment, Form
 
@@ -187,6 +188,18 @@ def test_a_dry_run_shows_the_runtimes_own_command_line(env: str, tmp_path: Path)
     assert Path(told["argv"][0]).name in (runtime, "singularity")
     assert told["argv"][-3:] == ["--", "echo", "x"]
     assert told["environment"].endswith(f"@{runtime}")
+
+
+def test_an_image_is_entered_by_its_name_without_a_database(
+    images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    image.import_image(str(images.folder), name="small")
+    words = (sys.executable, "-X", "importtime", "-m", "flowos", "exec", "--env", "small")
+    done = subprocess.run([*words, "--", "pwd"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}\n")
+    assert "flowos.acts.exec" in done.stderr
+    assert "sqlalchemy" not in done.stderr
 
 
 # ---- at a terminal ----

@@ -81,7 +81,7 @@ def test_a_recipe_is_built_and_its_image_entered(builder: str, recipe: Path) -> 
     assert "yes" not in printed(made.path, "/bin/ls", "/bin").split()
     assert dict(made.image.made_with).keys() == {builder, "mksquashfs"}
     assert made.image.recipe_digest.startswith("sha256:")
-    assert "1234567" not in json.dumps([str(made), str(image.inspect(made.image.name))])
+    assert "1234567" not in json.dumps([str(made), str(image.inspect(made.name))])
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -116,7 +116,7 @@ def test_a_recipe_that_fails_is_told_with_its_last_lines(
 
 
 def test_what_the_recipe_says_of_running_is_kept(recipe: Path) -> None:
-    config = image.inspect(built_by("buildah", recipe).image.name).config
+    config = image.inspect(built_by("buildah", recipe).name).config
     assert (config.entrypoint, config.command) == (("/bin/cat",), ("/hello",))
     assert ("WHO", "world") in config.variables
     assert str(config.cwd) == "/work"
@@ -168,7 +168,7 @@ def test_an_image_of_ours_runs_in_podman_from_its_archive(
     podman: tuple[str, ...], recipe: Path, tmp_path: Path
 ) -> None:
     made = built_by("buildah", recipe)
-    archive = image.export_image(made.image.name, tmp_path / "x.oci")
+    archive = image.export_image(made.name, tmp_path / "x.oci")
     loaded = subprocess.run(
         [*podman, "load", "--quiet", "--input", archive], check=True, capture_output=True, text=True
     )

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.acts._images._names import changing, give_name
 from flowos.acts.exec import Wish, own_wish, planned, shell_wish
 from flowos.model import BARE, Environment, Image, ImageConfig
-from flowos.store import KeptImage, open_store
 
 
 @pytest.fixture
@@ -140,8 +140,8 @@ def test_a_name_of_the_library_is_not_shadowed_by_what_lies_here(
     monkeypatch.chdir(tmp_path)
     image.rename("dk")
     assert fo.environment("dk").image == fo.environment("./dk").image
-    with open_store(None) as store:
-        store.name_image(KeptImage(name="dk", digest=f"sha256:{'0' * 64}", at="", size_bytes=1))
+    with changing():
+        give_name("dk", f"sha256:{'0' * 64}")
     for word in ("dk", "dk@podman"):
         with pytest.raises(fo.EnvironmentRefused) as told:
             fo.environment(word)

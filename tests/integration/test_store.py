@@ -220,14 +220,14 @@ def test_slice_events_come_back_oldest_first(store: Store) -> None:
     assert store.events("s1") == tuple(happened)
 
 
-def test_a_name_means_the_last_image_that_got_it_until_it_is_forgotten(store: Store) -> None:
-    first = KeptImage(name="fio", digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1)
-    other = replace(first, name="o'; --", digest="sha256:bb", made_with=(("skopeo", "1.9"),))
-    newest = replace(first, digest="sha256:cc")
-    list(map(store.name_image, (first, other, newest)))
-    assert store.images() == (newest, other)
-    list(map(store.forget_image, ("fio", "never there")))
-    assert store.images() == (other,)
+def test_how_an_image_first_came_to_be_is_kept_by_its_digest(store: Store) -> None:
+    first = KeptImage(digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1, source="o'; --")
+    other = replace(first, digest="sha256:bb", made_with=(("skopeo", "1.9"),))
+    assert store.image("sha256:aa") is None
+    assert [store.keep_image(each) for each in (first, other)] == [first, other]
+    assert store.keep_image(replace(first, at="2026-11-21T10:00:00Z", source="another")) == first
+    assert (store.image("sha256:aa"), store.image("sha256:bb")) == (first, other)
+    assert store.old_image_names() == ()
 
 
 def test_a_new_folder_is_seen_by_its_owner_only(tmp_path: Path) -> None:

@@ -27,22 +27,38 @@ def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> N
         assert len(store.events("s")) == 1
 
 
-def test_a_database_without_image_names_gets_them_and_keeps_its_events(tmp_path: Path) -> None:
+def test_a_database_without_images_keeps_some_and_its_events(tmp_path: Path) -> None:
     shutil.copy(DATABASES / "schema-2.db", tmp_path / "old.db")
     with open_store(str(tmp_path / "old.db")) as store:
-        assert store.images() == ()
-        image = KeptImage(name="fio", digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
-        store.name_image(image)
-        assert store.images() == (image,)
+        image = KeptImage(digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
+        assert store.keep_image(image) == image
         (event,) = store.events("s1")
         assert (event.kind, event.notes) == ("held", (("cores", "2"),))
         assert len(store.runs()) == 2
 
 
-@pytest.mark.parametrize("old", ["schema-1.db", "schema-2.db", ""], ids=["1", "2", "fresh"])
+def test_images_that_had_several_names_have_one_origin_and_the_names_wait(tmp_path: Path) -> None:
+    shutil.copy(DATABASES / "schema-3.db", tmp_path / "old.db")
+    with open_store(str(tmp_path / "old.db")) as store:
+        image = store.image(f"sha256:{'a1' * 32}")
+        assert image
+        assert (image.source, image.at) == ("/home/ada/fio", "2026-11-20T10:00:00Z")
+        assert image.made_with == (("mksquashfs", "4.5.1"),)
+        names = [(name, digest[7:11]) for name, digest in store.old_image_names()]
+        assert names == [
+            ("fio", "a1a1"),
+            ("second", "a1a1"),
+            ("other.sqfs", "b2b2"),
+            ("gone", "c3c3"),
+        ]
+        store.forget_old_image_names()
+        assert store.old_image_names() == ()
+
+
+@pytest.mark.parametrize("old", ["1", "2", "3", "fresh"])
 def test_a_database_has_the_tables_that_the_code_describes(old: str, tmp_path: Path) -> None:
-    if old:
-        shutil.copy(DATABASES / old, tmp_path / "x.db")
+    if old != "fresh":
+        shutil.copy(DATABASES / f"schema-{old}.db", tmp_path / "x.db")
     with open_store(str(tmp_path / "x.db")) as store:
         seen = inspect(store._engine)
         for table in metadata.sorted_tables:

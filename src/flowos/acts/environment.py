@@ -7,6 +7,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 
+from flowos.acts._images._names import found, names
 from flowos.drivers import RUNTIMES
 from flowos.drivers.images.tree import CONFIG
 from flowos.engine import image_at
@@ -86,8 +87,6 @@ def _image(name: str) -> Image:
         return image_at(path)
     if "/" in name or name.endswith(_FILES):
         raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
-    from flowos.acts.image import found
-
     return found(name)
 
 
@@ -105,10 +104,8 @@ def _check_path(name: str, path: Path) -> None:
 
 
 def _is_in_library(name: str) -> bool:
-    from flowos.acts.image import images
-
     with suppress(FlowosError):  # what lies here needs no library
-        return any(kept.image.name == name for kept in images())
+        return name in names()
     return False
 
 

@@ -2,15 +2,16 @@
 
 An image is made whole or not at all: it is built under a hidden name and renamed, and what an
 interrupt or a full disk leaves is removed. Identity is the digest; a name is what people call it.
+What images are called lies in the library itself; how they came to be is in the store.
 """
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from flowos.acts._images import _library as library
+from flowos.acts._images import _names
 from flowos.acts._images._build import (
     Definition,
     Dockerfile,
@@ -36,13 +37,14 @@ from flowos.acts._images._making import (
     taken,
     told_plainly,
 )
+from flowos.acts._images._names import find, found
 from flowos.acts._images._scratch import remove, scratch, why
 from flowos.acts._images._sources import kind_of, open_registry, open_source, reference_meant
 from flowos.acts._images._tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
-from flowos.engine import image_at, remove_unpacked
-from flowos.model import Argv, EnvironmentRefused, Image, ImageConfig
+from flowos.engine import image_at, remove_unpacked, utc_of
+from flowos.model import Argv, EnvironmentRefused, ImageConfig
 from flowos.store import KeptImage, open_store
 
 __all__ = [
@@ -75,28 +77,35 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A name, or an image without one (then the name is empty). path: None if it is not here."""
+    """A name, or an image without one (then the name is empty).
 
-    image: KeptImage
-    path: Path | None
+    at: when its file was made, ISO 8601 in UTC. path: None if it is not here, and no size or time.
+    """
+
+    name: str
+    digest: str
+    path: Path | None = None
+    size_bytes: int = 0
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """What is known of an image. kept: under its names; none of a file outside of the library.
+    """What is known of an image. names: in the library; none of a file outside of it.
 
-    expected: the digest that it was made with; "" if nobody knows.
+    expected: the digest that it was made with; "" if nobody knows. kept: how it came to be.
     """
 
     path: Path
     digest: str
     expected: str
     config: ImageConfig
-    kept: tuple[KeptImage, ...] = ()
+    names: tuple[str, ...] = ()
+    kept: KeptImage | None = None
 
     @property
     def complaint(self) -> str:
-        return _complaint(self.path, self.digest, self.expected)
+        return _names.damage(self.path, self.digest, self.expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,38 +122,11 @@ class Verified:
 
     @property
     def complaint(self) -> str:
-        return _complaint(self.path, self.have, self.expected)
+        return _names.damage(self.path, self.have, self.expected)
 
 
 def silent(_progress: Progress) -> None:
     """Nobody looks."""
-
-
-def find(name: str, url: str | None = None) -> Path:
-    """The file of an image, by its name or the beginning of its digest.
-
-    EnvironmentRefused, with the names that are known: there is none. The stem of the file's name is
-    the sha256 that it must have.
-    """
-    with open_store(url) as store:
-        named = store.images()
-    digest = library.digest_meant(name, named)
-    if digest not in library.stored():
-        kept = next(image for image in named if image.digest == digest)
-        raise EnvironmentRefused(
-            f"image {name!r} is not in {library.library()} any more ({digest[:19]}, made of "
-            f"{kept.source}): make it again"
-        )
-    return library.path_of(digest)
-
-
-def found(name: str, url: str | None = None) -> Image:
-    """As `find`, the image. EnvironmentRefused also if it is not what it was made as."""
-    path = find(name, url)
-    image = image_at(path)
-    if complaint := _complaint(path, image.digest, _digest_in_name(path)):
-        raise EnvironmentRefused(f"image {name}: {complaint}")
-    return image
 
 
 def import_image(
@@ -160,7 +142,7 @@ def import_image(
     name: by default one made of the source's. architecture: as OCI names it, by default this
     machine's. EnvironmentRefused says in one line why not.
     """
-    called = library.name_from(source) if name is None else name
+    called = _names.name_from(source) if name is None else name
     asked = _asked(called, _recorded(source), architecture)
     kind = _kind(source)
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
@@ -185,7 +167,7 @@ def build_image(
 ) -> Made:
     """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
     source = described(recipe)
-    recipe, notes = _with_bases(recipe, url)
+    recipe, notes = _with_bases(recipe)
     asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
         opened = built(recipe, work, asked.architecture, emit)
@@ -205,7 +187,7 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
         raise EnvironmentRefused(f"{to} is there already: remove it, or name another place")
     if not to.parent.is_dir():
         raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
-    path = find(name, url)
+    path = find(name)
     with scratch() as work, told_plainly(str(to), to.parent), _beside(to) as hidden:
         seen = _verified(path)
         if not seen.ok:
@@ -242,81 +224,85 @@ def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
     return (*build_plan(recipe, Path("WORK"), wanted), squashing)
 
 
-def images(url: str | None = None) -> tuple[Listed, ...]:
+def images() -> tuple[Listed, ...]:
     """Every name, newest first, then what lies in the library without one."""
-    here = library.stored()
-    with open_store(url) as store:
-        named = store.images()
-    nameless = [
-        KeptImage(name="", digest=digest, at="", size_bytes=stored.size_bytes)
-        for digest, stored in sorted(here.items())
-        if digest not in {image.digest for image in named}
-    ]
-    return tuple(
-        Listed(image=image, path=here[image.digest].path if image.digest in here else None)
-        for image in (*named, *nameless)
-    )
+    here, named = _names.stored(), _names.names()
+    nameless = [("", digest) for digest in here if digest not in named.values()]
+    return tuple(_listed(name, digest, here) for name, digest in (*named.items(), *nameless))
 
 
-def verify(name: str, url: str | None = None) -> Verified:
+def verify(name: str) -> Verified:
     """Read a whole image (by name, digest or path); compare its digest with the one it must have.
 
     What lies elsewhere must have none; if the library has the same, that is what is expected.
     """
-    path = _meant(name, url)
+    path = _meant(name)
     if path.is_file():
         seen = _verified(path)
     else:
         seen = Verified(path=path, expected="", have=image_at(path).digest)
-    is_known = not seen.expected and seen.have in library.stored()
+    is_known = not seen.expected and seen.have in _names.stored()
     return replace(seen, expected=seen.have) if is_known else seen
 
 
 def inspect(name: str, url: str | None = None) -> Inspected:
     """What an image (by name, digest or path) says of itself, and how it came to be."""
-    path = _meant(name, url)
+    path = _meant(name)
     seen = image_at(path)
-    expected = _digest_in_name(path)
+    expected = _names.digest_in_name(path)
+    digest = expected or seen.digest
     with open_store(url) as store:
-        digest = expected or seen.digest
-        kept = tuple(image for image in store.images() if image.digest == digest)
+        kept = store.image(digest)
     return Inspected(
-        path=path, digest=seen.digest, expected=expected, config=seen.config, kept=kept
+        path=path,
+        digest=seen.digest,
+        expected=expected,
+        config=seen.config,
+        names=tuple(each for each, meant in _names.names().items() if meant == digest),
+        kept=kept,
     )
 
 
-def remove_image(name: str, url: str | None = None) -> tuple[str, ...]:
+def remove_image(name: str) -> tuple[str, ...]:
     """Forget a name, and remove the image with its last name; by digest, all its names at once.
 
-    Answers with what was done, a line each.
+    Answers with what was done, a line each. How the image came to be stays in the store.
     """
-    with open_store(url) as store:
-        named = store.images()
-        digest = library.digest_meant(name, named)
-        names = [image.name for image in named if image.digest == digest]
-        going = [name] if name in names else names
-        for each in going:
-            store.forget_image(each)
-    done = tuple(f"forgotten: {each}" for each in going)
-    if left := [each for each in names if each not in going]:
-        return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
-    path = library.path_of(digest)
+    digest = _names.digest_meant(name)
+    names = [each for each, meant in _names.names().items() if meant == digest]
+    going = [name] if name in names else names
+    path = _names.path_of(digest)
     try:
+        with _names.changing():
+            for each in going:
+                _names.drop_name(each)
+        done = tuple(f"forgotten: {each}" for each in going)
+        if left := [each for each in names if each not in going]:
+            return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise EnvironmentRefused(f"cannot remove {path}: {why(error, path)}") from error
+        raise EnvironmentRefused(f"cannot remove {name}: {why(error, path)}") from error
     return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
 
 
-def _with_bases(recipe: Recipe, url: str | None) -> tuple[Recipe, tuple[str, ...]]:
+def _listed(name: str, digest: str, here: dict[str, Path]) -> Listed:
+    path = here.get(digest)
+    with suppress(OSError):  # removed meanwhile
+        if path is not None:
+            seen = path.stat()
+            size, at = seen.st_size, utc_of(seen.st_mtime)
+            return Listed(name=name, digest=digest, path=path, size_bytes=size, at=at)
+    return Listed(name=name, digest=digest)
+
+
+def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     """What FROM names and the library has is taken from there, and that is said."""
     wanted = bases_of(recipe)
     if not wanted or not isinstance(recipe, Dockerfile):
         return recipe, ()
-    with open_store(url) as store:
-        ours = {kept.name for kept in store.images()}
+    ours = _names.names()
     names = [name for name in wanted if name in ours and name not in dict(recipe.bases)]
-    bases = tuple((name, Path(found(name, url).source)) for name in names)
+    bases = tuple((name, Path(found(name).source)) for name in names)
     notes = tuple(f"FROM {name}: the image of that name in your library" for name in names)
     return replace(recipe, bases=(*recipe.bases, *bases)), notes
 
@@ -334,29 +320,18 @@ def _beside(to: Path) -> Iterator[Path]:
         remove(hidden)
 
 
-def _meant(name: str, url: str | None) -> Path:
+def _meant(name: str) -> Path:
     is_path = "/" in name or Path(name).is_file()
-    return Path(name).absolute() if is_path else find(name, url)
+    return Path(name).absolute() if is_path else find(name)
 
 
 def _verified(path: Path) -> Verified:
-    return Verified(path=path, expected=_digest_in_name(path), have=file_digest(path))
-
-
-def _digest_in_name(path: Path) -> str:
-    """Of a file in the library, which is called so; "" of another."""
-    return f"sha256:{path.stem}" if path.parent == library.library() else ""
-
-
-def _complaint(path: Path, have: str, expected: str) -> str:
-    if not expected or have == expected:
-        return ""
-    return f"{path} is damaged: it has {have}, not {expected}; make or import it again"
+    return Verified(path=path, expected=_names.digest_in_name(path), have=file_digest(path))
 
 
 def _asked(name: str, source: str, architecture: str) -> Asked:
     return Asked(
-        name=library.checked_name(name),
+        name=_names.checked_name(name),
         source=source,
         architecture=architecture or own_architecture(),
     )
@@ -375,5 +350,6 @@ def _recorded(source: str) -> str:
 
 
 def _architecture_of(digest: str, url: str | None) -> str:
-    known = (kept.image.architecture for kept in images(url) if kept.image.digest == digest)
-    return next(known, "") or own_architecture()
+    with open_store(url) as store:
+        kept = store.image(digest)
+    return (kept.architecture if kept else "") or own_architecture()

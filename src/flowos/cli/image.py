@@ -63,7 +63,8 @@ def add(commands: "Commands") -> None:
         if name != "ls":
             also = "" if name == "rm" else ", or a path"
             deed.add_argument("image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}")
-        add_store(deed)
+        if name == "inspect":
+            add_store(deed)
         add_json(deed)
 
 
@@ -191,7 +192,7 @@ def _recipe(args: argparse.Namespace) -> "Recipe":
         context=Path(args.context) if args.context else None,
         builder=args.builder,
         arguments=tuple(_pair("--build-arg", word) for word in args.build_arg),
-        bases=tuple((name, Path(image.found(base, args.store).source)) for name, base in bases),
+        bases=tuple((name, Path(image.found(base).source)) for name, base in bases),
     )
 
 
@@ -230,18 +231,18 @@ def _show_planned(planned: "tuple[Argv, ...]", as_json: bool) -> int:
 def _ls(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
-    listed = image.images(args.store)
+    listed = image.images()
     if args.json:
-        print(json.dumps([_plain_listed(each) for each in listed], indent=1))
+        print(json.dumps(to_plain(listed), indent=1))
         return 0
     if not listed:
         print("no image yet: `flowos image import` or `flowos image build` makes one")
         return 0
-    rows = [("NAME", "DIGEST", "SIZE", "MADE", "OF"), *map(_row, listed)]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    rows = [("NAME", "DIGEST", "SIZE", "MADE"), *map(_row, listed)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        print("  ".join((*cells, row[4])).rstrip())
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
     return 0
 
 
@@ -259,7 +260,7 @@ def _inspect(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
-    seen = image.verify(args.image, args.store)
+    seen = image.verify(args.image)
     if args.json:
         print(json.dumps({**to_plain(seen), "ok": seen.ok}, indent=1))
     elif not seen.expected:
@@ -278,7 +279,7 @@ def _code(complaint: str) -> int:
 def _rm(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
-    done = image.remove_image(args.image, args.store)
+    done = image.remove_image(args.image)
     print(json.dumps(list(done)) if args.json else "\n".join(done))
     return 0
 
@@ -290,7 +291,7 @@ def _show_made(made: "Made", as_json: bool) -> None:
         print(json.dumps(to_plain(made), indent=1))
         return
     again = " (it was there already)" if made.was_there else ""
-    print(f"{made.image.name}  {made.image.digest}{again}")
+    print(f"{made.name}  {made.image.digest}{again}")
     print(f"{made.path}  {_size(made.image.size_bytes)}", file=sys.stderr)
 
 
@@ -300,9 +301,10 @@ def _show_inspected(seen: "Inspected") -> None:
     lines += [("entry point", " ".join(config.entrypoint)), ("command", " ".join(config.command))]
     lines += [("folder", str(config.cwd or ""))]
     lines += [("variable", "=".join(pair)) for pair in config.variables]
-    for kept in seen.kept:
+    lines += [("name", name) for name in seen.names]
+    if kept := seen.kept:
         tools = ", ".join(" ".join(tool) for tool in kept.made_with)
-        lines += [("name", kept.name), ("architecture", kept.architecture), ("made", kept.at)]
+        lines += [("architecture", kept.architecture), ("made", kept.at)]
         lines += [("of", kept.source), ("its digest", kept.source_digest)]
         lines += [("recipe", kept.recipe_digest), ("by", tools)]
     for what, value in lines:
@@ -310,15 +312,10 @@ def _show_inspected(seen: "Inspected") -> None:
             print(f"{what:<13} {value}")
 
 
-def _row(listed: "Listed") -> tuple[str, str, str, str, str]:
-    kept = listed.image
-    digest = kept.digest.removeprefix("sha256:")[:12]
-    size = _size(kept.size_bytes) if listed.path else "not here"
-    return kept.name or "-", digest, size, kept.at[:16].replace("T", " ") or "-", kept.source
-
-
-def _plain_listed(listed: "Listed") -> object:
-    return {**to_plain(listed.image), "path": to_plain(listed.path)}
+def _row(listed: "Listed") -> tuple[str, str, str, str]:
+    digest = listed.digest.removeprefix("sha256:")[:12]
+    size = _size(listed.size_bytes) if listed.path else "not here"
+    return listed.name or "-", digest, size, listed.at[:16].replace("T", " ") or "-"
 
 
 def _size(size_bytes: int) -> str:

@@ -1,6 +1,6 @@
 """The only room with processes, sockets, sleep and clock."""
 
-from flowos.engine._clock import now, utc
+from flowos.engine._clock import now, utc, utc_of
 from flowos.engine._foreground import run_in_foreground
 from flowos.engine._launching import (
     Prepared,
@@ -10,6 +10,7 @@ from flowos.engine._launching import (
     run,
     start,
 )
+from flowos.engine._own_folders import locked
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
@@ -32,6 +33,7 @@ __all__ = [
     "home_folder",
     "image_at",
     "launch_variables",
+    "locked",
     "look",
     "make_ready",
     "now",
@@ -47,4 +49,5 @@ __all__ = [
     "usability",
     "usual_starter",
     "utc",
+    "utc_of",
 ]

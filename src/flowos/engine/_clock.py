@@ -11,4 +11,9 @@ def now() -> float:
 
 def utc() -> str:
     """The date and time, ISO 8601 in UTC, to the second. For records."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc_of(time.time())
+
+
+def utc_of(seconds: float) -> str:
+    """The same of a file's time, in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

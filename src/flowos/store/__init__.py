@@ -1,6 +1,33 @@
-"""Runs, samples, slice events and the names of images: SQLite by default, any SQLAlchemy URL."""
+"""Runs, samples, slice events, and how images came to be: SQLite by default, any SQLAlchemy URL.
 
-from flowos.store._place import default_file, lies_on_network
-from flowos.store._store import KeptImage, SliceEvent, Store, open_store
+SQLAlchemy takes a quarter of a second to load: that happens when a store is opened, not before.
+"""
+
+from typing import TYPE_CHECKING
+
+from flowos.store._files import default_file, lies_on_network
+from flowos.store._kept import KeptImage, SliceEvent
+
+if TYPE_CHECKING:
+    from flowos.store._store import Store
 
 __all__ = ["KeptImage", "SliceEvent", "Store", "default_file", "lies_on_network", "open_store"]
+
+
+def open_store(url: str | None = None) -> "Store":
+    """Open, and where needed make or migrate, a database.
+
+    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL.
+    Raises StoreError: it cannot be made, opened or migrated, or a newer FlowOS made it.
+    """
+    from flowos.store._store import opened
+
+    return opened(url)
+
+
+def __getattr__(name: str) -> object:
+    if name != "Store":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from flowos.store._store import Store
+
+    return Store

@@ -5,6 +5,7 @@ A step never changes once released, so it names tables and columns by itself and
 results with a fresh one.
 """
 
+import json
 from collections.abc import Callable
 
 from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table, Text, text
@@ -70,7 +71,30 @@ def _image_names(connection: Connection) -> None:
     connection.execute(text("CREATE INDEX flowos_images_by_digest ON flowos_images (digest)"))
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _slice_events, _image_names)
+def _image_origins(connection: Connection) -> None:
+    """Schema 4: where images came from, by digest. Their names stay until they are made links."""
+    meta = MetaData()
+    Table(
+        "flowos_image_origins",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("digest", Text, nullable=False, unique=True),
+        Column("body", Text, nullable=False),
+    )
+    meta.create_all(connection)
+    origins: dict[str, str] = {}
+    rows = connection.execute(text("SELECT digest, body FROM flowos_images ORDER BY number"))
+    for digest, body in rows:
+        fields = {name: value for name, value in json.loads(body).items() if name != "name"}
+        origins.setdefault(digest, json.dumps(fields))
+    for digest, body in origins.items():
+        connection.execute(
+            text("INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"),
+            {"digest": digest, "body": body},
+        )
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _slice_events, _image_names, _image_origins)
 NEWEST = len(STEPS)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,29 +12,10 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from flowos.model import StoreError
 from flowos.store._errors import missing_driver
+from flowos.store._files import default_file, lies_on_network
 
 WAIT_SECONDS = 30
 _LOCK_KEY = 0x466C6F774F53  # "FlowOS": ours among the server's advisory locks
-_NETWORK = (
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "9p",
-    "afs",
-    "orangefs",
-)
-
-
-def default_file() -> Path:
-    """$XDG_DATA_HOME/flowos/flowos.db, or ~/.local/share/flowos/flowos.db."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-    return base / "flowos/flowos.db"
 
 
 def read_url(given: str | None) -> URL:
@@ -112,7 +92,7 @@ def _behave_as_two_writers_need(engine: Engine, file: Path | None) -> None:
     WAL shares memory between processes and so must not be used over a network file system.
     See sqlite.org/wal.html and SQLAlchemy's page on pysqlite's transactions.
     """
-    journal = "DELETE" if file is None or on_network(file, _mounts()) else "WAL"
+    journal = "DELETE" if file is None or lies_on_network(file) else "WAL"
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
@@ -139,26 +119,3 @@ def lock_schema(connection: Connection) -> None:
     """Only one program migrates at a time. SQLite's writer holds the lock already."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
-
-
-def on_network(file: Path, mounts: Sequence[str]) -> bool:
-    """Whether the file lies on a network file system, by the lines of /proc/self/mountinfo."""
-    at = file.parent.resolve()
-    kinds: dict[Path, str] = {}
-    for line in mounts:
-        left, _, right = line.partition(" - ")
-        kinds[Path(left.split()[4].replace("\\040", " "))] = right.split()[0]
-    nearest = next((kinds[folder] for folder in (at, *at.parents) if folder in kinds), "")
-    return nearest in _NETWORK or nearest.startswith("fuse.")
-
-
-def lies_on_network(file: Path) -> bool:
-    """Whether a file of this place would lie on a network file system, now and here."""
-    return on_network(file, _mounts())
-
-
-def _mounts() -> list[str]:
-    try:
-        return Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return []

@@ -1,4 +1,4 @@
-"""Runs, samples, slice events and image names in a database.
+"""Runs, samples, slice events, and how images came to be, in a database.
 
 Promises: what `keep` returned from is on the disk, so that a crash loses nothing; several programs
 may write at once; every failure is a StoreError of one line. The store knows no clock: time stamps
@@ -8,57 +8,28 @@ are given by callers.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, text, update
 
 from flowos.model import Pairs, Run, Sample, StoreError, from_plain, to_plain
 from flowos.store._errors import place, translated
+from flowos.store._kept import KeptImage, SliceEvent
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
 from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
-from flowos.store._tables import events, images, runs, samples
+from flowos.store._tables import events, images, old_image_names, runs, samples
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceEvent:
-    """Something that happened to a slice. `at` is ISO 8601 in UTC."""
-
-    slice: str
-    at: str
-    kind: str
-    notes: Pairs = ()
+_KEEP_FIRST = (
+    "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"
+    " ON CONFLICT (digest) DO NOTHING"
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptImage:
-    """What an image is called here, and how it came to be. Identity is the digest.
-
-    at: when it got this name, ISO 8601 in UTC. source: what it was made of, as it was named;
-    source_digest: of what was found there. recipe_digest: of the file that it was built by.
-    made_with: (program, version).
-    """
-
-    name: str
-    digest: str
-    at: str
-    size_bytes: int
-    architecture: str = ""
-    source: str = ""
-    source_digest: str = ""
-    recipe_digest: str = ""
-    made_with: Pairs = ()
-
-
-def open_store(url: str | None = None) -> "Store":
-    """Open, and where needed make or migrate, a database.
-
-    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL.
-    Raises StoreError: it cannot be made, opened or migrated, or a newer FlowOS made it.
-    """
+def opened(url: str | None) -> "Store":
+    """See `flowos.store.open_store`."""
     where = read_url(url)
     file = file_of(where)
     if file is not None:
@@ -144,22 +115,27 @@ class Store:
         with self._writing("keep an event in") as connection:
             connection.execute(insert(events), row)
 
-    def name_image(self, image: KeptImage) -> None:
-        """Keep it under its name, which then means this image and no other."""
-        row = {"name": image.name, "digest": image.digest, "body": _text(image)}
-        with self._writing("keep the image's name in") as connection:
-            connection.execute(delete(images).where(images.c.name == image.name))
-            connection.execute(insert(images), row)
+    def keep_image(self, image: KeptImage) -> KeptImage:
+        """Keep how an image came to be; what is kept of its digest already stays. What is kept."""
+        row = {"digest": image.digest, "body": _text(image)}
+        with self._writing("keep where the image came from in") as connection:
+            connection.execute(text(_KEEP_FIRST), row)
+        return self.image(image.digest) or image
 
-    def forget_image(self, name: str) -> None:
-        """Let the name mean nothing any more."""
-        with self._writing("forget the image's name in") as connection:
-            connection.execute(delete(images).where(images.c.name == name))
+    def image(self, digest: str) -> KeptImage | None:
+        """How the image of this digest came to be; None if nobody kept it."""
+        rows = self._rows(select(images.c.body).where(images.c.digest == digest))
+        return self._read(KeptImage, rows[0][0]) if rows else None
 
-    def images(self) -> tuple[KeptImage, ...]:
-        """Every named image, the newest name first."""
-        query = select(images.c.body).order_by(images.c.number.desc())
-        return tuple(self._read(KeptImage, body) for (body,) in self._rows(query))
+    def old_image_names(self) -> tuple[tuple[str, str], ...]:
+        """(name, digest), the newest name last, as schema 3 kept them: names are links since."""
+        query = select(old_image_names.c.name, old_image_names.c.digest)
+        rows = self._rows(query.order_by(old_image_names.c.number))
+        return tuple((name, digest) for name, digest in rows)
+
+    def forget_old_image_names(self) -> None:
+        with self._writing("forget the old names of images in") as connection:
+            connection.execute(delete(old_image_names))
 
     def runs(self, limit: int | None = None) -> tuple[Run, ...]:
         """The runs kept, newest first, at most `limit` of them."""

@@ -43,6 +43,14 @@ events = Table(
 events_by_slice = Index("flowos_events_by_slice", events.c.slice)
 
 images = Table(
+    "flowos_image_origins",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("body", Text, nullable=False),
+)
+
+old_image_names = Table(
     "flowos_images",
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=True),
@@ -50,4 +58,4 @@ images = Table(
     Column("digest", Text, nullable=False),
     Column("body", Text, nullable=False),
 )
-images_by_digest = Index("flowos_images_by_digest", images.c.digest)
+old_image_names_by_digest = Index("flowos_images_by_digest", old_image_names.c.digest)

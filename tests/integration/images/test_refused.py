@@ -145,7 +145,20 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "a/b", "bare", "-x", "", "x y", "x@ch-run", "0123456789ab", "x\n", "a" * 101]
+    "name",
+    [
+        "../x",
+        "a/b",
+        "bare",
+        "-x",
+        "",
+        "x y",
+        "x@ch-run",
+        "0123456789ab",
+        "x\n",
+        "a" * 101,
+        "x.sqfs",
+    ],
 )
 def test_a_name_that_could_be_taken_for_something_else_is_refused(
     name: str, tmp_path: Path

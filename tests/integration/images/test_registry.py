@@ -80,7 +80,7 @@ def digest_there(registry: str) -> str:
 
 def test_an_image_is_fetched_by_its_tag_and_by_its_digest_and_is_the_same(registry: str) -> None:
     by_tag = image.import_image(f"docker://{registry}/tools/small:1")
-    assert by_tag.image.name == "small-1"
+    assert by_tag.name == "small-1"
     assert in_image(by_tag.path, "bin/hello") == b"hello\n"
     assert image.inspect("small-1").config.entrypoint == ("/bin/hello",)
     digest = digest_there(registry)

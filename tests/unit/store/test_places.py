@@ -9,7 +9,8 @@ from sqlalchemy.exc import OperationalError
 from flowos.model import StoreError
 from flowos.store import default_file, open_store
 from flowos.store._errors import describe, place
-from flowos.store._place import on_network, read_url
+from flowos.store._files import on_network
+from flowos.store._place import read_url
 
 
 def test_the_default_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flowos.acts._images._export import write_oci_archive, write_plain_tar
 from flowos.acts._images._layers import digest_of, whole
-from flowos.acts._images._library import name_from
+from flowos.acts._images._names import name_from
 from flowos.acts._images._scratch import builders_storage, scratch
 from flowos.acts._images._sources import Opened, open_folder, open_layout_folder, open_source
 from flowos.acts._images._tools import Ran, call, call_watched, install_line, is_here, need, version

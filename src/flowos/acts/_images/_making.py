@@ -4,11 +4,13 @@ import json
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flowos.acts._images import _library as library
 from flowos.acts._images._layers import Part, digest_of, whole
+from flowos.acts._images._names import changing, give_name
 from flowos.acts._images._scratch import why
 from flowos.acts._images._sources import NO_CONFIG, Opened, elf_machine
 from flowos.acts._images._tools import call, is_here, version
@@ -17,7 +19,10 @@ from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found
 from flowos.engine import utc
 from flowos.model import EnvironmentRefused, ImageConfig, Pairs, from_plain, to_plain
-from flowos.store import KeptImage, Store, lies_on_network
+from flowos.store import KeptImage, lies_on_network
+
+if TYPE_CHECKING:
+    from flowos.store import Store
 
 _ARCHITECTURES = {
     "x86_64": ("amd64", 62),
@@ -37,6 +42,7 @@ _NO_ROOT = "it has no /bin, /usr or /sbin: is it a root file system?"
 class Made:
     """An image that is in the library now. was_there: it had been made before, byte for byte."""
 
+    name: str
     image: KeptImage
     path: Path
     was_there: bool = False
@@ -68,7 +74,7 @@ def told_plainly(source: str, work: Path) -> Iterator[None]:
         raise EnvironmentRefused(f"{source}: {error}") from error
 
 
-def made(opened: Opened, asked: Asked, store: Store, emit: Emit) -> Made:
+def made(opened: Opened, asked: Asked, store: "Store", emit: Emit) -> Made:
     """Complete the tree, squash it, keep it under its name."""
     _check_architecture(opened, asked)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
@@ -84,7 +90,7 @@ def is_complete(path: Path) -> bool:
     return is_here("unsquashfs") and bool(call(squashfs.cat(path, CONFIG)).stdout)
 
 
-def taken(path: Path, asked: Asked, store: Store) -> Made:
+def taken(path: Path, asked: Asked, store: "Store") -> Made:
     """Keep a squashfs of ours as it is, under its name."""
     return _named(library.taken_over(path), digest_of(whole(path)), (), asked, store, ())
 
@@ -127,12 +133,20 @@ def _named(
     source_digest: str,
     made_with: Pairs,
     asked: Asked,
-    store: Store,
+    store: "Store",
     notes: tuple[str, ...],
 ) -> Made:
     """An image that is known already was made as it was first."""
+    try:
+        with changing():
+            before = give_name(asked.name, stored.digest)
+    except OSError as error:
+        raise EnvironmentRefused(f"cannot name the image: {why(error, stored.path)}") from error
+    if before not in ("", stored.digest):
+        notes = (*notes, f"{asked.name} meant {before[:19]} before")
+    if lies_on_network(stored.path):
+        notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
     image = KeptImage(
-        name=asked.name,
         digest=stored.digest,
         at=utc(),
         size_bytes=stored.size_bytes,
@@ -142,13 +156,10 @@ def _named(
         recipe_digest=asked.recipe_digest,
         made_with=made_with,
     )
-    kept = store.images()
-    before = next((old for old in kept if old.name == image.name), image)
-    if before.digest != image.digest:
-        notes = (*notes, f"{image.name} meant {before.digest[:19]} before")
-    if same := [old for old in kept if old.digest == image.digest]:
-        image = replace(min(same, key=lambda old: old.at), name=image.name)
-    if lies_on_network(stored.path):
-        notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
-    store.name_image(image)
-    return Made(image=image, path=stored.path, was_there=stored.was_there, notes=notes)
+    return Made(
+        name=asked.name,
+        image=store.keep_image(image),
+        path=stored.path,
+        was_there=stored.was_there,
+        notes=notes,
+    )

@@ -1,0 +1,186 @@
+"""What images are called: a name is a link in the library, so that finding one costs no database.
+
+    $XDG_DATA_HOME/flowos/images/HEX.sqfs           an image
+                                 NAME -> HEX.sqfs   what it is called
+
+A link appears by renaming, so that a name means one image at any time. Whoever changes something in
+the library holds its lock.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from flowos.engine import image_at, locked
+from flowos.model import EnvironmentRefused, Image, StoreError, UsageError
+from flowos.store import default_file, open_store
+
+SUFFIX = ".sqfs"
+_FILE = re.compile(r"([0-9a-f]{64})\.sqfs")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TAKEN = ("bare", "auto", "last")
+_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})")
+
+
+def library() -> Path:
+    return default_file().parent / "images"
+
+
+def path_of(digest: str) -> Path:
+    return library() / f"{digest.removeprefix('sha256:')}{SUFFIX}"
+
+
+def digest_in_name(path: Path) -> str:
+    """Of a file in the library, which is called so; "" of another."""
+    return f"sha256:{path.stem}" if path.parent == library() else ""
+
+
+def damage(path: Path, have: str, expected: str) -> str:
+    """What is to be said of a file that has this digest; "" where it is the one expected."""
+    if not expected or have == expected:
+        return ""
+    return f"{path} is damaged: it has {have}, not {expected}; make or import it again"
+
+
+def stored() -> dict[str, Path]:
+    """Digest -> its file in the library, whether it is named or not."""
+    found = sorted((m[1], path) for path in _listed() if (m := _FILE.fullmatch(path.name)))
+    return {f"sha256:{digest}": path for digest, path in found}
+
+
+def names() -> dict[str, str]:
+    """Name -> digest, the newest name first. StoreError: an older FlowOS kept them in its store,
+    which cannot be read."""
+    if not (found := _links()) and stored():
+        _take_over_old_names()
+        found = _links()
+    return found
+
+
+def checked_name(name: str) -> str:
+    """UsageError if it could be taken for a path, a file of the library, a runtime or a digest."""
+    if not _is_name(name):
+        raise UsageError(
+            f"image name {name!r:.120}: letters, digits, '.', '_' and '-', at most 100, beginning "
+            f"with a letter or digit; not {', '.join(_TAKEN)}, not like a digest, and not ending "
+            f"in {SUFFIX}"
+        )
+    return name
+
+
+def name_from(source: str) -> str:
+    """A name out of a source's own: docker://host/tools/fio:3 -> fio-3, a/b/c.tar.gz -> c."""
+    words = source.removeprefix("docker://").partition("@")[0].rstrip("/").rpartition("/")[2]
+    stem = re.sub(r"(\.(tar|tgz|gz|xz|bz2|zst|sif|sqfs|squashfs|oci|img|def))+$", "", words)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:100]
+    return name if _is_name(name) else f"image-{name or 'x'}"
+
+
+def digest_meant(word: str) -> str:
+    """The digest of a name, or of a digest's beginning. EnvironmentRefused: none, or several."""
+    by_name = names()
+    if word in by_name:
+        return by_name[word]
+    begun = _DIGEST.fullmatch(word)
+    digests = {*stored(), *by_name.values()}
+    fits = sorted(d for d in digests if begun and d.startswith(f"sha256:{begun[1]}"))
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        raise EnvironmentRefused(f"{word!r:.120} fits {len(fits)} images: write more of the digest")
+    known = ", ".join(sorted(by_name)) or "none yet; 'flowos image import' or 'build' makes one"
+    raise EnvironmentRefused(f"no image is called {word!r:.120}; known are {known}")
+
+
+def find(name: str) -> Path:
+    """The file of an image, by its name or the beginning of its digest.
+
+    EnvironmentRefused, with the names that are known: there is none. The stem of the file's name is
+    the sha256 that it must have.
+    """
+    digest = digest_meant(name)
+    path = path_of(digest)
+    if not path.exists():
+        raise EnvironmentRefused(
+            f"image {name!r} is not in {library()} any more ({digest[:19]}{_made_of(digest)}): "
+            "make it again"
+        )
+    return path
+
+
+def found(name: str) -> Image:
+    """As `find`, the image. EnvironmentRefused also if it is not what it was made as."""
+    path = find(name)
+    image = image_at(path)
+    if complaint := damage(path, image.digest, digest_in_name(path)):
+        raise EnvironmentRefused(f"image {name}: {complaint}")
+    return image
+
+
+@contextmanager
+def changing() -> Iterator[Path]:
+    """The library, which nobody else changes meanwhile. OSError: it cannot be written."""
+    here = library()
+    here.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(here / ".lock", os.O_RDWR | os.O_CREAT):
+        yield here
+
+
+def give_name(name: str, digest: str) -> str:
+    """Within `changing`: let it mean this image. What it meant before; "" if nothing."""
+    before = _links().get(name, "")
+    beside = library() / f".{name}.link"
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(path_of(digest).name)
+    beside.rename(library() / name)
+    return before
+
+
+def drop_name(name: str) -> None:
+    """Within `changing`."""
+    (library() / name).unlink(missing_ok=True)
+
+
+def _links() -> dict[str, str]:
+    found = []
+    for path in filter(Path.is_symlink, _listed()):
+        with suppress(OSError):  # dropped meanwhile
+            target = _FILE.fullmatch(str(path.readlink()))
+            if target and _is_name(path.name):
+                found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
+    return {name: digest for _, name, digest in sorted(found)}
+
+
+def _listed() -> list[Path]:
+    return list(library().iterdir()) if library().is_dir() else []
+
+
+def _is_name(name: str) -> bool:
+    is_other = name in _TAKEN or name.endswith(SUFFIX) or _DIGEST.fullmatch(name)
+    return bool(_NAME.fullmatch(name)) and not is_other
+
+
+def _take_over_old_names() -> None:
+    """Once: FlowOS kept names in its store until schema 3."""
+    if not default_file().exists():
+        return
+    with open_store() as store:
+        if not (old := store.old_image_names()):
+            return
+        with changing():
+            if not _links():
+                for name, digest in old:
+                    if path_of(digest).exists():
+                        give_name(name if _is_name(name) else name_from(name), digest)
+        store.forget_old_image_names()
+
+
+def _made_of(digest: str) -> str:
+    """In words, as far as it is known."""
+    kept = None
+    if default_file().exists():
+        with suppress(StoreError), open_store() as store:
+            kept = store.image(digest)
+    return f", made of {kept.source}" if kept and kept.source else ""

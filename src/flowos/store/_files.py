@@ -1,0 +1,49 @@
+"""Where a person's own files are, and whether a file lies on a network file system."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+_NETWORK = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "9p",
+    "afs",
+    "orangefs",
+)
+
+
+def default_file() -> Path:
+    """$XDG_DATA_HOME/flowos/flowos.db, or ~/.local/share/flowos/flowos.db."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
+    return base / "flowos/flowos.db"
+
+
+def lies_on_network(file: Path) -> bool:
+    """Whether a file of this place would lie on a network file system, now and here."""
+    return on_network(file, _mounts())
+
+
+def on_network(file: Path, mounts: Sequence[str]) -> bool:
+    """Whether the file lies on a network file system, by the lines of /proc/self/mountinfo."""
+    at = file.parent.resolve()
+    kinds: dict[Path, str] = {}
+    for line in mounts:
+        left, _, right = line.partition(" - ")
+        kinds[Path(left.split()[4].replace("\\040", " "))] = right.split()[0]
+    nearest = next((kinds[folder] for folder in (at, *at.parents) if folder in kinds), "")
+    return nearest in _NETWORK or nearest.startswith("fuse.")
+
+
+def _mounts() -> list[str]:
+    try:
+        return Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return []

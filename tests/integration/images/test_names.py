@@ -1,0 +1,106 @@
+"""Names of images are links in the library: no database is asked for them."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flowos.acts import image
+from flowos.model import EnvironmentRefused
+from flowos.store import open_store
+
+from .sources import written_root
+
+OLD = Path(__file__).parents[2] / "data/store/schema-3.db"
+"""The names fio and second of a1a1..., other.sqfs of b2b2..., gone of c3c3..."""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> image.Made:
+    return image.import_image(str(written_root(tmp_path / "fio")))
+
+
+@pytest.fixture
+def old(library: Path) -> Path:
+    """What a FlowOS with schema 3 left, but the image c3c3..."""
+    library.mkdir(parents=True)
+    for digit in ("a1", "b2"):
+        (library / f"{digit * 32}.sqfs").write_text(digit)
+    shutil.copy(OLD, library.with_name("flowos.db"))
+    return library
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "main(['image', 'ls'])",
+        "main(['image', 'verify', 'fio'])",
+        "main(['image', 'export', 'fio', 'fio.sqfs'])",
+        "main(['image', 'rm', 'fio'])",
+        "print(environment('fio'))",
+    ],
+)
+def test_a_name_costs_no_database(deed: str, library: Path, tmp_path: Path) -> None:
+    library.with_name("flowos.db").write_text("this is none")
+    code = f"""
+import sys
+from flowos.acts.environment import environment
+from flowos.cli import main
+sys.exit({deed} or 'sqlalchemy' in sys.modules)
+"""
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path / "room", capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_a_library_that_is_moved_keeps_its_names(
+    made: image.Made, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
+    assert image.find("fio") == tmp_path / "elsewhere/flowos/images" / made.path.name
+    assert not library.exists()
+
+
+def test_what_else_lies_in_the_library_is_no_name(made: image.Made, library: Path) -> None:
+    (library / "outside").symlink_to("/etc/passwd")
+    (library / "above").symlink_to(f"../images/{made.path.name}")
+    (library / "notes").write_text("Dear Ada")
+    assert [listed.name for listed in image.images()] == ["fio"]
+    for word in ("outside", "above", "notes"):
+        with pytest.raises(EnvironmentRefused, match=r"no image is called .*; known are fio"):
+            image.find(word)
+
+
+def test_names_of_an_older_store_become_links_where_their_image_is_here(old: Path) -> None:
+    assert image.find("fio") == image.find("second") == old / f"{'a1' * 32}.sqfs"
+    assert image.find("other") == old / f"{'b2' * 32}.sqfs"
+    assert {listed.name for listed in image.images()} == {"fio", "second", "other"}
+    with open_store() as store:
+        kept = store.image(f"sha256:{'a1' * 32}")
+    assert kept
+    assert kept.source == "/home/ada/fio"
+
+
+def test_a_name_that_was_taken_over_and_dropped_does_not_come_back(old: Path) -> None:
+    image.remove_image("fio")
+    image.remove_image("second")
+    image.remove_image("other")
+    (old / f"{'a1' * 32}.sqfs").write_text("again")
+    assert [listed.name for listed in image.images()] == [""]
+
+
+def test_an_older_store_that_cannot_be_read_is_told_in_one_line(old: Path) -> None:
+    with sqlite3.connect(old.with_name("flowos.db")) as raw:
+        raw.execute("UPDATE flowos_schema SET number = 99")
+    raw.close()
+    words = [sys.executable, "-m", "flowos", "image", "ls"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "was made by a newer FlowOS (schema 99" in done.stderr
+    assert done.stderr.count("\n") == 1
