@@ -35,7 +35,7 @@ from flowos.model import (
     Verdict,
     Wanted,
 )
-from flowos.plan import Limits, judged, limits_for, narrowed, next_round, overall
+from flowos.plan import Limits, judged, limits_for, narrowed, next_round, overall, turns
 from flowos.probes import ENV, allowed_everywhere, best_compiler, built_by
 
 BUDGET_SECONDS = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
@@ -188,11 +188,10 @@ class _Session:
     def _on_the_whole(self, group: Group) -> tuple[Case, ...]:
         """The next round of what is untold; () where the time is out."""
         base = group.design.cases[0]
-        cases = (base, *self._untold(group))
-        turns = (*cases, *reversed(cases))
-        seconds = sum(group.design.seconds.get(case, 0.0) for case in turns)
+        order = turns((base, *self._untold(group)), group.rounds)
+        seconds = sum(group.design.seconds.get(case, 0.0) for case in order)
         fits = seconds <= self.sampler.left_seconds
-        return turns if fits and base not in self.unmeasured else ()
+        return order if fits and base not in self.unmeasured else ()
 
     def _judge(self, groups: Sequence[Group]) -> None:
         """Look at a probe on the whole, when the last of its comparisons has come to a look."""

@@ -5,7 +5,7 @@ from flowos.plan._intervals import wilson
 from flowos.plan._more import rounds_to_tell
 from flowos.plan._overall import OVERALL, overall
 from flowos.plan._regimes import Regimes, regimes
-from flowos.plan._rounds import judged, narrowed, next_round
+from flowos.plan._rounds import judged, narrowed, next_round, turns
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
 from flowos.plan._sides import side_by_side
 from flowos.plan._simulated import Noise, SimulatedMachine, simulate
@@ -50,5 +50,6 @@ __all__ = [
     "side_by_side",
     "simulate",
     "summarize",
+    "turns",
     "wilson",
 ]

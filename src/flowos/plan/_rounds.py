@@ -1,4 +1,8 @@
-"""What to measure next: whole rounds A B .. B A, until the answers are in or the time is out."""
+"""What to measure next: whole rounds A B .. B A, until the answers are in or the time is out.
+
+The next round begins with B: each case takes each place in turn, as the middle, where a case
+follows on itself, finds caches warm and storage rested.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +19,7 @@ LARGE_SPREAD = 0.1
 def next_round(
     d: Design, seen: Sequence[Sample], left_seconds: float, limits: Limits = LIMITS
 ) -> tuple[Case, ...]:
-    """The cases of the next round, each twice, forward and then reversed; () when done.
+    """The cases of the next round, each twice as `turns` orders them; () when done.
 
     A survey of a single case has nothing to interleave: its round is the case once.
 
@@ -30,10 +34,18 @@ def next_round(
     """
     seen = _of_design(d, seen)
     wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
-    turns = (*wanted, *reversed(wanted)) if d.axis or len(d.cases) > 1 else wanted
-    if _seconds(d, turns) <= left_seconds:
-        return turns
+    if d.axis or len(d.cases) > 1:
+        wanted = turns(wanted, _rounds(seen))
+    if _seconds(d, wanted) <= left_seconds:
+        return wanted
     return () if d.axis or seen else _fitting(d, left_seconds)
+
+
+def turns(cases: Sequence[Case], done: int) -> tuple[Case, ...]:
+    """The order of a round after so many others: forward and then reversed, begun in turn."""
+    first = done % len(cases) if cases else 0
+    forward = (*cases[first:], *cases[:first])
+    return (*forward, *reversed(forward))
 
 
 def judged(d: Design, seen: Sequence[Sample], limits: Limits = LIMITS) -> tuple[Verdict, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Case, Design, MachineState, Sample
-from flowos.plan import judged, narrowed, next_round
+from flowos.plan import judged, narrowed, next_round, turns
 
 A, B, C = (Case("p", (("with", level),)) for level in "abc")
 QUIET = MachineState()
@@ -40,6 +40,11 @@ def sample(case: Case, number: int, rate: float, state: MachineState = QUIET) ->
 
 def test_a_round_is_all_cases_forward_and_then_reversed() -> None:
     assert next_round(SURVEY, [], math.inf) == (A, B, C, C, B, A)
+
+
+def test_each_case_begins_a_round_and_stands_in_its_middle_in_turn() -> None:
+    rounds = [turns((A, B, C), done) for done in range(3)]
+    assert rounds == [(A, B, C, C, B, A), (B, C, A, A, C, B), (C, A, B, B, A, C)]
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.9, 1.1])
