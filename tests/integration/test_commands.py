@@ -149,6 +149,29 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
     assert list(scratch.iterdir()) == []
 
 
+def test_an_interrupt_before_the_first_number_leaves_no_report_and_no_run(
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "flowos", "measure", "--only", "gemm"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=variables,
+    )
+    assert running.stderr is not None
+    assert "building" in running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    out, said = running.communicate(timeout=30)
+    assert (running.returncode, out) == (130, "")
+    assert said.splitlines()[-1] == (
+        "flowos measure: interrupted: nothing was measured, so nothing is kept or written"
+    )
+    assert not (tmp_path / "flowos-report").exists()
+    assert json.loads(flowos("list", "--json").stdout) == []
+
+
 def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
     for command in ("measure", "list", "show", "compare", "report", "rm", "doctor"):
         assert f"example: flowos {command}" in flowos(command, "--help").stdout

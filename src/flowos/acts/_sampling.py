@@ -53,6 +53,7 @@ class Sampler:
     scratch: str | None = None
     ends: float = 0.0
     _spun: tuple[float, state.Spin] | None = None
+    _kept: int = 0
 
     @property
     def left_seconds(self) -> float:
@@ -85,8 +86,15 @@ class Sampler:
         samples = [_sampled(self.run, case, number, reading, around) for reading in readings]
         for sample in samples:
             self.keep(sample)
+            self._kept += 1
             self.emit(Progress(doing=case.label, sample=sample))
         return samples
+
+    def end_early(self) -> None:
+        """After an interrupt: what was sampled is kept. KeyboardInterrupt: nothing was."""
+        if not self._kept:
+            raise KeyboardInterrupt("nothing was measured, so nothing is kept or written")
+        self.emit(Progress(doing="interrupted: keeping what was measured"))
 
     @property
     def build(self) -> Build | None:

@@ -2,7 +2,8 @@
 
 Success: every case was measured in at least one whole round, or says why not.
 Failure: of a case, it becomes an `Unmeasured` with the reason and never ends the run.
-Ctrl-C: what was sampled is kept, and the run so far is the answer.
+Ctrl-C: what was sampled is kept, and the run so far is the answer; KeyboardInterrupt, if nothing
+was.
 """
 
 from contextlib import suppress
@@ -42,8 +43,8 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
     """Measure what `run.wanted` asks for and hand each sample to `keep`.
 
     seconds: the budget, which is used up by more rounds; by default that of the effort. Answers
-    with the run and what could not be measured. On Ctrl-C raises nothing: the samples kept so far
-    stand.
+    with the run and what could not be measured. On Ctrl-C the samples kept so far stand; before the
+    first one KeyboardInterrupt is raised.
     """
     todo = work(run.facts, run.wanted)
     budget = BUDGET_SECONDS[run.wanted.effort] if seconds is None else seconds
@@ -58,7 +59,7 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
                 often = part if seconds is None else part.as_often_as_time_allows
                 session.measure(often, share, kept)
         except (KeyboardInterrupt, Cancelled):
-            emit(Progress(doing="interrupted: keeping what was measured"))
+            sampler.end_early()
     unmeasured = tuple(session.unmeasured.items())
     return replace(run, unmeasured=unmeasured, ended=engine.utc())
 

@@ -53,8 +53,9 @@ def main(words: list[str] | None = None) -> int:
     command = words[0] if words and words[0] in COMMANDS else ""
     try:
         return _run(command, words)
-    except KeyboardInterrupt:
-        print(f"flowos {command}".strip() + ": interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        told = (f"flowos {command}".strip(), "interrupted", *map(str, interrupt.args))
+        print(": ".join(told), file=sys.stderr)
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
