@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,21 +12,21 @@ namespace flowos::feed {
 
 // What is known of a cache without attaching to it.
 struct CacheState {
-  std::uint64_t samples = 0;      // of the data set
-  std::uint64_t cached = 0;       // of these are here
-  std::uint64_t bytes = 0;        // they take so much
-  std::uint64_t unverified = 0;   // written before the last start of the machine, not read since
-  std::uint32_t processes = 0;    // attached now
+  std::uint64_t samples = 0;     // of the data set
+  std::uint64_t cached = 0;      // of these are here
+  std::uint64_t bytes = 0;       // they take so much
+  std::uint64_t unverified = 0;  // written before the last start of the machine, not read since
+  std::uint32_t processes = 0;   // attached now
 };
 
 // Samples on the storage of this node, shared by its processes without a daemon.
 //
 // A folder, mode 0700: `index`, mapped by all (a header, then 32 bytes per sample: state and
 // owner, segment, place, length, crc32c); `slots`, of which each process locks one byte (OFD lock:
-// a dead process's lock is gone, whatever killed it); and segments `N.seg`, fallocated, each
-// written by one process, samples in slots of 4 KiB. A sample is written, then published by one
-// atomic store, so a kill at any moment loses at most what was not published. Nothing is synced:
-// after a restart of the machine every entry counts as unverified until its crc32c was seen right.
+// a dead process's lock is gone, whatever killed it); and segments `N.seg`, fallocated, with
+// samples in slots of 4 KiB. A sample is written, then published by one atomic store, so a kill at
+// any moment loses at most what was not published. Nothing is synced: after a restart of the
+// machine every entry counts as unverified until its crc32c was seen right.
 class Cache {
  public:
   enum class Claim {
@@ -36,14 +37,16 @@ class Cache {
   };
 
   struct Limits {
-    std::uint64_t most_bytes = 0;          // 0: what the file system has
+    std::uint64_t most_bytes = 0;              // 0: what the file system has
     std::uint64_t least_free_bytes = 1 << 30;  // stays free on the file system
     std::uint64_t segment_bytes = 256 << 20;
   };
 
   // Attaches; makes it when it is not there, for a data set of so many samples with this
-  // fingerprint. What nobody refers to is removed. FeedError: it cannot be had here (not ours,
-  // read-only and not complete, another version in use, no index fits): feed without it.
+  // fingerprint. What nobody refers to is removed. Where it can only be read, what is in it is
+  // read. FeedError: it cannot be had here (not ours, read-only and of another data set, in use for
+  // another one, no index fits): feed without it.
+  // A forked child must make one of its own: to it, all but length() is a FeedError.
   Cache(const std::string& folder, std::uint64_t fingerprint, std::uint64_t samples,
         const Limits& limits);
   ~Cache();
@@ -52,11 +55,15 @@ class Cache {
 
   // Safe from all threads of all processes.
   Claim claim(std::uint64_t sample);
+  bool has(std::uint64_t sample) const;
   // Of a ready sample.
   std::uint64_t length(std::uint64_t sample) const;
-  // length() bytes. False: they were damaged or are gone; the sample is then ours, as if claimed.
-  bool read(std::uint64_t sample, std::byte* into);
+  // All of a sample, into as many bytes as length() said. False: they were damaged or are gone, or
+  // it has become another length meanwhile; the sample is then ours, as if claimed (where nothing
+  // can be kept it is nobody's, and to publish or abandon it does nothing).
+  bool read(std::uint64_t sample, std::span<std::byte> into);
   // After `ours`: keeps the bytes, or not where there is no room (then later claims say full).
+  // Nothing happens where the sample is not ours.
   void publish(std::uint64_t sample, std::span<const std::byte> bytes);
   void abandon(std::uint64_t sample);
   // After `theirs`: until it is published, abandoned, or its owner is dead; then claim again.
@@ -69,12 +76,17 @@ class Cache {
   std::uint32_t part_of(std::uint32_t most) const;
   // Once, the first reason for which something was not kept; empty: all was.
   std::string complaint() const;
-  std::uint64_t damaged() const;  // reads that found a wrong crc32c
+  std::uint64_t damaged() const;  // reads that did not find what was published
   std::uint64_t stolen() const;   // claims taken over from dead processes
 
+  // FeedError: there is no cache.
   static CacheState state_of(const std::string& folder);
-  // Every cached sample is read and checked, damaged ones are forgotten: how many were.
-  std::uint64_t verify(const std::string& folder);
+  // Every cached sample is read and checked, damaged ones are forgotten: how many were. `done`
+  // counts samples while that goes on. FeedError: there is no cache.
+  static std::uint64_t verify(const std::string& folder,
+                              std::atomic<std::uint64_t>* done = nullptr);
+  // Removes it: bytes that were freed. FeedError: somebody uses it.
+  static std::uint64_t clear(const std::string& folder);
 
  private:
   struct Inside;

@@ -1,0 +1,223 @@
+// The cache on file systems that are small, read-only, odd, or limited: each mounted for one
+// child process in a namespace of its own.
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cache.h"
+#include "cache_tools.h"
+#include "check.h"
+
+using namespace cache_tools;
+
+namespace {
+
+constexpr std::uint64_t kPrint = 0xFEEDULL;
+constexpr int kSkipped = 77;
+
+void say(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+bool own_mounts() {
+  const auto user = std::to_string(::geteuid());
+  const auto group = std::to_string(::getegid());
+  if (::geteuid() != 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) return false;
+    say("/proc/self/setgroups", "deny");
+    say("/proc/self/uid_map", "0 " + user + " 1");
+    say("/proc/self/gid_map", "0 " + group + " 1");
+  }
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+[[noreturn]] void skip(const char* what) {
+  std::cout << "skipped, " << what << ": " << std::strerror(errno) << std::endl;
+  ::_exit(kSkipped);
+}
+
+void must_mount(const char* type, const std::string& at, const char* options) {
+  if (::mount("none", at.c_str(), type, 0, options) != 0) skip(type);
+}
+
+// In a child with mounts of its own, at an empty folder.
+void in_a_child(const std::function<void(const std::string&)>& test) {
+  const Folder folder;
+  CHECK(::mkdir(folder.cache().c_str(), 0700) == 0);
+  const pid_t child = ::fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    if (!own_mounts()) skip("no mounts of its own");
+    test(folder.cache());
+    ::_exit(0);
+  }
+  int status = 0;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kSkipped));
+}
+
+// Until it says full; what was published reads back. How many those were.
+std::uint64_t fill_up(Cache& cache, std::uint64_t samples) {
+  std::uint64_t kept = 0;
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    const Claim claim = cache.claim(sample);
+    CHECK(claim == Claim::ours || claim == Claim::full);
+    if (claim == Claim::ours) cache.publish(sample, bytes_of(sample));
+  }
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    if (!cache.has(sample)) continue;
+    CHECK(reads_right(cache, sample));
+    ++kept;
+  }
+  return kept;
+}
+
+void a_full_disk_is_no_failure(const std::string& at) {
+  must_mount("tmpfs", at, "size=8m,mode=0700");
+  Cache cache(at + "/cache", kPrint, 2000, small_segments());
+  const std::uint64_t kept = fill_up(cache, 2000);
+  CHECK(kept > 400 && kept < 2000);
+  CHECK(has(cache.complaint(), "its file system has"));
+  CHECK(cache.claim(1999) == Claim::full);
+}
+
+void the_room_that_is_to_stay_free_stays_free(const std::string& at) {
+  must_mount("tmpfs", at, "size=16m,mode=0700");
+  Cache::Limits limits = small_segments();
+  limits.least_free_bytes = 8 << 20;
+  Cache cache(at + "/cache", kPrint, 2000, limits);
+  const std::uint64_t kept = fill_up(cache, 2000);
+  CHECK(kept > 300);
+  CHECK(std::filesystem::space(at).available >= 8 << 20);
+}
+
+void no_room_for_an_index_is_told(const std::string& at) {
+  must_mount("tmpfs", at, "size=1m,mode=0700");
+  CHECK(has(refusal([&] { Cache(at + "/cache", kPrint, 2000, small_segments()); }),
+            "has no room for an index"));
+}
+
+void without_fallocate_it_works(const std::string& at) {
+  must_mount("ramfs", at, "mode=0700");
+  for (int round = 0; round < 2; ++round) {
+    Cache cache(at + "/cache", kPrint, 300, small_segments());
+    for (std::uint64_t sample = 0; sample < 300; ++sample) {
+      if (round == 0) put(cache, sample);
+      CHECK(reads_right(cache, sample));
+    }
+    for (std::uint64_t sample = 0; round == 1 && sample < 300; ++sample) cache.drop(sample);
+    CHECK(cache.complaint().empty());
+  }
+  CHECK(segments_of(at + "/cache").size() <= 1);
+}
+
+void on_an_overlay_it_works(const std::string& at) {
+  must_mount("tmpfs", at, "mode=0700");
+  for (const char* name : {"/lower", "/upper", "/work", "/all"}) {
+    CHECK(::mkdir((at + name).c_str(), 0700) == 0);
+  }
+  {
+    Cache below(at + "/lower/cache", kPrint, 300, small_segments());
+    for (std::uint64_t sample = 0; sample < 200; ++sample) put(below, sample);
+  }
+  const std::string layers =
+      "lowerdir=" + at + "/lower,upperdir=" + at + "/upper,workdir=" + at + "/work,userxattr";
+  must_mount("overlay", at + "/all", layers.c_str());
+  Cache cache(at + "/all/cache", kPrint, 300, small_segments());
+  Cache second(at + "/all/cache", kPrint, 300, small_segments());
+  for (std::uint64_t sample = 0; sample < 300; ++sample) {
+    if (sample >= 200) put(cache, sample);
+    CHECK(reads_right(second, sample));
+  }
+  CHECK(cache.damaged() + second.damaged() == 0 && second.part_of(4) == 2);
+}
+
+void a_read_only_cache_is_read(const std::string& at) {
+  must_mount("tmpfs", at, "mode=0700");
+  {
+    Cache cache(at + "/cache", kPrint, 300, small_segments());
+    for (std::uint64_t sample = 0; sample < 200; ++sample) put(cache, sample);
+    CHECK(cache.claim(250) == Claim::ours);  // and left so
+    flip_byte(segments_of(at + "/cache").front(), 10);
+  }
+  CHECK(::mount("none", at.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0);
+  Cache cache(at + "/cache", kPrint, 300, small_segments());
+  CHECK(has(cache.complaint(), "can only be read"));
+  std::uint64_t right = 0;
+  for (std::uint64_t sample = 0; sample < 200; ++sample) {
+    CHECK(cache.claim(sample) == Claim::ready);
+    if (reads_right(cache, sample)) {
+      ++right;
+    } else {
+      cache.publish(sample, bytes_of(sample));
+    }
+  }
+  CHECK(right == 199 && cache.damaged() == 1);
+  CHECK(cache.claim(220) == Claim::full && cache.claim(250) == Claim::full);
+  cache.abandon(250);
+  cache.drop(3);
+  CHECK(cache.claim(3) == Claim::ready && cache.part_of(8) == 8);
+  CHECK(Cache::state_of(at + "/cache").cached == 200);
+  CHECK(has(refusal([&] { Cache(at + "/cache", 1, 300, small_segments()); }),
+            "holds no cache of this data set"));
+}
+
+void a_used_up_quota_is_no_failure(const std::string& at) {
+  must_mount("tmpfs", at, "mode=0777,usrquota,usrquota_block_hardlimit=8m");
+  std::filesystem::permissions(std::filesystem::path(at).parent_path(),
+                               std::filesystem::perms::all);
+  if (::setresgid(4321, 4321, 4321) != 0 || ::setresuid(4321, 4321, 4321) != 0) skip("setuid");
+  Cache cache(at + "/cache", kPrint, 2000, small_segments());
+  const std::uint64_t kept = fill_up(cache, 2000);
+  CHECK(kept > 400 && kept < 2000);
+  CHECK(has(cache.complaint(), "quota"));
+}
+
+void a_limit_of_file_sizes_sends_no_signal(const std::string& at) {
+  const rlimit limit{3 << 20, 3 << 20};
+  CHECK(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  Cache::Limits limits = small_segments();
+  limits.segment_bytes = 64 << 20;
+  Cache cache(at, kPrint, 1000, limits);
+  CHECK(fill_up(cache, 1000) == 1000);
+  CHECK(has(refusal([&] { Cache(at + "/other", kPrint, 1 << 20, limits); }),
+            "has no room for an index"));
+}
+
+void more_segments_than_descriptors_are_read(const std::string& at) {
+  const rlimit limit{64, 64};
+  CHECK(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  Cache::Limits limits = small_segments();
+  limits.segment_bytes = 1 << 16;
+  Cache cache(at, kPrint, 1000, limits);
+  CHECK(fill_up(cache, 1000) == 1000);
+  CHECK(segments_of(at).size() > 100 && cache.damaged() == 0);
+}
+
+}  // namespace
+
+int main() {
+  in_a_child(a_full_disk_is_no_failure);
+  in_a_child(the_room_that_is_to_stay_free_stays_free);
+  in_a_child(no_room_for_an_index_is_told);
+  in_a_child(without_fallocate_it_works);
+  in_a_child(on_an_overlay_it_works);
+  in_a_child(a_read_only_cache_is_read);
+  in_a_child(a_used_up_quota_is_no_failure);
+  in_a_child(a_limit_of_file_sizes_sends_no_signal);
+  in_a_child(more_segments_than_descriptors_are_read);
+}
