@@ -268,20 +268,23 @@ def remove_image(name: str) -> tuple[str, ...]:
 
     Answers with what was done, a line each. How the image came to be stays in the store.
     """
-    digest = _names.digest_meant(name)
-    names = [each for each, meant in _names.names().items() if meant == digest]
-    going = [name] if name in names else names
-    path = _names.path_of(digest)
+    _names.digest_meant(name, _names.names())  # else it is refused, and nothing made or locked
     try:
         with _names.changing():
+            digest = _names.digest_meant(name, _names.links())
+            names = [each for each, meant in _names.links().items() if meant == digest]
+            going = [name] if name in names else names
+            left = [each for each in names if each not in going]
+            path = _names.path_of(digest)
             for each in going:
                 _names.drop_name(each)
-        done = tuple(f"forgotten: {each}" for each in going)
-        if left := [each for each in names if each not in going]:
-            return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
-        path.unlink(missing_ok=True)
+            if not left:
+                path.unlink(missing_ok=True)
     except OSError as error:
-        raise EnvironmentRefused(f"cannot remove {name}: {why(error, path)}") from error
+        raise EnvironmentRefused(f"cannot remove {name}: {why(error, _names.library())}") from error
+    done = tuple(f"forgotten: {each}" for each in going)
+    if left:
+        return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
     return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
 
 

@@ -4,7 +4,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -95,6 +99,12 @@ def test_a_name_that_was_taken_over_and_dropped_does_not_come_back(old: Path) ->
     assert [listed.name for listed in image.images()] == [""]
 
 
+def test_a_new_image_does_not_hide_names_of_an_older_store(old: Path, tmp_path: Path) -> None:
+    image.import_image(str(written_root(tmp_path / "fio")))
+    assert {listed.name for listed in image.images()} == {"fio", "second", "other"}
+    assert image.find("fio") != image.find("second") == old / f"{'a1' * 32}.sqfs"
+
+
 def test_an_older_store_that_cannot_be_read_is_told_in_one_line(old: Path) -> None:
     with sqlite3.connect(old.with_name("flowos.db")) as raw:
         raw.execute("UPDATE flowos_schema SET number = 99")
@@ -104,3 +114,47 @@ def test_an_older_store_that_cannot_be_read_is_told_in_one_line(old: Path) -> No
     assert done.returncode == 1
     assert "was made by a newer FlowOS (schema 99" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def meanwhile(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch, within: str) -> Thread:
+    """A thread that acts when this function is called, and gets half a second for it."""
+    thread = Thread(target=act)
+    module, _, name = within.rpartition(".")
+    real = getattr(import_module(module), name)
+
+    def called(*words: Any) -> Any:
+        if not thread.ident:
+            thread.start()
+            thread.join(0.5)
+        return real(*words)
+
+    monkeypatch.setattr(within, called)
+    return thread
+
+
+def test_an_image_that_is_removed_while_it_is_made_again_leaves_no_name_behind(
+    made: image.Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_of_it = made.image.digest
+    removing = meanwhile(
+        lambda: image.remove_image(name_of_it),
+        monkeypatch,
+        "flowos.acts._images._library.give_name",
+    )
+    image.import_image(str(tmp_path / "fio"), name="again")
+    removing.join()
+    assert all(listed.path for listed in image.images())
+
+
+def test_an_image_that_is_made_again_while_it_is_removed_is_there_under_its_name(
+    made: image.Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making = meanwhile(
+        lambda: image.import_image(str(tmp_path / "fio"), name="again"),
+        monkeypatch,
+        "flowos.acts._images._names.drop_name",
+    )
+    image.remove_image("fio")
+    making.join()
+    assert image.find("again") == made.path
+    assert image.verify("again").ok

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.acts._images._layers import digest_of, whole
-from flowos.acts._images._names import changing, library, path_of
+from flowos.acts._images._names import changing, give_name, library, names, path_of
 from flowos.acts._images._scratch import check_room, why
 from flowos.acts._images._tools import launch_of, need, processors, ran
 from flowos.acts._images._tree import write_tar
@@ -30,16 +30,20 @@ _SHOW_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An image in the library."""
+    """An image in the library. before: the digest that its name meant until now; "" if none."""
 
     path: Path
     digest: str
     size_bytes: int
     was_there: bool = False
+    before: str = ""
 
 
-def squash(tree: Folder, emit: Emit) -> Stored:
-    """Put a tree into the library as a squashfs. EnvironmentRefused: no room, no right, no tool."""
+def squash(tree: Folder, name: str, emit: Emit) -> Stored:
+    """Put a tree into the library as a squashfs, and name it.
+
+    EnvironmentRefused: no room, no right, no tool.
+    """
     need("mksquashfs", squashfs.PACKAGE, "make an image with")
     total = total_bytes(tree)
     try:
@@ -47,25 +51,26 @@ def squash(tree: Folder, emit: Emit) -> Stored:
             check_room(part.parent, total // 2, "the image")
             _run_mksquashfs(tree, part, total, emit)
             emit(Progress(doing="taking the digest"))
-            return _published(part)
+            return _published(part, name)
     except OSError as error:
         raise EnvironmentRefused(f"cannot keep the image: {why(error, library())}") from error
 
 
-def taken_over(source: Path) -> Stored:
-    """Put a squashfs that is an image of ours already into the library, byte for byte."""
+def taken_over(source: Path, name: str) -> Stored:
+    """The same of a squashfs that is an image of ours already, byte for byte."""
     try:
         with _half_made() as part:
             check_room(part.parent, source.stat().st_size, "the image")
             with source.open("rb") as raw, part.open("wb") as out:
                 while data := raw.read(1 << 20):
                     out.write(data)
-            return _published(part)
+            return _published(part, name)
     except OSError as error:
         raise EnvironmentRefused(f"cannot keep the image: {why(error, library())}") from error
 
 
-def _published(part: Path) -> Stored:
+def _published(part: Path, name: str) -> Stored:
+    """Whoever removes the image meanwhile does so before it is there, or with this name."""
     fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -73,11 +78,22 @@ def _published(part: Path) -> Stored:
         os.close(fd)
     digest = digest_of(whole(part))
     place = path_of(digest)
-    was_there = place.exists() and digest_of(whole(place)) == digest
-    if not was_there:
-        part.chmod(0o444)
-        part.rename(place)
-    return Stored(path=place, digest=digest, size_bytes=place.stat().st_size, was_there=was_there)
+    is_whole = _has(place, digest)
+    with changing():
+        was_there = is_whole and place.exists()
+        if not was_there:
+            part.chmod(0o444)
+            part.rename(place)
+        before = give_name(name, digest)
+        size = place.stat().st_size
+    return Stored(path=place, digest=digest, size_bytes=size, was_there=was_there, before=before)
+
+
+def _has(place: Path, digest: str) -> bool:
+    try:
+        return digest_of(whole(place)) == digest
+    except OSError:
+        return False
 
 
 def _run_mksquashfs(tree: Folder, to: Path, total: int, emit: Emit) -> None:
@@ -116,6 +132,7 @@ class _Counter:
 
 @contextmanager
 def _half_made() -> Iterator[Path]:
+    names()  # where an older FlowOS kept some, they are to be there before a new one is
     with changing() as here:
         _remove_left(here)
         fd, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=here)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from flowos.acts._images import _library as library
 from flowos.acts._images._layers import Part, digest_of, whole
-from flowos.acts._images._names import changing, give_name
 from flowos.acts._images._scratch import why
 from flowos.acts._images._sources import NO_CONFIG, Opened, elf_machine
 from flowos.acts._images._tools import call, is_here, version
@@ -79,10 +78,10 @@ def made(opened: Opened, asked: Asked, store: "Store", emit: Emit) -> Made:
     _check_architecture(opened, asked)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
     complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
-    stored = library.squash(opened.tree, emit)
+    stored = library.squash(opened.tree, asked.name, emit)
     squasher = version(squashfs.version(), squashfs.read_version)
     notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
-    return _named(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)
+    return _told(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)
 
 
 def is_complete(path: Path) -> bool:
@@ -92,7 +91,7 @@ def is_complete(path: Path) -> bool:
 
 def taken(path: Path, asked: Asked, store: "Store") -> Made:
     """Keep a squashfs of ours as it is, under its name."""
-    return _named(library.taken_over(path), digest_of(whole(path)), (), asked, store, ())
+    return _told(library.taken_over(path, asked.name), digest_of(whole(path)), (), asked, store, ())
 
 
 def config_in_tree(tree: Folder) -> ImageConfig:
@@ -128,7 +127,7 @@ def _looks_whole(tree: Folder) -> bool:
     return any(found(tree, path) for path in ("bin", "usr", "sbin"))
 
 
-def _named(
+def _told(
     stored: library.Stored,
     source_digest: str,
     made_with: Pairs,
@@ -137,13 +136,8 @@ def _named(
     notes: tuple[str, ...],
 ) -> Made:
     """An image that is known already was made as it was first."""
-    try:
-        with changing():
-            before = give_name(asked.name, stored.digest)
-    except OSError as error:
-        raise EnvironmentRefused(f"cannot name the image: {why(error, stored.path)}") from error
-    if before not in ("", stored.digest):
-        notes = (*notes, f"{asked.name} meant {before[:19]} before")
+    if stored.before not in ("", stored.digest):
+        notes = (*notes, f"{asked.name} meant {stored.before[:19]} before")
     if lies_on_network(stored.path):
         notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
     image = KeptImage(

@@ -50,12 +50,25 @@ def stored() -> dict[str, Path]:
     return {f"sha256:{digest}": path for digest, path in found}
 
 
+def links() -> dict[str, str]:
+    """Name -> digest, the newest name first, as the library has them."""
+    found = []
+    for path in filter(Path.is_symlink, _listed()):
+        with suppress(OSError):  # dropped meanwhile
+            target = _FILE.fullmatch(str(path.readlink()))
+            if target and _is_name(path.name):
+                found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
+    return {name: digest for _, name, digest in sorted(found)}
+
+
 def names() -> dict[str, str]:
-    """Name -> digest, the newest name first. StoreError: an older FlowOS kept them in its store,
-    which cannot be read."""
-    if not (found := _links()) and stored():
+    """The same, and those that an older FlowOS kept in its store; not within `changing`.
+
+    StoreError: that store cannot be read.
+    """
+    if not (found := links()) and stored():
         _take_over_old_names()
-        found = _links()
+        found = links()
     return found
 
 
@@ -78,9 +91,8 @@ def name_from(source: str) -> str:
     return name if _is_name(name) else f"image-{name or 'x'}"
 
 
-def digest_meant(word: str) -> str:
+def digest_meant(word: str, by_name: dict[str, str]) -> str:
     """The digest of a name, or of a digest's beginning. EnvironmentRefused: none, or several."""
-    by_name = names()
     if word in by_name:
         return by_name[word]
     begun = _DIGEST.fullmatch(word)
@@ -100,7 +112,7 @@ def find(name: str) -> Path:
     EnvironmentRefused, with the names that are known: there is none. The stem of the file's name is
     the sha256 that it must have.
     """
-    digest = digest_meant(name)
+    digest = digest_meant(name, names())
     path = path_of(digest)
     if not path.exists():
         raise EnvironmentRefused(
@@ -130,7 +142,7 @@ def changing() -> Iterator[Path]:
 
 def give_name(name: str, digest: str) -> str:
     """Within `changing`: let it mean this image. What it meant before; "" if nothing."""
-    before = _links().get(name, "")
+    before = links().get(name, "")
     beside = library() / f".{name}.link"
     beside.unlink(missing_ok=True)
     beside.symlink_to(path_of(digest).name)
@@ -141,16 +153,6 @@ def give_name(name: str, digest: str) -> str:
 def drop_name(name: str) -> None:
     """Within `changing`."""
     (library() / name).unlink(missing_ok=True)
-
-
-def _links() -> dict[str, str]:
-    found = []
-    for path in filter(Path.is_symlink, _listed()):
-        with suppress(OSError):  # dropped meanwhile
-            target = _FILE.fullmatch(str(path.readlink()))
-            if target and _is_name(path.name):
-                found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
-    return {name: digest for _, name, digest in sorted(found)}
 
 
 def _listed() -> list[Path]:
@@ -170,7 +172,7 @@ def _take_over_old_names() -> None:
         if not (old := store.old_image_names()):
             return
         with changing():
-            if not _links():
+            if not links():
                 for name, digest in old:
                     if path_of(digest).exists():
                         give_name(name if _is_name(name) else name_from(name), digest)
