@@ -10,19 +10,36 @@
 namespace flowos::feed {
 
 // What a data set holds: its samples in a fixed order, each a piece of a file.
-//
-// folder: every file below the root, in byte order of its path; groups are its folders, and the
-//   group of a sample is its label's name. tar: samples of WebDataset's layout; groups are the
-//   shards. records: pieces of equal size of arrays; groups are the arrays.
-// 24 bytes and the name per sample, so that ten million of them fit into memory.
+// 32 bytes and the name per sample (8 more where labels are given), so that ten million of them
+// fit into memory. Names are bytes, as the file system has them.
 class Catalog {
  public:
+  enum class Kind : std::uint32_t {
+    folder,   // every file below the root, in byte order of its path; groups are the folders, in
+              // byte order, by their path below the root ("" is the root itself)
+    tars,     // samples of WebDataset's layout; groups are the shards
+    records,  // pieces of equal size of arrays; groups are the arrays
+    named,    // whatever else has names: they are whole, groups are not part of them
+  };
+
   struct Extent {
     std::uint32_t group;
     std::uint64_t offset;  // within the file
-    std::int64_t size;     // bytes; -1: the whole file, whose size is not known yet
+    std::int64_t size;     // bytes; -1: what the file has from there on, not known yet
   };
 
+  // A folder (size -1) or a file, relative to the root, as it was when it was listed.
+  struct Stamp {
+    std::string path;
+    std::int64_t mtime_ns;  // since 1970
+    std::int64_t size;
+    // The mtime was old enough to tell a later change from it: clocks of file systems are coarse.
+    bool settled;
+  };
+
+  explicit Catalog(Kind kind = Kind::folder) : kind_(kind) {}
+
+  Kind kind() const { return kind_; }
   std::uint64_t count() const { return extents_.size(); }
   const std::vector<std::string>& groups() const { return groups_; }
   const Extent& extent(std::uint64_t sample) const { return extents_[sample]; }
@@ -30,15 +47,34 @@ class Catalog {
   std::string name(std::uint64_t sample) const;
   // The file to open, relative to the root.
   std::string file(std::uint64_t sample) const;
-  // The class of a tar sample as its .cls member says; of a folder, the group's number; else -1.
+  // As it was given; else, of a folder or of named samples, the group's number, counted without
+  // the root itself; else, and for what lies in the root itself, -1: none. In a tar the .cls
+  // member gives it.
   std::int64_t label(std::uint64_t sample) const;
+
   // Of all names, extents' places and groups, not of sizes: two catalogs with the same one hold
   // the same samples in the same order.
   std::uint64_t fingerprint() const;
+  // Of the fingerprint and, for tars and arrays, the size and time of each file: what was cached
+  // under another one is not to be used. (A file of a folder that was written anew under its old
+  // name is not seen without looking at every one of them.)
+  std::uint64_t cache_key() const;
 
-  // For those that make one.
+  const std::vector<Stamp>& stamps() const { return stamps_; }
+  // Whether all that was listed is as it was: nothing added, removed or renamed in any folder, no
+  // shard and no array written. False also where that cannot be told: something changed less than
+  // two seconds before it was listed, or there are no stamps. Looks at one folder or file at a time
+  // per thread.
+  bool still_holds(const std::string& root, unsigned threads) const;
+
+  // For those that make one. Records take no name.
   std::uint32_t add_group(std::string name);
-  void add(Extent extent, std::string_view name, std::int64_t label);
+  void add(Extent extent, std::string_view name, std::optional<std::int64_t> label = {});
+  void add_stamp(Stamp stamp) { stamps_.push_back(std::move(stamp)); }
+  void reserve(std::uint64_t samples, std::uint64_t bytes_of_names);
+  // Every extent is of a group that there is, and can be read; records are in order of their
+  // groups. Listings and `parse` give no others.
+  bool is_sound() const;
 
   // Bytes with magic, version, length and crc32c; `parse` takes any bytes, and gives nothing for
   // what is not whole or not ours.
@@ -46,22 +82,42 @@ class Catalog {
   static std::optional<Catalog> parse(std::string_view bytes);
 
  private:
+  friend class CatalogReader;
+
+  std::string_view own_name(std::uint64_t sample) const;
+
+  Kind kind_;
   std::vector<std::string> groups_;
   std::vector<Extent> extents_;
   std::vector<std::int64_t> labels_;  // empty: as the kind has them
   std::string names_;
   std::vector<std::uint64_t> name_ends_;
+  std::vector<Stamp> stamps_;
 };
 
-// How many samples were found so far; others may look while a listing goes on.
-using Found = std::atomic<std::uint64_t>;
+// A listing while it goes on: others may look at it, and stop it.
+struct Progress {
+  std::atomic<std::uint64_t> found{0};  // samples so far
+  std::atomic<bool> stopped{false};     // the listing is to end, with FeedError
+};
 
-// Lists in parallel; a folder's entries are not stat'ed. FeedError: no such folder, no samples.
-Catalog list_folder(const std::string& root, unsigned threads, Found& found);
+// Every file of every folder; hidden ones (".x") left out. A folder's entries are not stat'ed where
+// the file system says what they are. Links to files and folders are followed, but not to a folder
+// that the link is in. A link that leads nowhere is a sample, which then cannot be read.
+// FeedError: no such folder, one that cannot be listed, no samples.
+Catalog list_folder(const std::string& root, unsigned threads, Progress& progress);
+
+// The samples of the shards, in their order; only headers are read. As WebDataset does: members of
+// the same path up to the first dot of the base name, one after the other, are one sample; links,
+// hidden files and __meta__ folders are none.
 // `member`: which member is the sample, such as "jpg"; empty: the first that is no cls, json, txt.
+// What has no such member is left out. FeedError: a shard is no tar, compressed, truncated,
+// damaged, sparse, or holds the member twice for one key; no samples.
 Catalog list_tars(const std::string& root, const std::vector<std::string>& shards,
-                  const std::string& member, unsigned threads, Found& found);
+                  const std::string& member, unsigned threads, Progress& progress);
+
 // Pieces of `record_bytes` each, after `header_bytes`, of arrays; what is left over is not used.
+// FeedError: an array cannot be read, none holds a whole record, more than a milliard records.
 Catalog list_records(const std::string& root, const std::vector<std::string>& arrays,
                      std::uint64_t header_bytes, std::uint64_t record_bytes);
 
