@@ -7,8 +7,8 @@ namespace flowos::feed {
 // Which sample comes at which position of which epoch: a seeded permutation, computed in O(1) and
 // without a list, the same whatever the number of threads, processes and nodes.
 //
-// A Feistel network over the least power of four that holds all samples, walked until it lands on
-// one (Black and Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002).
+// A Feistel network over the least power of four that holds all samples (64 at least), walked until
+// it lands on one (Black and Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002).
 class Order {
  public:
   Order(std::uint64_t count, std::uint64_t seed, bool shuffle);
