@@ -24,7 +24,7 @@ import pytest
 from flowos.acts import image
 from flowos.engine import Ready, image_at, make_ready, run
 from flowos.engine._run_folder import session_folder
-from flowos.engine.environments._unpacked import private_folder
+from flowos.engine.environments._unpacked import unpacked_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 
 # fmt: off
@@ -151,9 +151,9 @@ def squashfs(folder: Path) -> Path:
 
 @pytest.fixture
 def unpacked_images_go() -> Iterator[None]:
-    before = {*private_folder().iterdir()}
+    before = {*unpacked_folder().iterdir()}
     yield
-    for path in {*private_folder().iterdir()} - before:
+    for path in {*unpacked_folder().iterdir()} - before:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

@@ -114,7 +114,7 @@ def test_a_squashfs_that_is_damaged_is_told_with_the_tools_last_line(
     with (tmp_path / "damaged.sqfs").open("r+b") as file:
         file.seek(file.seek(0, os.SEEK_END) // 2)
         file.write(b"X" * 16)
-    says = r"damaged \(unsquashfs says: FATAL ERROR.*\): take it again, or, .*image verify NAME`"
+    says = r"it is damaged or truncated \(.*\): take it again, or, .*image verify NAME`"
     with pytest.raises(EnvironmentRefused, match=says):
         unpacked(image_at(tmp_path / "damaged.sqfs"))
 

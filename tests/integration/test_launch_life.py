@@ -11,6 +11,7 @@ import pytest
 
 from flowos.engine import _launch_init, _run_folder, run
 from flowos.engine._launch_init import digest_of, find_or_compile, init_program, runs
+from flowos.engine._own_folders import complaint_about
 from flowos.model import Launch, LaunchFailed
 
 PATIENCE_SECONDS = 20.0
@@ -130,18 +131,18 @@ def test_our_base_folder_is_ours_alone() -> None:
 
 def test_a_base_that_somebody_else_made_is_not_used(tmp_path: Path) -> None:
     good, open_to_all, link = tmp_path / "good", tmp_path / "open", tmp_path / "link"
-    assert _run_folder.complaint_about(good) == ""
-    assert _run_folder.complaint_about(good) == ""
+    assert complaint_about(good) == ""
+    assert complaint_about(good) == ""
     open_to_all.mkdir()
     open_to_all.chmod(0o755)
-    assert "is open to others" in _run_folder.complaint_about(open_to_all)
+    assert "is open to others" in complaint_about(open_to_all)
     link.symlink_to(good)
-    assert "belongs to somebody else" in _run_folder.complaint_about(link)
+    assert "belongs to somebody else" in complaint_about(link)
     (tmp_path / "file").touch()
-    assert "cannot be made" in _run_folder.complaint_about(tmp_path / "file")
+    assert "cannot be made" in complaint_about(tmp_path / "file")
     if os.geteuid() == 0:
         os.chown(good, 12345, 12345)
-        assert "belongs to somebody else" in _run_folder.complaint_about(good)
+        assert "belongs to somebody else" in complaint_about(good)
 
 
 def test_the_init_is_compiled_where_there_is_none_or_one_of_another_machine(

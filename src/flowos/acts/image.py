@@ -38,12 +38,12 @@ from flowos.acts._images._making import (
     told_plainly,
 )
 from flowos.acts._images._names import find, found
-from flowos.acts._images._scratch import remove, scratch, why
+from flowos.acts._images._scratch import scratch, why
 from flowos.acts._images._sources import kind_of, open_registry, open_source, reference_meant
 from flowos.acts._images._tools import processors
 from flowos.acts.measure import Emit, Progress
 from flowos.drivers.images import skopeo, squashfs
-from flowos.engine import image_at, remove_unpacked, utc_of
+from flowos.engine import image_at, remove_tree, remove_unpacked, utc_of
 from flowos.model import Argv, EnvironmentRefused, ImageConfig
 from flowos.store import KeptImage, open_store
 
@@ -320,7 +320,7 @@ def _beside(to: Path) -> Iterator[Path]:
     try:
         yield hidden
     finally:
-        remove(hidden)
+        remove_tree(hidden)
 
 
 def _meant(name: str) -> Path:

@@ -10,7 +10,7 @@ from flowos.engine._launching import (
     run,
     start,
 )
-from flowos.engine._own_folders import locked
+from flowos.engine._own_folders import ON_DISK, PASSABLE, locked, own_folder, remove_tree
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
@@ -19,10 +19,13 @@ from flowos.engine.environments._images import image_at
 from flowos.engine.environments._inside import home_folder, launch_variables
 from flowos.engine.environments._mpi import check_mpi, usual_starter
 from flowos.engine.environments._ready import Ready, make_ready
+from flowos.engine.environments._squashfs import unpack_squashfs
 from flowos.engine.environments._unpacked import remove_unpacked
 from flowos.engine.environments._usability import runtime_facts, usability
 
 __all__ = [
+    "ON_DISK",
+    "PASSABLE",
     "Look",
     "Prepared",
     "Ready",
@@ -37,8 +40,10 @@ __all__ = [
     "look",
     "make_ready",
     "now",
+    "own_folder",
     "own_variables",
     "prepare",
+    "remove_tree",
     "remove_unpacked",
     "run",
     "run_in_foreground",
@@ -46,6 +51,7 @@ __all__ = [
     "session_folder",
     "start",
     "state_between",
+    "unpack_squashfs",
     "usability",
     "usual_starter",
     "utc",

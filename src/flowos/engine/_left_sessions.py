@@ -8,12 +8,12 @@ process keeps its namespaces) leaves them in its folder, for whoever starts next
 
 import contextlib
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from flowos.engine._launch_leftovers import end_orphans, is_of_these_processes, unmount
+from flowos.engine._own_folders import remove_tree
 from flowos.model import Argv
 
 _UNDO = "undo"
@@ -31,9 +31,7 @@ def remove_session(folder: Path) -> None:
     for of_launch in folder.iterdir():
         end_orphans(of_launch)
         _undo(of_launch)
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():  # what containers wrote there as others than us
-        _run(("unshare", "--user", "--map-root-user", "--map-auto", "rm", "-rf", str(folder)))
+    remove_tree(folder)
 
 
 def _undo(folder: Path) -> None:

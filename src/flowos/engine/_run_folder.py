@@ -15,7 +15,6 @@ import fcntl
 import itertools
 import os
 import shutil
-import stat
 import tempfile
 import threading
 import time
@@ -24,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowos.engine._left_sessions import remove_session
+from flowos.engine._own_folders import complaint_about
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
@@ -110,20 +110,6 @@ def _base() -> Path:
             return place
         complaints.append(f"{place} {complaint}")
     raise LaunchFailed(f"no safe place for run folders: {'; '.join(complaints)}")
-
-
-def complaint_about(place: Path) -> str:
-    """Why this folder, made if it is not there, is no safe base; '' if it is."""
-    try:
-        place.mkdir(mode=0o700, exist_ok=True)
-        seen = place.lstat()
-    except OSError as error:
-        return f"cannot be made ({error.strerror})"
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
-        return "belongs to somebody else; have it removed"
-    if seen.st_mode & 0o077:
-        return "is open to others; mend: chmod 700, after a look at what is in it"
-    return ""
 
 
 def remove_leftovers(base: Path) -> None:

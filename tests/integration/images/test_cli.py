@@ -151,7 +151,7 @@ NO_NAMESPACES = (
     [
         ("XDG_DATA_HOME=small", "needs about .* in .*small/.*are free: make room"),
         ("XDG_DATA_HOME=locked", "Read-only file system|cannot be written"),
-        ("TMPDIR=locked", "cannot work in .*locked/.*: Read-only file system"),
+        ("TMPDIR=locked", "cannot work in .*locked/.*Read-only file system"),
     ],
 )
 def test_a_full_or_read_only_disk_is_told_in_one_line(

@@ -15,10 +15,9 @@ from typing import BinaryIO, cast
 from flowos.acts._images._layers import digest_of, whole
 from flowos.acts._images._scratch import scratch
 from flowos.acts._images._sources import open_squashfs
-from flowos.acts._images._tools import call, processors
 from flowos.acts._images._tree import write_tar
-from flowos.drivers.images import oci, squashfs
-from flowos.engine import image_at
+from flowos.drivers.images import oci
+from flowos.engine import image_at, unpack_squashfs
 from flowos.model import EnvironmentRefused, UsageError
 
 FORMS = ("squashfs", "folder", "tar", "oci-archive")
@@ -59,9 +58,10 @@ def write_squashfs(image: Path, to: Path, _work: Path) -> None:
 
 
 def write_folder(image: Path, to: Path, _work: Path) -> None:
-    ran = call(squashfs.unsquash(image, to, processors=processors()))
-    if complaint := squashfs.complaint(ran.code, ran.stderr):
-        raise EnvironmentRefused(f"{image}: {complaint}")
+    try:
+        unpack_squashfs(image, to)
+    except ValueError as error:
+        raise EnvironmentRefused(f"{image}: {error}") from error
 
 
 def write_plain_tar(image: Path, to: Path, _work: Path) -> None:

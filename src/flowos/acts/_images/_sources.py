@@ -18,12 +18,12 @@ from flowos.acts._images._layers import (
     plain,
     whole,
 )
-from flowos.acts._images._tools import call, call_watched, need, processors, version
+from flowos.acts._images._tools import call_watched, need, version
 from flowos.acts._images._tree import read_folder, read_tar
 from flowos.acts.measure import Emit
 from flowos.drivers.images import oci, sif, skopeo, squashfs
 from flowos.drivers.images.tree import Entry, File, Folder, found, merged, one_layer
-from flowos.engine import image_at
+from flowos.engine import image_at, unpack_squashfs
 from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
 
 _HEAD_BYTES = 512
@@ -163,9 +163,7 @@ def open_manifest(text: bytes, digest: str, blob: Callable[[str], Part], scratch
 def open_squashfs(source: Path, scratch: Path, _architecture: str) -> Opened:
     need("unsquashfs", squashfs.PACKAGE, "read a squashfs with")
     to = scratch / "unpacked"
-    ran = call(squashfs.unsquash(source, to, processors=processors()), scratch=scratch)
-    if complaint := squashfs.complaint(ran.code, ran.stderr):
-        raise ValueError(complaint)
+    unpack_squashfs(source, to)
     tool = version(squashfs.version(), squashfs.read_version)
     digest = digest_of(whole(source))
     return Opened(tree=read_folder(to, ours=True), digest=digest, made_with=(tool,))

@@ -9,9 +9,11 @@ PACKAGE = "squashfs-tools"
 HIDES = ("SOURCE_DATE_EPOCH",)
 """mksquashfs refuses its own options for times beside this variable."""
 
+DAMAGED = "it is damaged or truncated"
+
 _BLIND = re.compile(r"because you're not superuser|^\s*$")
 _LEVEL = "9"
-_DAMAGED = (
+_SIGNS_OF_DAMAGE = (
     "Can't find a valid SQUASHFS superblock",
     "read_block",
     "corruption detected",
@@ -54,10 +56,6 @@ def read_version(stdout: str) -> str:
     return found[1] if found else "unknown"
 
 
-def is_damaged(stderr: str) -> bool:
-    return any(sign in stderr for sign in _DAMAGED)
-
-
 def complaint(code: int, stderr: str) -> str:
     """Why it failed; "" if it did not, or only could not make device nodes, which only root may."""
     lines = [line for line in stderr.splitlines() if not _BLIND.search(line)]
@@ -65,6 +63,6 @@ def complaint(code: int, stderr: str) -> str:
         return ""
     if "No space left" in stderr or "Probably out of space" in stderr:
         return "the disk is full"
-    if is_damaged(stderr):
-        return "it is damaged or truncated"
+    if any(sign in stderr for sign in _SIGNS_OF_DAMAGE):
+        return f"{DAMAGED} ({' '.join(lines[-1:]).strip()})"
     return " ".join(lines[-1:]) or f"exit {code}"

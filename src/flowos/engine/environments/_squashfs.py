@@ -1,12 +1,14 @@
 """Looking into a squashfs, and unpacking one, by squashfs-tools as an ordinary user."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from flowos.drivers.images import squashfs
-from flowos.model import EnvironmentRefused
+from flowos.engine._launching import own_variables, run
+from flowos.model import EnvironmentRefused, Exited, Launch
 
 _LOOK_SECONDS = 60.0
 _UNPACK_SECONDS = 3600.0
@@ -30,21 +32,24 @@ def found_in_squashfs(image: Path, paths: Sequence[PurePath]) -> set[PurePath]:
 
 
 def unpacked_bytes(image: Path) -> int:
-    """What its files add up to."""
+    """What its files add up to. ValueError: it cannot be read."""
     done = _unsquashfs("-llnumeric", str(image))
-    if done.returncode != 0:
-        raise EnvironmentRefused(f"image {image}: {_complaint(done)}")
+    if complaint := squashfs.complaint(done.returncode, done.stderr.decode(errors="replace")):
+        raise ValueError(complaint)
     return sum(map(_size_in, done.stdout.splitlines()))
 
 
 def unpack_squashfs(image: Path, to: Path) -> None:
-    """Make the folder `to` of it: no owners, no extended attributes. EnvironmentRefused."""
-    words = ("-no-xattrs", "-no-progress", "-quiet", "-dest", str(to), str(image))
-    done = _unsquashfs(*words, seconds=_UNPACK_SECONDS)
-    # 2: something that only root can make, a device node, was left out
-    damaged = done.returncode != 0 and squashfs.is_damaged(_said(done))
-    if damaged or done.returncode not in (0, 2) or not to.is_dir():
-        raise EnvironmentRefused(f"image {image}: {_complaint(done)}")
+    """Make the folder `to` of it: no owners, no extended attributes. ValueError: why not."""
+    if shutil.which("unsquashfs") is None:
+        raise EnvironmentRefused(f"no unsquashfs to unpack an image with; {_INSTALL}")
+    argv = squashfs.unsquash(image, to, processors=len(os.sched_getaffinity(0)))
+    variables = (*own_variables(), ("LC_ALL", "C.UTF-8"))
+    outcome = run(Launch(argv=argv, variables=variables, limit_seconds=_UNPACK_SECONDS))
+    said = outcome.stderr.decode(errors="replace")
+    code = outcome.end.code if isinstance(outcome.end, Exited) else -1
+    if complaint := squashfs.complaint(code, said if code >= 0 else f"{said}\n{outcome.end}"):
+        raise ValueError(complaint)
 
 
 def _size_in(line: bytes) -> int:
@@ -53,32 +58,15 @@ def _size_in(line: bytes) -> int:
     return int(words[2]) if line.startswith(b"-") and len(words) > 2 else 0
 
 
-def _unsquashfs(
-    *words: str, seconds: float = _LOOK_SECONDS
-) -> "subprocess.CompletedProcess[bytes]":
+def _unsquashfs(*words: str) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(
             ["unsquashfs", *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
+            timeout=_LOOK_SECONDS,
         )
     except FileNotFoundError as error:
-        raise EnvironmentRefused(f"no unsquashfs to unpack an image with; {_INSTALL}") from error
+        raise EnvironmentRefused(f"no unsquashfs to look into an image; {_INSTALL}") from error
     except subprocess.TimeoutExpired as error:
-        raise EnvironmentRefused(f"unsquashfs gave no answer within {seconds:.0f} s") from error
-
-
-def _complaint(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Its last line: those before may be bare figures."""
-    said = _said(done).strip().splitlines()[-1:] or [f"exit {done.returncode}"]
-    if squashfs.is_damaged(_said(done)):
-        return (
-            f"damaged (unsquashfs says: {said[0].strip()}): take it again, or, if it is in your "
-            "library, look with `flowos image verify NAME`"
-        )
-    return f"it cannot be unpacked: {said[0].strip()}"
-
-
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
-    return done.stderr.decode(errors="replace")
+        raise EnvironmentRefused(f"unsquashfs: no answer within {_LOOK_SECONDS:.0f} s") from error

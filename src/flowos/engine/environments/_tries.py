@@ -12,8 +12,8 @@ from pathlib import Path
 from flowos.drivers import Runtime
 from flowos.engine._launch_init import init_program
 from flowos.engine._launching import prepare
+from flowos.engine._own_folders import ON_DISK, own_folder
 from flowos.engine.environments._setup import set_up
-from flowos.engine.environments._unpacked import private_folder
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
 LIMIT_SECONDS = 5.0
@@ -96,7 +96,7 @@ def _tiny_folder() -> Path:
     """Made once per flowos-init, and published by renaming; anew where a cleaner took a part."""
     init = init_program()
     seen = init.stat()
-    folder = private_folder().parent / f"tiny-{seen.st_mtime_ns}"
+    folder = own_folder(ON_DISK) / f"tiny-{seen.st_mtime_ns}"
     if not _is_whole(folder):
         made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
         made.chmod(0o755)  # for podman, whose overlay of it belongs to nobody

@@ -16,13 +16,13 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 
-from flowos.engine._run_folder import complaint_about
+from flowos.drivers.images import squashfs
+from flowos.engine._own_folders import ON_DISK, locked, open_folders, own_folder, remove_tree
 from flowos.engine.environments._digest import tree_identity
 from flowos.engine.environments._squashfs import unpack_squashfs, unpacked_bytes
 from flowos.model import EnvironmentRefused, Image
@@ -49,11 +49,11 @@ class Unpacked:
 
 def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Unpacked:
     """The folder of this image, with these mount points in it. EnvironmentRefused."""
-    home = private_folder()
+    home = unpacked_folder()
     name = image.digest.rpartition(":")[2]
     folder, seen = home / name, home / f"{name}.seen"
     try:
-        with _locked(home / f"{name}.lock"):
+        with locked(home / f"{name}.lock", os.O_RDWR | os.O_CREAT):
             if not _is_as_seen(folder, seen):
                 _refuse_if_used(image, folder)
                 _make(image, folder)
@@ -63,21 +63,25 @@ def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Unpacked:
             return Unpacked(folder, partial(os.close, _held(folder, fcntl.LOCK_SH)))
     except OSError as error:
         raise EnvironmentRefused(f"image {image.source}: cannot be unpacked: {error}") from error
+    except ValueError as error:
+        raise EnvironmentRefused(f"image {image.source}: {error}{_mended(str(error))}") from error
 
 
 def remove_unpacked(digest: str) -> str:
     """Remove what was unpacked of an image. What was done in words, "" where there was nothing."""
-    home = private_folder()
+    home = unpacked_folder()
     name = digest.rpartition(":")[2]
     folder = home / name
     if not folder.is_dir():
         return ""
-    with _locked(home / f"{name}.lock"):
+    with locked(home / f"{name}.lock", os.O_RDWR | os.O_CREAT):
         try:
             os.close(_held(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
         except BlockingIOError:
             return f"kept: {folder}, which is in use"
         remove_tree(folder)
+        if folder.exists():
+            return f"kept: {folder}, of which not all can be removed"
         (home / f"{name}.seen").unlink(missing_ok=True)
     return f"removed: {folder}"
 
@@ -100,6 +104,12 @@ def _refuse_if_used(image: Image, folder: Path) -> None:
         raise EnvironmentRefused(
             f"image {image.source}: {folder} was changed while something runs in it; end that first"
         ) from None
+
+
+def _mended(complaint: str) -> str:
+    if squashfs.DAMAGED not in complaint:
+        return ""
+    return ": take it again, or, if it is in your library, look with `flowos image verify NAME`"
 
 
 def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
@@ -130,36 +140,9 @@ def place_inside(root: Path, target: PurePath) -> Path:
     return root.joinpath(*place)
 
 
-def private_folder() -> Path:
-    base = Path("/var/tmp") / f"flowos-{os.geteuid()}"
-    for folder in (base, base / "images"):
-        if complaint := complaint_about(folder):
-            raise EnvironmentRefused(f"no safe place for unpacked images: {folder} {complaint}")
-    return base / "images"
-
-
-def remove_tree(root: Path) -> None:
-    """Also where folders may not be written."""
-    open_folders(root)
-    shutil.rmtree(root)
-
-
-def open_folders(root: Path) -> None:
-    """Let us look and write into every folder: images have some that only root may."""
-    _open_folder(root)
-    for above, folders, _ in os.walk(root):
-        for name in folders:
-            _open_folder(Path(above, name))
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+def unpacked_folder() -> Path:
+    """EnvironmentRefused: it is no safe place."""
+    return own_folder(ON_DISK, "images")
 
 
 def _is_there(root: Path, target: PurePath) -> bool:
@@ -224,9 +207,3 @@ def _make_point(root: Path, point: MountPoint) -> None:
     above.mkdir(parents=True, exist_ok=True)
     if point.file:
         place.touch()
-
-
-def _open_folder(folder: Path) -> None:
-    mode = folder.lstat().st_mode
-    if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
-        folder.chmod(stat.S_IMODE(mode) | 0o700)
