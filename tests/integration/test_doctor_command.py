@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
+from flowos.engine import session_folder
 from flowos.model import Facts, from_plain
 from flowos.probes import PROBES
 from flowos.probes.facts import read_facts
@@ -93,3 +95,17 @@ def test_long_names_stand_on_a_line_of_their_own() -> None:
     lines = list(lines_of(diagnosis, "ascii"))
     at = lines.index(f"  no {path}")
     assert [line.strip() for line in lines[at + 1 : at + 3]] == ["left out", "-> mend it"]
+
+
+def test_a_session_that_nobody_here_can_judge_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Left by a killed process of another pid namespace, as of a container that shares /tmp."""
+    left = session_folder().parent / f"left-{os.getpid()}"
+    (left / "0").mkdir(parents=True)
+    try:
+        (left / "0/started.0").write_text("1 2 1 1 0")
+        assert main(["doctor"]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert f"{left} is left alone: its process is gone, but what that began may run on" in out
+        assert f"if nothing of it runs any more: rm -r {left}" in out
+    finally:
+        shutil.rmtree(left)

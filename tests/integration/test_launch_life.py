@@ -1,5 +1,6 @@
 """What is left when the process that launched dies, and where launches keep their files."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -222,3 +223,54 @@ def test_leftovers_of_half_made_sessions_go_after_a_while(tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(shutil.__file__)
     _run_folder.remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".fresh", "link"]
+
+
+def left_by(base: Path, pids: int, marker: Path) -> Path:
+    """What a killed process leaves that had two launches, one of them to be undone."""
+    for number in "01":
+        (base / "left" / number).mkdir(parents=True)
+    record = {"steps": [["touch", str(marker)]], "pids": pids}
+    (base / "left/1/undo").write_text(json.dumps(record))
+    return base / "left"
+
+
+OURS = Path("/proc/self/ns/pid").stat().st_ino
+
+
+def test_what_a_killed_process_tells_of_is_undone_and_removed(tmp_path: Path) -> None:
+    left = left_by(tmp_path / "base", OURS, tmp_path / "undone")
+    _run_folder.remove_leftovers(tmp_path / "base")
+    assert (tmp_path / "undone").exists()
+    assert not left.exists()
+
+
+def test_a_session_of_another_pid_namespace_is_left_whole(tmp_path: Path) -> None:
+    left = left_by(tmp_path / "base", OURS - 1, tmp_path / "undone")
+    (left / "0/started.0").write_text(f"1 2 1 {OURS} 0")
+    before = sorted(left.rglob("*"))
+    _run_folder.remove_leftovers(tmp_path / "base")
+    assert sorted(left.rglob("*")) == before
+    assert not (tmp_path / "undone").exists()
+
+
+def test_a_command_that_began_in_another_pid_namespace_is_left_until_it_has_ended(
+    tmp_path: Path,
+) -> None:
+    left = tmp_path / "left"
+    (left / "0").mkdir(parents=True)
+    (left / "0/started.0").write_text(f"1 2 1 {OURS - 1} 0")
+    _run_folder.remove_leftovers(tmp_path)
+    assert (left / "0/started.0").exists()
+    (left / "0/status.0").write_text("exit 0")
+    _run_folder.remove_leftovers(tmp_path)
+    assert not left.exists()
+
+
+def test_a_session_of_before_the_node_was_started_goes_without_being_undone(
+    tmp_path: Path,
+) -> None:
+    left = left_by(tmp_path / "base", OURS - 1, tmp_path / "undone")
+    os.utime(left / "1/undo", (0, 0))
+    _run_folder.remove_leftovers(tmp_path / "base")
+    assert not left.exists()
+    assert not (tmp_path / "undone").exists()

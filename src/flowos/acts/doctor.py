@@ -23,7 +23,7 @@ class Diagnosis:
 def doctor(wanted: Wanted | None = None) -> Diagnosis:
     """Nothing is measured and nothing changed; takes some seconds."""
     node = facts(wanted)
-    checks = (*diagnose(node, PROBES, wanted), *_runtimes())
+    checks = (*diagnose(node, PROBES, wanted), *_runtimes(), *_left_alone())
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 
@@ -33,6 +33,19 @@ def _runtimes() -> Iterator[Check]:
     for name, runtime in RUNTIMES.items():
         if name != "bare":
             yield _runtime(runtime, tried)
+
+
+def _left_alone() -> Iterator[Check]:
+    """What the next start of another process does not remove either."""
+    for folder in engine.left_alone():
+        yield Check(
+            group="use",
+            name="clean run folders",
+            works=False,
+            says=f"{folder} is left alone: its process is gone, but what that began may run on "
+            "in another container, where one cannot look from here",
+            remedy=f"if nothing of it runs any more: rm -r {folder}",
+        )
 
 
 def _runtime(runtime: Runtime, tried: Facts) -> Check:

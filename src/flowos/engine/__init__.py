@@ -11,7 +11,7 @@ from flowos.engine._launching import (
     start,
 )
 from flowos.engine._own_folders import ON_DISK, PASSABLE, locked, own_folder, remove_tree
-from flowos.engine._run_folder import session_folder
+from flowos.engine._run_folder import left_alone, session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
 from flowos.engine.environments._devices import gpu_devices
@@ -36,6 +36,7 @@ __all__ = [
     "home_folder",
     "image_at",
     "launch_variables",
+    "left_alone",
     "locked",
     "look",
     "make_ready",

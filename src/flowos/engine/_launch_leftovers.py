@@ -23,7 +23,8 @@ class Started:
 
     def __init__(self, text: bytes) -> None:
         self.init, self.command, self.session, pids, mounts = map(int, text.split())
-        self.here = pids == _namespace("self", "pid")
+        self.pids = pids
+        self.here = pids == pid_namespace()
         self.mounts = frozenset({mounts} - {0, _namespace("self", "mnt")})
 
 
@@ -83,15 +84,39 @@ def end_orphans(folder: Path) -> None:
 
     By session alone: the number of a mount namespace is given anew at once.
     """
-    for file in folder.glob("started.*"):
-        if file.with_name(file.name.replace("started", "status")).exists():
-            continue
-        with contextlib.suppress(OSError, ValueError):
-            started = Started(file.read_bytes())
-            own = not (folder / "group").exists()  # else the session is that of a terminal
-            lives = _belongs(started.init, Marks(folder=folder))
-            if own and not lives and started.here and is_of_these_processes(file):
-                kill_leftovers(Marks(folder=folder, sessions=frozenset({started.session})))
+    own = not (folder / "group").exists()  # else the session is that of a terminal
+    for file, started in _unfinished(folder):
+        lives = _belongs(started.init, Marks(folder=folder))
+        if own and not lives and started.here and is_of_these_processes(file):
+            kill_leftovers(Marks(folder=folder, sessions=frozenset({started.session})))
+
+
+def may_run_elsewhere(folder: Path) -> bool:
+    """Whether what this run folder tells of may run in another pid namespace."""
+    return any(is_elsewhere(started.pids, file) for file, started in _unfinished(folder))
+
+
+def is_elsewhere(pids: int, file: Path) -> bool:
+    """Whether the pid namespace of which a file speaks is another, and may be there still.
+
+    It is not if that was before the node was started.
+    """
+    return pids != pid_namespace() and file.stat().st_mtime > _node_started()
+
+
+def pid_namespace() -> int:
+    return _namespace("self", "pid")
+
+
+def _unfinished(folder: Path) -> Iterator[tuple[Path, Started]]:
+    """Those that began and did not tell how they ended."""
+    files: list[Path] = []
+    with contextlib.suppress(OSError):  # a mount whose server is gone
+        files += folder.glob("started.*")
+    for file in files:
+        if not file.with_name(file.name.replace("started", "status")).exists():
+            with contextlib.suppress(OSError, ValueError):
+                yield file, Started(file.read_bytes())
 
 
 def is_of_these_processes(file: Path) -> bool:
@@ -101,8 +126,12 @@ def is_of_these_processes(file: Path) -> bool:
     kernel gives a namespace's own number to another at once.
     """
     ticks = int(Path("/proc/1/stat").read_bytes().rpartition(b")")[2].split()[19])
-    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return file.stat().st_mtime > began + ticks / os.sysconf("SC_CLK_TCK")
+    return file.stat().st_mtime > _node_started() + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _node_started() -> float:
+    """In seconds since 1970."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def others_mounts(folder: Path) -> frozenset[int]:

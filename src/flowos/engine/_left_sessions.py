@@ -4,6 +4,9 @@ A set-up that must be undone by commands (podman's own files belong to subordina
 process keeps its namespaces) leaves them in its folder, for whoever starts next:
 
     /tmp/flowos-UID/SESSION/NUMBER/undo     [[program, argument ...], ...] and the pid namespace
+
+A session that tells of processes of another pid namespace is left alone, whole: they may run where
+we cannot look. Who is in there removes it, or anybody once the node has been started anew.
 """
 
 import contextlib
@@ -12,7 +15,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from flowos.engine._launch_leftovers import end_orphans, is_of_these_processes, unmount
+from flowos.engine._launch_leftovers import (
+    end_orphans,
+    is_elsewhere,
+    is_of_these_processes,
+    may_run_elsewhere,
+    pid_namespace,
+    unmount,
+)
 from flowos.engine._own_folders import remove_tree
 from flowos.model import Argv
 
@@ -21,8 +31,16 @@ _LIMIT_SECONDS = 10.0
 
 
 def note_undo(folder: Path, steps: Sequence[Argv]) -> None:
-    record = {"steps": steps, "pids": _pid_namespace()}
+    record = {"steps": steps, "pids": pid_namespace()}
     (folder / _UNDO).write_text(json.dumps(record))
+
+
+def is_beyond_us(folder: Path) -> bool:
+    """Whether a session tells of processes that may run where we cannot look."""
+    return any(
+        may_run_elsewhere(launch) or is_elsewhere(_noted(launch)[1], launch / _UNDO)
+        for launch in folder.iterdir()
+    )
 
 
 def remove_session(folder: Path) -> None:
@@ -36,19 +54,22 @@ def remove_session(folder: Path) -> None:
 
 def _undo(folder: Path) -> None:
     """Its commands name processes: they are run only where their numbers mean what they meant."""
+    steps, pids = _noted(folder)
+    if steps and pids == pid_namespace() and is_of_these_processes(folder / _UNDO):
+        for argv in steps:
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_LIMIT_SECONDS,
+                    cwd="/",
+                )
+
+
+def _noted(folder: Path) -> tuple[list[list[str]], int]:
+    """The steps, and of which pid namespace they speak; none, and ours, where nothing is noted."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         record = json.loads((folder / _UNDO).read_bytes())
-        if record["pids"] == _pid_namespace() and is_of_these_processes(folder / _UNDO):
-            for argv in record["steps"]:
-                _run(argv)
-
-
-def _run(argv: Sequence[str]) -> None:
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_SECONDS, cwd="/"
-        )
-
-
-def _pid_namespace() -> int:
-    return Path("/proc/self/ns/pid").stat().st_ino
+        return [[*map(str, argv)] for argv in record["steps"]], int(record["pids"])
+    return [], pid_namespace()

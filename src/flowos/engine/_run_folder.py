@@ -19,15 +19,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowos.engine._left_sessions import remove_session
-from flowos.engine._own_folders import complaint_about
+from flowos.engine._left_sessions import is_beyond_us, remove_session
+from flowos.engine._own_folders import complaint_about, locked
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
 _MEMORY = Path("/dev/shm")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,29 +117,34 @@ def _base() -> Path:
 def remove_leftovers(base: Path) -> None:
     """Remove the folders of sessions whose process is gone, and what still runs of them."""
     for folder in base.iterdir():
-        try:
-            made = folder.lstat().st_mtime
-            if folder.name.startswith(".") and time.time() - made < _HALF_MADE_SECONDS:
-                continue
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:  # removed meanwhile, or no folder
-            continue
-        try:
-            if _is_left(lock):
-                for of_launch in folder.iterdir():
-                    shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
-                remove_session(folder)
-        finally:
-            os.close(lock)
+        with suppress(OSError):  # it is in use, was removed meanwhile, or is none
+            if not _is_being_made(folder):
+                with locked(folder, _FOLDER, wait=False):
+                    _remove_left(folder)
 
 
-def _is_left(lock: int) -> bool:
-    """Is the process that held this folder gone?"""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def left_alone() -> tuple[Path, ...]:
+    """Sessions whose process is gone, and that cannot be judged from here (see _left_sessions)."""
+    return tuple(sorted(filter(_is_left, session_folder().parent.iterdir())))
+
+
+def _is_being_made(folder: Path) -> bool:
+    return (
+        folder.name.startswith(".") and time.time() - folder.lstat().st_mtime < _HALF_MADE_SECONDS
+    )
+
+
+def _is_left(folder: Path) -> bool:
+    with suppress(OSError), locked(folder, _FOLDER, wait=False):
+        return not folder.name.startswith(".")
+    return False
+
+
+def _remove_left(folder: Path) -> None:
+    if not is_beyond_us(folder):
+        for of_launch in folder.iterdir():
+            shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
+        remove_session(folder)
 
 
 def _close() -> None:
