@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine import image_at
+from flowos.engine import image_at, make_ready, session_folder
 from flowos.model import Environment, Form
 
 from .conftest import Images, ready_or_skip
@@ -149,6 +149,21 @@ def test_a_part_of_a_driver_that_is_missing_is_refused_by_its_name(
     path = "/dev/nvidia99" if missing == "node" else driver / missing
     assert (done.returncode, done.stderr.count("\n")) == (125, 1)
     assert f"device nvidia.com/gpu=all: {path} is not there, which {tmp_path}/cdi/" in done.stderr
+
+
+def test_what_devices_need_goes_with_the_environment_or_its_refusal(env: str, driver: Path) -> None:
+    wished = fo.environment(env, devices=["nvidia.com/gpu=all"])
+    with make_ready(wished):
+        assert folders_for_devices() != []
+    assert folders_for_devices() == []
+    (driver / "bin/nvidia-smi").unlink()
+    with pytest.raises(fo.EnvironmentRefused, match="nvidia-smi is not there"):
+        make_ready(wished)
+    assert folders_for_devices() == []
+
+
+def folders_for_devices() -> list[Path]:
+    return list(session_folder().glob("devices-*"))
 
 
 def test_a_task_that_needs_gpus_gets_them_in_an_image(

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -60,21 +61,27 @@ class Devices:
         return with_devices(env, replace(self.placed, binds=binds), self.at)
 
 
-def devices_of(env: Environment) -> Devices:
-    """EnvironmentRefused for a device that no spec names, or of which something is not there."""
+@contextmanager
+def devices_of(env: Environment) -> Iterator[Devices]:
+    """What they need, until launches in the environment are over.
+
+    EnvironmentRefused for a device that no spec names, or of which something is not there.
+    """
     if not env.devices:
-        return Devices(placed=Placed(), at=PurePath("/"), usual=False)
+        yield Devices(placed=Placed(), at=PurePath("/"), usual=False)
+        return
     specs = cdi_specs()
     chosen = tuple(spec for _, spec in specs_of(env.devices, specs))
     edits = device_edits(env.devices, specs)
     config = env.image.config.variables if env.image else ()
     graphics = draws(dict(config) | dict(env.variables))
-    at = Path(tempfile.mkdtemp(prefix="devices-", dir=session_folder()))
     names = {host: _other_names(Path(host)) for host, _, _ in edits.mounts}
-    placed = place_devices(edits, at, names, graphics=graphics)
-    _check(env, placed, chosen)
-    _make_mount_points(at, placed)
-    return Devices(placed=placed, at=at, usual=all(map(_is_usual, chosen)))
+    with tempfile.TemporaryDirectory(prefix="devices-", dir=session_folder()) as folder:
+        at = Path(folder)
+        placed = place_devices(edits, at, names, graphics=graphics)
+        _check(env, placed, chosen)
+        _make_mount_points(at, placed)
+        yield Devices(placed=placed, at=at, usual=all(map(_is_usual, chosen)))
 
 
 def gpu_devices() -> tuple[str, ...]:

@@ -58,12 +58,12 @@ def make_ready(
     """
     if env.image is None:
         return _ready_without_image(env)
-    devices = devices_of(env)
-    binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
-    image = _verified(env.image, expected)
-    name, form = choose_runtime(env, image, devices)
-    points = [*_needed_by(name), *(MountPoint(point) for point in mount_points), *binds]
     with ExitStack() as undo:
+        devices = undo.enter_context(devices_of(env))
+        binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
+        image = _verified(env.image, expected)
+        name, form = choose_runtime(env, image, devices)
+        points = [*_needed_by(name), *(MountPoint(point) for point in mount_points), *binds]
         image, notes = _entered_form(name, form, image, points, undo)
         way = runtime_for(Environment(image=image, runtime=name))
         entered, tear_down = set_up(way, image)
