@@ -1,5 +1,6 @@
 // Processes that use one cache are killed at random moments, and others take their places.
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,14 +8,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
-#include <new>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cache.h"
@@ -65,12 +65,12 @@ void one_turn(Cache& cache, std::mt19937& random, Tally& tally) {
 [[noreturn]] void work_until_killed(const std::string& folder, unsigned seed, Tally& tally) {
   Cache cache(folder, kPrint, kSamples, small_segments());
   const auto turns = [&](unsigned number) {
-    std::mt19937 random(2 * seed + number);
+    std::mt19937 random(seed + 1000 * number);
     for (;;) one_turn(cache, random, tally);
   };
   std::thread second(turns, 1);
   second.detach();
-  std::mt19937 random(2 * seed);
+  std::mt19937 random(seed);
   for (std::uint64_t stolen = 0, damaged = 0;;) {
     one_turn(cache, random, tally);
     tally.stolen += cache.stolen() - stolen;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -46,7 +45,7 @@ bool own_mounts() {
 }
 
 [[noreturn]] void skip(const char* what) {
-  std::cout << "skipped, " << what << ": " << std::strerror(errno) << std::endl;
+  std::cout << "skipped, " << what << ": " << std::strerror(errno) << "\n" << std::flush;
   ::_exit(kSkipped);
 }
 

@@ -1,12 +1,12 @@
 #include "cache.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t kPrint = 0xFEEDULL;
+constexpr std::uint64_t kPage = 4096;
 
 void a_published_sample_reads_back_here_and_after_attaching_again() {
   const Folder folder;
@@ -86,11 +87,13 @@ void each_sample_is_fetched_once_by_many_threads() {
   const Folder folder;
   constexpr std::uint64_t samples = 2000;
   std::vector<std::unique_ptr<Cache>> caches;
+  caches.reserve(2);
   for (int i = 0; i < 2; ++i) {
     caches.push_back(std::make_unique<Cache>(folder.cache(), kPrint, samples, small_segments()));
   }
   std::atomic<std::uint64_t> fetched = 0;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (std::uint64_t thread = 0; thread < 8; ++thread) {
     threads.emplace_back([&, thread] {
       Cache& cache = *caches[thread % 2];
@@ -114,6 +117,7 @@ void each_sample_is_fetched_once_by_many_threads() {
 std::uint64_t filled(const std::string& folder, std::uint64_t most_bytes, int processes) {
   constexpr std::uint64_t samples = 4000;
   std::vector<std::unique_ptr<Cache>> caches;
+  caches.reserve(4);
   for (int i = 0; i < processes; ++i) {
     caches.push_back(std::make_unique<Cache>(folder, kPrint, samples, small_segments(most_bytes)));
   }
@@ -216,19 +220,19 @@ void its_state_is_told_and_it_is_removed_whole() {
     for (std::uint64_t sample = 0; sample < 30; ++sample) put(cache, sample);
     const auto state = Cache::state_of(folder.cache());
     CHECK(state.samples == 100 && state.cached == 30 && state.unverified == 0);
-    CHECK(state.processes == 1 && state.bytes > 30 * 4096 && state.bytes % 4096 == 0);
+    CHECK(state.processes == 1 && state.bytes > 30 * kPage && state.bytes % kPage == 0);
     CHECK(has(refusal([&] { Cache::clear(folder.cache()); }), "is in use"));
   }
   CHECK(Cache::state_of(folder.cache()).processes == 0);
   std::atomic<std::uint64_t> done = 0;
   CHECK(Cache::verify(folder.cache(), &done) == 0 && done == 100);
-  CHECK(Cache::clear(folder.cache()) > 30 * 4096);
+  CHECK(Cache::clear(folder.cache()) > 30 * kPage);
   CHECK(!std::filesystem::exists(folder.cache()));
 }
 
 // What `in_child` says, as its exit status.
 int in_a_fork(const std::function<bool()>& in_child) {
-  const pid_t child = ::fork();
+  const auto child = ::fork();
   CHECK(child >= 0);
   if (child == 0) ::_exit(in_child() ? 0 : 1);
   int status = 0;
@@ -258,7 +262,7 @@ void a_forked_child_is_refused_and_may_attach_for_itself() {
 [[noreturn]] void claim_fork_and_wait_to_be_killed(const std::string& folder, int told) {
   Cache cache(folder, kPrint, 10, small_segments());
   CHECK(cache.claim(5) == Claim::ours);
-  const pid_t child = ::fork();
+  const auto child = ::fork();
   if (child != 0) CHECK(::write(told, &child, sizeof child) == sizeof child);
   for (;;) ::pause();
 }
@@ -267,10 +271,10 @@ void a_killed_owners_claim_is_taken_over_though_its_forked_child_lives() {
   const Folder folder;
   std::array<int, 2> pipe{};
   CHECK(::pipe(pipe.data()) == 0);
-  const pid_t owner = ::fork();
+  const auto owner = ::fork();
   CHECK(owner >= 0);
   if (owner == 0) claim_fork_and_wait_to_be_killed(folder.cache(), pipe[1]);
-  pid_t child = 0;
+  auto child = owner;
   CHECK(::read(pipe[0], &child, sizeof child) == sizeof child);
   Cache cache(folder.cache(), kPrint, 10, small_segments());
   CHECK(cache.claim(5) == Claim::theirs);

@@ -4,10 +4,10 @@
 #include <iostream>
 
 // Ends the test with the place and the condition that does not hold.
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      std::cerr << __FILE__ << ':' << __LINE__ << ": does not hold: " << #condition << '\n'; \
-      std::exit(1);                                                                         \
-    }                                                                                       \
-  } while (false)
+#define CHECK(condition) check(static_cast<bool>(condition), #condition, __FILE__, __LINE__)
+
+inline void check(bool holds, const char* condition, const char* file, int line) {
+  if (holds) return;
+  std::cerr << file << ':' << line << ": does not hold: " << condition << '\n';
+  std::exit(1);
+}

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iostream>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string_view>
@@ -53,9 +55,10 @@ void the_examples_of_rfc_3720_come_out() {
 }
 
 void every_way_follows_the_definition(std::span<const std::byte> bytes) {
-  std::vector<std::size_t> counts;
-  for (std::size_t count = 0; count < 1100; ++count) counts.push_back(count);
-  for (const std::size_t count : {3071, 3072, 12287, 12288, 12289, 16384, 41003, 65536}) {
+  std::vector<std::size_t> counts(1100);
+  std::iota(counts.begin(), counts.end(), 0);
+  for (const std::size_t count :
+       std::initializer_list<std::size_t>{3071, 3072, 12287, 12288, 12289, 16384, 41003, 65536}) {
     counts.push_back(count);
   }
   for (const std::size_t count : counts) {
@@ -69,7 +72,8 @@ void every_way_follows_the_definition(std::span<const std::byte> bytes) {
 
 void pieces_give_what_the_whole_gives(std::span<const std::byte> bytes) {
   const std::uint32_t whole = crc32c(bytes);
-  for (const std::size_t cut : {0, 1, 7, 512, 4096, 30001, 65535}) {
+  for (const std::size_t cut :
+       std::initializer_list<std::size_t>{0, 1, 7, 512, 4096, 30001, 65535}) {
     for (const Crc32cWay& way : crc32c_ways()) {
       const std::uint32_t state = way.run(~0U, bytes.data(), cut);
       CHECK(~way.run(state, bytes.data() + cut, bytes.size() - cut) == whole);

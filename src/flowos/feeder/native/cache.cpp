@@ -170,6 +170,11 @@ struct Cache::Inside {
     return counted;
   }
 
+  Segments::Found read(const Seen& seen, std::span<std::byte> into) {
+    if (seen.length != into.size()) return Segments::Found::wrong;
+    return segments.read(seen.place, into, seen.crc);
+  }
+
   // It was seen right since the machine was started.
   static void trust(Entry& entry, const Seen& seen) {
     if (seen.word().state != State::unverified) return;
@@ -235,16 +240,18 @@ bool Cache::read(std::uint64_t sample, std::span<std::byte> into) {
       if (!comes(*this, sample)) return false;
       continue;
     }
-    const bool fits = seen.length == into.size();
-    const Segments::Found found =
-        fits ? in.segments.read(seen.place, into, seen.crc) : Segments::Found::wrong;
-    if (found == Segments::Found::unreadable) return false;
-    if (found == Segments::Found::right) {
-      in.trust(entry, seen);
-      return true;
+    switch (in.read(seen, into)) {
+      case Segments::Found::right:
+        in.trust(entry, seen);
+        return true;
+      case Segments::Found::unreadable:
+        return false;
+      case Segments::Found::wrong:
+      case Segments::Found::gone:
+        break;
     }
     if (in.writable() && !in.take_over(entry, seen)) continue;  // it has just changed
-    if (fits) ++in.damaged;
+    if (seen.length == into.size()) ++in.damaged;
     return false;
   }
 }

@@ -1,6 +1,7 @@
 #include "cache_index.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -50,7 +50,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   Guarded* guarded = info->si_code > 0 ? guarded_at(address) : nullptr;
   if (guarded != nullptr) {
     const int error = errno;
-    void* page = reinterpret_cast<void*>(address / page_bytes * page_bytes);
+    void* page = static_cast<std::byte*>(info->si_addr) - address % page_bytes;
     if (::mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                -1, 0) == page) {
       guarded->lost = true;

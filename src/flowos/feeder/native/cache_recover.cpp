@@ -1,13 +1,15 @@
 #include "cache_recover.h"
 
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,13 +1,13 @@
 // The half of Segments that finds room: lanes, new segments, and what becomes of old ones.
 
+#include <asm-generic/errno.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "cache_segments.h"
 
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,13 +10,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "cache.h"
 #include "cache_folder.h"
@@ -73,9 +76,10 @@ void Segments::keep_open(std::uint32_t number, const File& file) {
 
 void Segments::forget_removed() {
   const std::unique_lock lock(files_mutex_);
-  std::erase_if(files_, [this](const auto& one) {
-    return index_.record(one.first).number.load() != one.first;
-  });
+  for (auto file = files_.begin(); file != files_.end();) {
+    const bool there = index_.record(file->first).number.load() == file->first;
+    file = there ? std::next(file) : files_.erase(file);
+  }
 }
 
 std::optional<Place> Segments::keep(std::span<const std::byte> bytes, std::uint32_t lane,
