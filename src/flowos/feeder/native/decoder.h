@@ -24,7 +24,7 @@ class Decoder {
 struct ImageSettings {
   std::uint32_t height = 224, width = 224;
   enum class Crop { centre, random, none } crop = Crop::centre;
-  // centre: the shorter side is first scaled to height / centre_share.
+  // centre: the picture is first scaled so that it just covers (height, width) / centre_share.
   double centre_share = 0.875;
   // random: area and aspect as of torchvision's RandomResizedCrop.
   std::array<double, 2> area = {0.08, 1.0}, aspect = {3.0 / 4.0, 4.0 / 3.0};
