@@ -2,4 +2,5 @@
 
 #include <nanobind/nanobind.h>
 
+void bind_cache(nanobind::module_& m);
 void bind_cpu(nanobind::module_& m);

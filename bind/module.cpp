@@ -2,5 +2,6 @@
 
 NB_MODULE(_native, m) {
   m.doc() = "The compiled half of FlowOS.";
+  bind_cache(m);
   bind_cpu(m);
 }

@@ -1,0 +1,86 @@
+// The cache of samples on this node's storage.
+
+#include "cache.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bind.h"
+
+namespace nb = nanobind;
+using flowos::feed::Cache;
+using flowos::feed::CacheState;
+
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+void attach(Cache* at, const std::filesystem::path& folder, std::uint64_t fingerprint,
+            std::uint64_t samples, std::uint64_t most_bytes, std::uint64_t least_free_bytes,
+            std::uint64_t segment_bytes) {
+  new (at)
+      Cache(folder.native(), fingerprint, samples, {most_bytes, least_free_bytes, segment_bytes});
+}
+
+std::uint64_t verify(const std::string& folder) { return Cache::verify(folder); }
+
+// A path may be any bytes: it comes as os.fsencode has it.
+template <auto kFunction>
+auto of_folder(const std::filesystem::path& folder) {
+  return kFunction(folder.native());
+}
+
+// Nothing: it is not here, or not any more.
+std::optional<nb::bytes> bytes_of(Cache& cache, std::uint64_t sample) {
+  if (!cache.has(sample)) return std::nullopt;
+  std::vector<std::byte> bytes;
+  bool right = false;
+  {
+    const nb::gil_scoped_release unlocked;
+    bytes.resize(cache.length(sample));
+    right = cache.read(sample, bytes);
+    if (!right) cache.abandon(sample);
+  }
+  if (!right) return std::nullopt;
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+void bind_cache(nb::module_& m) {
+  nb::class_<CacheState>(m, "CacheState", "What is known of a cache without attaching to it.")
+      .def_ro("samples", &CacheState::samples, "Of the data set.")
+      .def_ro("cached", &CacheState::cached, "Of these are here.")
+      .def_ro("bytes", &CacheState::bytes, "They take so much.")
+      .def_ro("unverified", &CacheState::unverified,
+              "Written before the last start of the machine, not read since.")
+      .def_ro("processes", &CacheState::processes, "Attached now.");
+  nb::class_<Cache>(m, "Cache", "Samples on the storage of this node, shared by its processes.")
+      .def("__init__", &attach, nb::arg("folder"), nb::arg("fingerprint"), nb::arg("samples"),
+           nb::arg("most_bytes") = 0, nb::arg("least_free_bytes") = std::uint64_t{1} << 30,
+           nb::arg("segment_bytes") = std::uint64_t{256} << 20, Unlocked(),
+           "Attaches, and makes it where it is not there. FeedError: it cannot be had here.")
+      .def("has", &Cache::has, nb::arg("sample"), "It is here.")
+      .def("bytes_of", &bytes_of, nb::arg("sample"),
+           "None: it is not here; it was damaged, and is forgotten now.")
+      .def("drop", &Cache::drop, nb::arg("sample"), Unlocked(), "Forgets it.")
+      .def("complaint", &Cache::complaint,
+           "The first reason for which something was not kept; empty: all was.")
+      .def("damaged", &Cache::damaged, "Reads that did not find what was published.")
+      .def("stolen", &Cache::stolen, "Claims taken over from dead processes.")
+      .def_static("state_of", of_folder<&Cache::state_of>, nb::arg("folder"), Unlocked(),
+                  "FeedError: there is no cache.")
+      .def_static("verify", of_folder<&verify>, nb::arg("folder"), Unlocked(),
+                  "Reads and checks every sample, forgets damaged ones: how many were.")
+      .def_static("clear", of_folder<&Cache::clear>, nb::arg("folder"), Unlocked(),
+                  "Removes it: bytes that were freed. FeedError: somebody uses it.");
+}
