@@ -1,11 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 namespace flowos::feed {
@@ -16,10 +12,11 @@ class Arena {
  public:
   Arena() = default;
   ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
 
-  void reserve(std::size_t bytes);  // std::bad_alloc; what was in it is lost
+  // So many bytes at least. std::bad_alloc. Where it has to grow, what was in it is lost.
+  void reserve(std::size_t bytes);
   std::byte* data() const { return data_; }
   std::size_t capacity() const { return capacity_; }
 
@@ -28,14 +25,18 @@ class Arena {
   std::size_t capacity_ = 0;
 };
 
-// A minibatch: as many samples as Share::size_of says, in the epoch's order.
+// A minibatch: as many samples as Share::size_of says (fewer where some were skipped), in the
+// epoch's order.
 struct Batch {
   std::uint64_t epoch = 0;
-  std::uint64_t number = 0;  // within the epoch, of this rank
+  std::uint64_t number = 0;                    // of this rank, since the last seek
   std::vector<std::int64_t> samples;           // which they are
   std::vector<std::int64_t> offsets, lengths;  // their places in the arena, in bytes
   Arena arena;
   std::size_t used_bytes = 0;
+  // Nobody else reads the memory. (What goes to the cache as it came is read from here, also after
+  // the batch was handed over.)
+  bool writable = false;
 };
 
 }  // namespace flowos::feed

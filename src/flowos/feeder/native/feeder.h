@@ -1,8 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,15 +39,15 @@ struct FeederSettings {
 struct FeederStats {
   std::uint64_t source_bytes = 0, cache_bytes = 0, peer_bytes = 0;
   std::uint64_t source_samples = 0, cache_samples = 0, peer_samples = 0;
-  std::uint64_t batches = 0;         // handed over
-  std::uint64_t waits = 0;           // of these were not ready when they were asked for
-  double waited_seconds = 0.0;       // by the consumer, in all
+  std::uint64_t batches = 0;    // handed over
+  std::uint64_t waits = 0;      // of these were not ready when they were asked for
+  double waited_seconds = 0.0;  // by the consumer, in all
   std::uint64_t skipped = 0, replaced = 0;
   std::uint64_t damaged = 0, stolen = 0;  // see Cache
-  std::uint32_t in_flight = 0;       // reads of the source under way now
-  std::uint32_t depth = 0;           // how many feedback allows
-  std::uint32_t ready = 0;           // batches that wait to be taken
-  std::string complaint;             // of the cache; empty: none
+  std::uint32_t in_flight = 0;            // reads of the source under way now
+  std::uint32_t depth = 0;                // how many feedback allows
+  std::uint32_t ready = 0;                // batches that wait to be taken
+  std::string complaint;                  // of the cache; empty: none
 };
 
 // Order -> fetch -> batch, ahead of the consumer, in threads of its own.
@@ -67,9 +71,12 @@ class Feeder {
   // What next() gives from here on: the batches of this epoch from position `start`. Costs nothing
   // where this is what comes next anyway; else what was prepared is thrown away.
   void seek(std::uint64_t epoch, std::uint64_t start);
-  // The next batch, or nothing at the end of the epoch. Waits. SampleError, FeedError. The memory
+  // The next batch; null at the end of the epoch, until seek(), and when closed. Waits.
+  // SampleError: again and again, until seek() tries once more. FeedError. The memory
   // is the consumer's until it lets go; then it is used again.
   std::shared_ptr<const Batch> next();
+  // Nothing: it was not ready within this time.
+  std::optional<std::shared_ptr<const Batch>> next_within(std::chrono::milliseconds most);
   // Ends next() and pull(), also of other threads, with nothing; may be called from any thread.
   void close();
   FeederStats stats() const;
@@ -86,6 +93,9 @@ class Feeder {
 
  private:
   struct Inside;
+  Inside& inside() const;
+
+  pid_t process_;
   std::unique_ptr<Inside> inside_;
 };
 

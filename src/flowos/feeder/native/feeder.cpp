@@ -1,0 +1,213 @@
+#include "feeder.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "batch.h"
+#include "catalog.h"
+#include "errors.h"
+#include "inside.h"
+
+namespace flowos::feed {
+namespace {
+
+std::uint32_t cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return static_cast<std::uint32_t>(CPU_COUNT(&set));
+  }
+  return std::max(std::thread::hardware_concurrency(), 1U);
+}
+
+FeederSettings checked(FeederSettings settings, const Catalog& catalog) {
+  Share& share = settings.share;
+  share.count = catalog.count();
+  share.start = 0;
+  if (share.count == 0) throw FeedError("the data set has no samples");
+  if (share.batch_size == 0) throw FeedError("batch_size: 1 at least");
+  if (share.world_size == 0) throw FeedError("world_size: 1 at least");
+  if (share.rank >= share.world_size) {
+    throw FeedError("rank " + std::to_string(share.rank) + " of a world of " +
+                    std::to_string(share.world_size) + ": ranks count from 0");
+  }
+  settings.most_in_flight = std::max(settings.most_in_flight, 1U);
+  return settings;
+}
+
+Depth::Limits source_limits(const FeederSettings& settings) {
+  return {.least = 8, .start = 32, .most = settings.most_in_flight};
+}
+
+// Warm, reading is copying: a few threads do it. From a cold disk, or to decode, it takes more.
+Depth::Limits cached_limits(bool decodes) {
+  const std::uint32_t all = std::max(cores(), 2U);
+  return {.least = 2, .start = decodes ? all : std::min(all, 4U), .most = std::max(32U, 2 * all)};
+}
+
+}  // namespace
+
+Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalog> its_catalog,
+                       std::shared_ptr<const Files> its_files, std::shared_ptr<Cache> its_cache,
+                       std::shared_ptr<const Decoder> its_decoder)
+    : settings(checked(given, *its_catalog)),
+      catalog(std::move(its_catalog)),
+      files(std::move(its_files)),
+      cache(std::move(its_cache)),
+      decoder(std::move(its_decoder)),
+      order(settings.share.count, settings.seed, settings.shuffle),
+      each(decoder ? decoder->size() : settings.record_bytes),
+      ring(settings.share, settings.memory_bytes, each, sizes),
+      source(source_limits(settings)),
+      cached(cached_limits(decoder != nullptr)),
+      most_threads(std::size_t{settings.most_in_flight} + cached_limits(true).most +
+                   kMostElsewhere) {
+  if (cache) source.set_most(cache->part_of(settings.most_in_flight));
+  // What the catalog knows of sizes bounds the memory from the first batch on.
+  constexpr std::uint64_t kLooks = 1024;
+  const std::uint64_t step = std::max<std::uint64_t>(catalog->count() / kLooks, 1);
+  for (std::uint64_t sample = 0; sample < catalog->count(); sample += step) {
+    const std::int64_t size = catalog->extent(sample).size;
+    if (size >= 0) sizes.note(static_cast<std::size_t>(size));
+  }
+}
+
+void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
+  if (start > settings.share.count) {
+    throw FeedError("cannot go on from position " + std::to_string(start) +
+                    ": the data set has only " + std::to_string(settings.share.count) +
+                    " samples; was it another one?");
+  }
+  std::deque<Request> unwanted;  // abandoned when the lock is given back
+  const std::lock_guard lock(mutex);
+  waiting = false;
+  if (ring.seek(epoch, start)) {
+    unwanted.swap(requests);
+    room.notify_all();
+  }
+  ready.notify_all();
+  wake_another();
+}
+
+std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex);
+  wake_another();
+  const auto due = [&] {
+    return closed || !broken.empty() || ring.ended() || (ring.first() && ring.first()->ready);
+  };
+  if (!due()) {
+    if (!std::exchange(waiting, true)) ++waits;
+    const double since = now_seconds();
+    const bool came = ready.wait_for(lock, most, due);
+    waited_seconds += now_seconds() - since;
+    if (!came) return std::nullopt;
+  }
+  if (closed || ring.ended()) return nullptr;
+  if (!broken.empty()) throw FeedError(broken);
+  if (!ring.first()->error().empty()) throw SampleError(ring.first()->error());
+  std::shared_ptr<Pending> pending = ring.take();
+  waiting = false;
+  ++batches;
+  wake_another();
+  const Batch* batch = &pending->batch;
+  return std::shared_ptr<const Batch>(std::move(pending), batch);
+}
+
+void Feeder::Inside::close() {
+  std::vector<std::thread> ending;
+  {
+    const std::lock_guard lock(mutex);
+    closed = true;
+    ending.swap(threads);
+    for (std::condition_variable* all : {&work, &room, &ready, &outgoing}) all->notify_all();
+  }
+  for (std::thread& thread : ending) thread.join();
+  // What was claimed for the cache is given up, without the lock.
+  std::deque<Request> unwanted;
+  std::unordered_map<std::uint64_t, Request> unanswered;
+  std::deque<Arrival> unfinished;
+  const std::lock_guard lock(mutex);
+  unwanted.swap(requests);
+  unanswered.swap(pulled);
+  unfinished.swap(arrivals);
+}
+
+FeederStats Feeder::Inside::stats() const {
+  FeederStats stats;
+  stats.source_bytes = counters.source_bytes;
+  stats.source_samples = counters.source_samples;
+  stats.cache_bytes = counters.cache_bytes;
+  stats.cache_samples = counters.cache_samples;
+  stats.skipped = counters.skipped;
+  stats.replaced = counters.replaced;
+  if (cache) {
+    stats.damaged = cache->damaged();
+    stats.stolen = cache->stolen();
+    stats.complaint = cache->complaint();
+  }
+  const std::lock_guard lock(mutex);
+  stats.batches = batches;
+  stats.waits = waits;
+  stats.waited_seconds = waited_seconds;
+  stats.in_flight = in_flight;
+  stats.depth = source.allowed();
+  stats.ready = ring.ready();
+  return stats;
+}
+
+Feeder::Feeder(const FeederSettings& settings, std::shared_ptr<const Catalog> catalog,
+               std::shared_ptr<const Files> files, std::shared_ptr<Cache> cache,
+               std::shared_ptr<const Decoder> decoder)
+    : process_(getpid()),
+      inside_(std::make_unique<Inside>(settings, std::move(catalog), std::move(files),
+                                       std::move(cache), std::move(decoder))) {}
+
+// A forked process has none of the threads, and perhaps locks that they held: it lets all lie.
+Feeder::~Feeder() {
+  if (process_ != getpid()) inside_.release();
+}
+
+Feeder::Inside& Feeder::inside() const {
+  if (process_ != getpid()) {
+    throw FeedError("this feed was made before the process was forked: make it where it is used");
+  }
+  return *inside_;
+}
+
+void Feeder::seek(std::uint64_t epoch, std::uint64_t start) { inside().seek(epoch, start); }
+
+std::shared_ptr<const Batch> Feeder::next() {
+  for (;;) {
+    if (auto batch = next_within(std::chrono::seconds(1))) return *std::move(batch);
+  }
+}
+
+std::optional<std::shared_ptr<const Batch>> Feeder::next_within(std::chrono::milliseconds most) {
+  return inside().next(most);
+}
+
+void Feeder::close() { inside().close(); }
+
+FeederStats Feeder::stats() const { return inside().stats(); }
+
+std::vector<Feeder::Ticket> Feeder::pull(std::size_t most) { return inside().pull(most); }
+
+void Feeder::push(std::uint64_t id, std::span<const std::byte> bytes) { inside().push(id, bytes); }
+
+void Feeder::fail(std::uint64_t id, const std::string& why) { inside().fail(id, why); }
+
+}  // namespace flowos::feed

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+#include "inside.h"
+
+namespace flowos::feed {
+
+// In the order in which they are wanted, and not many more than may be in flight.
+void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
+  std::unique_lock lock(mutex);
+  const auto unwanted = [&] { return closed || slot.pending->discarded(); };
+  room.wait(lock, [&] { return unwanted() || requests.size() < source.allowed(); });
+  if (unwanted()) return;
+  requests.push_back({slot, std::move(owned)});
+  outgoing.notify_one();
+}
+
+bool Feeder::Inside::may_pull() const { return !requests.empty() && in_flight < source.allowed(); }
+
+std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
+  if (files) throw FeedError("this feed reads its files itself: nothing is to be pulled");
+  std::vector<Ticket> tickets;
+  std::vector<Request> unwanted;  // abandoned when the lock is given back
+  std::unique_lock lock(mutex);
+  wake_another();
+  while (tickets.empty()) {
+    outgoing.wait(lock, [&] { return closed || may_pull(); });
+    if (closed) break;
+    while (may_pull() && tickets.size() < std::max<std::size_t>(most, 1)) {
+      Request request = std::move(requests.front());
+      requests.pop_front();
+      if (request.slot.pending->discarded()) {
+        unwanted.push_back(std::move(request));
+        continue;
+      }
+      tickets.push_back({next_id, request.slot.sample});
+      pulled.emplace(next_id++, std::move(request));
+      ++in_flight;
+    }
+    room.notify_all();
+  }
+  if (may_pull()) outgoing.notify_one();
+  return tickets;
+}
+
+std::optional<Request> Feeder::Inside::withdraw(std::uint64_t id) {
+  const std::lock_guard lock(mutex);
+  const auto found = pulled.find(id);
+  if (found == pulled.end()) return std::nullopt;
+  Request request = std::move(found->second);
+  pulled.erase(found);
+  return request;
+}
+
+// What is left to do with it, by another thread: the caller is not held up by decoding or writing.
+std::optional<Arrival> Feeder::Inside::accept(Request request, std::span<const std::byte> bytes) {
+  if (decoder) {
+    auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes.size());
+    std::ranges::copy(bytes, memory.get());
+    const std::span<const std::byte> copied{memory.get(), bytes.size()};
+    return Arrival{std::move(request), std::move(memory), copied};
+  }
+  const Slot& slot = request.slot;
+  try {
+    std::byte* into = place(slot, bytes.size());
+    std::ranges::copy(bytes, into);
+    arrived(slot);
+    if (!request.owned) return std::nullopt;
+    return Arrival{std::move(request), nullptr, {into, bytes.size()}};
+  } catch (const SampleError& error) {
+    failed(slot, error.what());
+    return std::nullopt;
+  }
+}
+
+void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
+  std::optional<Request> request = withdraw(id);
+  if (!request) return;
+  counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  counters.source_samples.fetch_add(1, std::memory_order_relaxed);
+  std::optional<Arrival> arrival = accept(std::move(*request), bytes);
+  const std::lock_guard lock(mutex);
+  note_source_read(bytes.size());
+  if (arrival && !closed) {
+    arrivals.push_back(std::move(*arrival));
+    wake_another();
+    return;
+  }
+  --in_flight;
+  outgoing.notify_one();
+}
+
+void Feeder::Inside::fail(std::uint64_t id, const std::string& why) {
+  const std::optional<Request> request = withdraw(id);
+  if (!request) return;
+  failed(request->slot, about(request->slot, why).what());
+  const std::lock_guard lock(mutex);
+  --in_flight;
+  outgoing.notify_one();
+}
+
+}  // namespace flowos::feed

@@ -1,0 +1,177 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "inside.h"
+
+namespace flowos::feed {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Feeder::Inside::Away::Away(Inside& inside, std::uint32_t& there, std::unique_lock<std::mutex>& lock)
+    : inside_(inside), there_(there) {
+  ++there_;
+  --inside_.busy;
+  inside_.wake_another();
+  lock.unlock();
+}
+
+Feeder::Inside::Away::~Away() {
+  const std::lock_guard lock(inside_.mutex);
+  if (bytes_ > 0) inside_.note_source_read(bytes_);
+  --there_;
+  ++inside_.busy;
+  inside_.room.notify_one();
+}
+
+std::byte* Feeder::Inside::Worker::buffer(std::size_t bytes) {
+  // One giant among the samples shall not stay in memory once per thread.
+  constexpr std::size_t kLarge = std::size_t{8} << 20;
+  if (bytes > capacity || capacity > std::max(kLarge, bytes)) {
+    memory.reset();
+    capacity = std::max<std::size_t>(bytes + bytes / 4, 4096);
+    memory = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  }
+  return memory.get();
+}
+
+bool Feeder::Inside::has_errand() const {
+  return !closed && broken.empty() && (!arrivals.empty() || ring.open());
+}
+
+// Whatever makes an errand or a place among the busy calls this; who takes one calls it again, so
+// that one after the other is woken for as long as there is something to do.
+void Feeder::Inside::wake_another() {
+  if (busy >= cached.allowed() || !has_errand()) return;
+  if (idle > 0) {
+    work.notify_one();
+  } else if (threads.size() < most_threads) {
+    spawn();
+  }
+}
+
+void Feeder::Inside::spawn() {
+  // Signals are for the threads of the program that uses us.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    threads.emplace_back([this] { run(); });
+  } catch (const std::system_error& error) {
+    most_threads = threads.size();
+    if (threads.empty()) broken = std::string("no thread can be started: ") + error.what();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Feeder::Inside::run() {
+  Worker self;
+  try {
+    for (;;) {
+      Errand errand = take(self);
+      if (auto* slot = std::get_if<Slot>(&errand)) {
+        fetch(self, *slot);
+      } else if (auto* arrival = std::get_if<Arrival>(&errand)) {
+        finish(std::move(*arrival));
+      } else {
+        return;
+      }
+    }
+  } catch (const std::exception& error) {
+    break_down(error.what());
+  }
+}
+
+Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
+  const double now = self.cached_bytes > 0 ? now_seconds() : 0.0;
+  std::unique_lock lock(mutex);
+  if (self.cached_bytes > 0) cached.ended(now, std::exchange(self.cached_bytes, 0), busy);
+  if (self.busy && (busy > cached.allowed() || !has_errand())) {
+    self.busy = false;
+    --busy;
+  }
+  if (!self.busy) {
+    ++idle;
+    work.wait(lock, [&] { return closed || (busy < cached.allowed() && has_errand()); });
+    --idle;
+    if (closed) return {};
+    self.busy = true;
+    ++busy;
+  }
+  if (!arrivals.empty()) {
+    Errand errand = std::move(arrivals.front());
+    arrivals.pop_front();
+    --in_flight;
+    outgoing.notify_one();
+    wake_another();
+    return errand;
+  }
+  auto [pending, number] = ring.claim();
+  wake_another();
+  lock.unlock();
+  const Pending::Plan& plan = pending->plan();
+  const std::uint64_t position = plan.share.position(plan.number, number);
+  const std::uint64_t sample = order.at(plan.epoch, position);
+  return Slot{std::move(pending), number, sample};
+}
+
+void Feeder::Inside::note_source_read(std::uint64_t bytes) {
+  constexpr double kLookAgainSeconds = 0.5;
+  const double now = now_seconds();
+  if (cache && now - shared_at > kLookAgainSeconds) {
+    shared_at = now;
+    source.set_most(cache->part_of(settings.most_in_flight));
+  }
+  const std::uint32_t before = source.allowed();
+  source.ended(now, bytes, in_flight);
+  if (source.allowed() > before) {
+    room.notify_all();
+    outgoing.notify_all();
+  }
+}
+
+void Feeder::Inside::arrived(const Slot& slot) {
+  if (slot.pending->arrived()) settle(slot.pending);
+}
+
+void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
+  if (slot.pending->failed(slot.number, why)) settle(slot.pending);
+}
+
+// By the thread that brought the last sample.
+void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
+  if (pending->discarded()) return;
+  const Pending::Settled settled = pending->settle(settings.on_error);
+  pending->batch.writable = decoder != nullptr;
+  sizes.note_batch(pending->filled());
+  counters.skipped += settled.skipped;
+  counters.replaced += settled.replaced;
+  const std::uint64_t lost = settled.skipped + settled.replaced;
+  if (lost > 0 && counters.skipped + counters.replaced > settings.most_skipped) {
+    break_down("more than " + std::to_string(settings.most_skipped) +
+               " samples could not be had; one of the last: " + settled.why);
+  }
+  const std::lock_guard lock(mutex);
+  pending->ready = true;
+  if (ring.first() == pending) ready.notify_all();
+}
+
+void Feeder::Inside::break_down(const std::string& why) {
+  const std::lock_guard lock(mutex);
+  if (broken.empty()) broken = why.empty() ? "the feed broke down" : why;
+  ready.notify_all();
+}
+
+}  // namespace flowos::feed
