@@ -32,6 +32,7 @@ std::size_t utf8_length(std::string_view bytes) {
   };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
+  if (first < 0xC0 || first >= 0xF8) return 0;
   const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
   constexpr std::array<std::uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
   std::uint32_t value = first & (0xFFU >> (length + 1));
@@ -40,7 +41,7 @@ std::size_t utf8_length(std::string_view bytes) {
     value = value << 6U | (byte(at) & 0x3FU);
   }
   const bool is_surrogate = value >= 0xD800 && value < 0xE000;
-  const bool is_valid = first < 0xF8 && value >= least.at(length) && value <= 0x10FFFF;
+  const bool is_valid = value >= least.at(length) && value <= 0x10FFFF;
   return is_valid && !is_surrogate ? length : 0;
 }
 
