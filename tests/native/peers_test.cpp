@@ -1,0 +1,397 @@
+// Two nodes of a run on this machine, and what becomes of the wrong and the dead among them.
+#include "peers.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cache.h"
+#include "cache_tools.h"
+#include "check.h"
+#include "crc32c.h"
+#include "descriptor.h"
+#include "errors.h"
+#include "order.h"
+#include "peer_server.h"
+#include "peer_wire.h"
+
+using cache_tools::bytes_of;
+using cache_tools::Folder;
+using flowos::feed::Answer;
+using flowos::feed::Cache;
+using flowos::feed::Descriptor;
+using flowos::feed::Endpoint;
+using flowos::feed::FeedError;
+using flowos::feed::Greeting;
+using flowos::feed::Line;
+using flowos::feed::Order;
+using flowos::feed::Password;
+using flowos::feed::Peers;
+using flowos::feed::PeerServer;
+using flowos::feed::PeerSettings;
+using flowos::feed::Share;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::uint64_t kCount = 400;
+constexpr std::size_t kBytes = 10000;
+constexpr std::uint64_t kData = 7;
+const std::string kSecret = "only those of this run know it";
+
+std::string free_address() {
+  const Descriptor socket = flowos::feed::listen_at({"127.0.0.1", "0"});
+  CHECK(socket);
+  sockaddr_in name{};
+  socklen_t size = sizeof name;
+  CHECK(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
+  return "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+}
+
+std::shared_ptr<Cache> cache_in(const Folder& folder) {
+  return std::make_shared<Cache>(folder.cache(), kData, kCount,
+                                 Cache::Limits{0, 0, std::uint64_t{16} << 20});
+}
+
+void fill(Cache& cache) {
+  for (std::uint64_t sample = 0; sample < kCount; ++sample) {
+    CHECK(cache.claim(sample) == Cache::Claim::ours);
+    cache.publish(sample, bytes_of(sample, kBytes));
+  }
+}
+
+struct Pair {
+  std::vector<std::string> nodes = {free_address(), free_address()};
+  Folder folders[2];
+  std::shared_ptr<Cache> caches[2] = {cache_in(folders[0]), cache_in(folders[1])};
+  Order order{kCount, 1, true};
+  Share share;
+
+  Pair() {
+    share.count = kCount;
+    share.batch_size = 10;
+    share.world_size = 2;
+  }
+
+  PeerSettings settings(std::uint32_t node) const {
+    PeerSettings settings;
+    settings.nodes = nodes;
+    settings.node = node;
+    settings.secret = kSecret;
+    settings.most = milliseconds(300);
+    settings.rest = milliseconds(500);
+    return settings;
+  }
+  std::unique_ptr<Peers> join(const PeerSettings& settings) {
+    return std::make_unique<Peers>(settings, order, share, caches[settings.node], kData);
+  }
+  // One that the other node owns.
+  std::uint64_t others(std::uint32_t node) const {
+    return order.at(0, node == 0 ? share.batch_size : 0);
+  }
+};
+
+bool comes_whole(Peers& peers, std::uint64_t sample) {
+  auto found = peers.ask(sample);
+  if (!found) return false;
+  CHECK(found->size() == kBytes);
+  std::vector<std::byte> bytes(found->size());
+  return found->read(bytes.data()) && bytes == bytes_of(sample, kBytes);
+}
+
+double seconds_of(const auto& call) {
+  const Clock::time_point start = Clock::now();
+  call();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool has(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+
+void each_node_gives_what_it_owns_and_has() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  const auto first = pair.join(pair.settings(0));
+  const auto second = pair.join(pair.settings(1));
+  std::uint64_t came = 0;
+  for (std::uint64_t sample = 0; sample < kCount; ++sample) came += comes_whole(*first, sample);
+  CHECK(came == kCount / 2);
+  CHECK(second->given_bytes() == came * kBytes);
+  CHECK(!comes_whole(*second, pair.others(1)));  // the first has nothing
+  CHECK(first->complaint().empty() && second->complaint().empty());
+}
+
+void many_threads_ask_at_once() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  PeerSettings few = pair.settings(0);
+  few.connections = 3;
+  few.most = milliseconds(5000);
+  const auto first = pair.join(few);
+  const auto second = pair.join(pair.settings(1));
+  std::atomic<std::uint64_t> came = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(8);
+  for (std::uint64_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t sample = t; sample < kCount; sample += 8) {
+        came += comes_whole(*first, sample);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(came == kCount / 2);
+}
+
+void who_does_not_know_the_secret_gets_nothing() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  PeerSettings wrong = pair.settings(0);
+  wrong.secret = "another secret, as long";
+  const auto first = pair.join(wrong);
+  const auto second = pair.join(pair.settings(1));
+  CHECK(!comes_whole(*first, pair.others(0)));
+  CHECK(has(first->complaint(), "another secret"));
+  CHECK(second->given_bytes() == 0);
+}
+
+void who_reads_other_data_gets_nothing() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  const Peers first(pair.settings(0), pair.order, pair.share, pair.caches[0], kData + 1);
+  const auto second = pair.join(pair.settings(1));
+  CHECK(!const_cast<Peers&>(first).ask(pair.others(0)));
+  CHECK(has(first.complaint(), "other data"));
+}
+
+// A server that anybody could put there: it knows the order of things, but not the secret.
+void a_false_server_is_not_believed() {
+  Pair pair;
+  const auto first = pair.join(pair.settings(0));
+  const Descriptor listener = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
+  std::atomic<Greeting> seen = Greeting::welcome;
+  std::thread server([&] {
+    while (seen == Greeting::welcome) {
+      const Line line(Descriptor(::accept(listener.get(), nullptr, nullptr)), milliseconds(500));
+      if (line) seen = greet_as_server(line, {"some other secret", kData});
+    }
+  });
+  CHECK(!first->ask(pair.others(0)));
+  server.join();
+  CHECK(seen == Greeting::refused);
+  CHECK(has(first->complaint(), "another secret"));
+}
+
+// What a node of the run sends after its greeting, then hangs up.
+class Odd {
+ public:
+  Odd(const Pair& pair, std::vector<std::byte> answer)
+      : listener_(flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]))),
+        thread_([this, answer = std::move(answer)] {
+          Descriptor socket;
+          while (!socket) socket = Descriptor(::accept(listener_.get(), nullptr, nullptr));
+          const Line line(std::move(socket), milliseconds(2000));
+          CHECK(greet_as_server(line, {kSecret, kData}) == Greeting::welcome);
+          std::uint64_t sample = 0;
+          CHECK(line.receive(std::as_writable_bytes(std::span(&sample, 1))));
+          CHECK(line.send(answer));
+        }) {}
+  ~Odd() { thread_.join(); }
+
+ private:
+  Descriptor listener_;
+  std::thread thread_;
+};
+
+std::vector<std::byte> answer_of(std::int64_t length, std::uint32_t crc,
+                                 const std::vector<std::byte>& bytes) {
+  const Answer head{length, crc, 0};
+  const auto* start = reinterpret_cast<const std::byte*>(&head);
+  std::vector<std::byte> answer(start, start + sizeof head);
+  answer.insert(answer.end(), bytes.begin(), bytes.end());
+  return answer;
+}
+
+void bytes_that_were_changed_on_their_way_are_not_taken() {
+  Pair pair;
+  const std::uint64_t sample = pair.others(0);
+  std::vector<std::byte> bytes = bytes_of(sample, kBytes);
+  const std::uint32_t crc = flowos::feed::crc32c(bytes);
+  bytes[77] ^= std::byte{1};
+  const auto first = pair.join(pair.settings(0));
+  const Odd odd(pair, answer_of(kBytes, crc, bytes));
+  CHECK(!comes_whole(*first, sample));
+}
+
+void a_node_that_dies_while_it_sends_is_left_alone() {
+  Pair pair;
+  const std::uint64_t sample = pair.others(0);
+  const auto first = pair.join(pair.settings(0));
+  {
+    const Odd odd(pair, answer_of(kBytes, 0, bytes_of(sample, kBytes / 2)));
+    CHECK(!comes_whole(*first, sample));
+  }
+  CHECK(!first->complaint().empty());
+  fill(*pair.caches[1]);
+  const auto second = pair.join(pair.settings(1));
+  CHECK(!first->ask(sample));  // it rests
+  std::this_thread::sleep_for(milliseconds(600));
+  CHECK(comes_whole(*first, sample));
+}
+
+void a_length_without_end_is_not_believed() {
+  Pair pair;
+  const auto first = pair.join(pair.settings(0));
+  const Odd odd(pair, answer_of(INT64_MAX, 0, {}));
+  CHECK(!first->ask(pair.others(0)));
+}
+
+void a_node_that_is_not_there_costs_its_timeout_once() {
+  Pair pair;
+  const auto first = pair.join(pair.settings(0));
+  CHECK(!first->ask(pair.others(0)));
+  CHECK(has(first->complaint(), "Connection refused"));
+  CHECK(has(first->complaint(), pair.nodes[1]));
+  CHECK(seconds_of([&] {
+          for (int asked = 0; asked < 1000; ++asked) {
+            const auto found = first->ask(pair.others(0));
+            CHECK(!found);
+          }
+        }) < 0.25);
+}
+
+void a_node_that_does_not_answer_is_given_up() {
+  Pair pair;
+  const auto first = pair.join(pair.settings(0));
+  const Descriptor silent = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
+  CHECK(seconds_of([&] { CHECK(!first->ask(pair.others(0))); }) < 5.0);
+  CHECK(has(first->complaint(), "in time"));
+}
+
+void another_process_of_a_node_takes_over() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  PeerSettings often = pair.settings(0);
+  often.rest = milliseconds(50);
+  const auto first = pair.join(often);
+  auto second = pair.join(pair.settings(1));
+  const auto third = pair.join(pair.settings(1));  // the same node
+  CHECK(comes_whole(*first, pair.others(0)));
+  second.reset();
+  bool came = false;
+  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
+  while (!came && Clock::now() < until) {
+    came = comes_whole(*first, pair.others(0));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  CHECK(came);
+  CHECK(third->given_bytes() == kBytes);
+}
+
+void nothing_listens_but_where_it_was_said() {
+  Pair pair;
+  const auto first = pair.join(pair.settings(0));
+  Endpoint here = Endpoint::parse(pair.nodes[0]);
+  CHECK(Line::to(here, milliseconds(300)));
+  here.host = "127.0.0.2";
+  CHECK(!Line::to(here, milliseconds(300)));
+}
+
+void strangers_do_not_keep_the_others_out_for_long() {
+  Pair pair;
+  fill(*pair.caches[1]);
+  PeerSettings often = pair.settings(0);
+  often.rest = milliseconds(50);
+  const auto first = pair.join(often);
+  const auto second = pair.join(pair.settings(1));
+  std::vector<Line> strangers;
+  strangers.reserve(100);
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(Line::to(Endpoint::parse(pair.nodes[1]), milliseconds(300)));
+  }
+  bool came = false;
+  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
+  while (!came && Clock::now() < until) {
+    came = comes_whole(*first, pair.others(0));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  CHECK(came);
+}
+
+void closing_ends_what_waits() {
+  Pair pair;
+  PeerSettings patient = pair.settings(0);
+  patient.most = milliseconds(30000);
+  patient.connections = 1;
+  fill(*pair.caches[1]);
+  const auto first = pair.join(patient);
+  const auto second = pair.join(pair.settings(1));
+  const auto held = first->ask(pair.others(0));  // the only connection
+  CHECK(held);
+  std::thread waits([&] { CHECK(!first->ask(pair.others(0))); });
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(seconds_of([&] {
+          first->close();
+          waits.join();
+        }) < 5.0);
+}
+
+std::string complaint_of(const PeerSettings& settings, Pair& pair) {
+  try {
+    pair.join(settings);
+  } catch (const FeedError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void wrong_settings_are_told() {
+  Pair pair;
+  PeerSettings settings = pair.settings(0);
+  settings.secret = "short";
+  CHECK(has(complaint_of(settings, pair), "16 characters"));
+  settings = pair.settings(0);
+  settings.node_of_rank = {0, 5};
+  CHECK(has(complaint_of(settings, pair), "one of 2 nodes"));
+  for (const std::string bad : {"nowhere", "host:", ":80", "host:99999", "host:8x"}) {
+    settings = pair.settings(0);
+    settings.nodes[1] = bad;
+    CHECK(has(complaint_of(settings, pair), "HOST:PORT"));
+  }
+  settings = pair.settings(0);
+  settings.nodes[0] = "192.0.2.1:7000";  // documentation's: never ours
+  CHECK(has(complaint_of(settings, pair), "cannot listen at 192.0.2.1:7000"));
+}
+
+}  // namespace
+
+int main() {
+  each_node_gives_what_it_owns_and_has();
+  many_threads_ask_at_once();
+  who_does_not_know_the_secret_gets_nothing();
+  who_reads_other_data_gets_nothing();
+  a_false_server_is_not_believed();
+  bytes_that_were_changed_on_their_way_are_not_taken();
+  a_node_that_dies_while_it_sends_is_left_alone();
+  a_length_without_end_is_not_believed();
+  a_node_that_is_not_there_costs_its_timeout_once();
+  a_node_that_does_not_answer_is_given_up();
+  another_process_of_a_node_takes_over();
+  nothing_listens_but_where_it_was_said();
+  strangers_do_not_keep_the_others_out_for_long();
+  closing_ends_what_waits();
+  wrong_settings_are_told();
+}
