@@ -9,12 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from flowos.acts import image
-from flowos.engine import image_at, make_ready, run
+from flowos.engine import image_at, make_ready, remove_tree, run
 from flowos.model import Environment, EnvironmentRefused, Launch, UsageError
 
 from .conftest import Images
@@ -92,14 +93,69 @@ def test_a_recipe_built_twice_is_the_same_image(builder: str, recipe: Path) -> N
     assert (second.image.digest, second.was_there) == (first.image.digest, True)
 
 
-def test_a_base_of_the_library_is_taken_by_its_name_and_loaded_once(
-    recipe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_base_of_the_library_is_taken_by_its_name(recipe: Path) -> None:
     first = built_by("buildah", recipe)
-    monkeypatch.delattr("flowos.acts._images._build.write_oci_archive")
     again = image.build_image(image.recipe_at(recipe, builder="buildah"), name="again")
     assert again.notes[0] == "FROM small: the image of that name in your library"
     assert again.image.digest == first.image.digest
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Of the programs that build, as one of them sees it."""
+
+    builder: str
+    place: Path
+
+    def images(self) -> list[str]:
+        where = ("--root", str(self.place / "layers"), "--runroot", str(self.place / "run"))
+        argv = (self.builder, *where, "images", "--all", "--quiet")
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+
+    def bytes(self) -> int:
+        return sum(path.lstat().st_size for path in self.place.rglob("*"))
+
+
+@pytest.fixture(params=("buildah", "podman"))
+def builder(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def storage(builder: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
+    """The builders' storage of this test alone."""
+    home = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    monkeypatch.setenv("TMPDIR", str(home))
+    yield Storage(builder, home / f"flowos-{os.geteuid()}/containers")
+    remove_tree(home)
+
+
+@pytest.mark.parametrize("ends", ["well", "with a failure"])
+def test_a_build_leaves_no_base_of_the_library_in_the_builders_storage(
+    ends: str, builder: str, storage: Storage, recipe: Path
+) -> None:
+    if ends == "well":
+        built_by(builder, recipe)
+    else:
+        (recipe / "Dockerfile").write_text("FROM small\nRUN echo up > /up\nRUN exit 3")
+        with pytest.raises(EnvironmentRefused, match="building failed"):
+            built_by(builder, recipe)
+    assert storage.images() == []
+    assert storage.bytes() < 1 << 20
+
+
+def test_what_a_killed_build_left_of_a_base_goes_with_the_next(
+    builder: str, storage: Storage, recipe: Path
+) -> None:
+    image.chosen_builder(builder)
+    (recipe / "Dockerfile").write_text("FROM small\nRUN echo up > /up\nRUN sleep 54321")
+    running = caught_in_sleep(builder, recipe)
+    running.kill()
+    running.communicate()
+    assert storage.images() != []
+    (recipe / "Dockerfile").write_text("FROM small\nRUN echo down > /down")
+    built_by(builder, recipe)
+    assert storage.images() == []
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -124,23 +180,29 @@ def test_what_the_recipe_says_of_running_is_kept(recipe: Path) -> None:
 
 def test_an_interrupted_build_leaves_no_process_and_no_image(recipe: Path, library: Path) -> None:
     image.chosen_builder("buildah")
+    before = set(library.iterdir())
     (recipe / "Dockerfile").write_text("FROM small\nRUN echo up > /up && sleep 54321")
+    running = caught_in_sleep("buildah", recipe)
+    running.send_signal(signal.SIGINT)
+    assert b"KeyboardInterrupt" in running.communicate(timeout=30)[1]
+    assert processes("sleep 54321") == []
+    assert set(library.iterdir()) == before
+
+
+def caught_in_sleep(builder: str, recipe: Path) -> "subprocess.Popen[bytes]":
+    """A build of a recipe that sleeps, once it does."""
     script = (
         "import sys; from pathlib import Path; from flowos.acts import image;"
-        "r = image.recipe_at(Path(sys.argv[1]), builder='buildah', "
+        f"r = image.recipe_at(Path(sys.argv[1]), builder={builder!r}, "
         "bases=(('small', image.find('small')),)); image.build_image(r, name='x')"
     )
     running = subprocess.Popen([sys.executable, "-c", script, str(recipe)], stderr=subprocess.PIPE)
-    before = set(library.iterdir())
     until = time.monotonic() + 30
     while not processes("sleep 54321"):
         assert running.poll() is None, running.communicate()
         assert time.monotonic() < until
         time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    assert b"KeyboardInterrupt" in running.communicate(timeout=30)[1]
-    assert processes("sleep 54321") == []
-    assert set(library.iterdir()) == before
+    return running
 
 
 def processes(words: str) -> list[str]:

@@ -294,6 +294,11 @@ def test_a_build_keeps_to_its_own_storage_and_shows_no_secret(name: str) -> None
     assert buildah.load(program, P("/a"))[5:] == ("pull", "--quiet", "oci-archive:/a")
     assert buildah.tag(program, "id", "n")[5:] == ("tag", "id", "n")
     assert buildah.drop_containers(program)[5:] == ("rm", "--all")
+    every = ("images", "--all", "--quiet", "--no-trunc")
+    assert buildah.images(program)[5:] == every
+    assert buildah.images(program, "n")[5:] == (*every, "--filter", "reference=n")
+    assert buildah.clear(program)[5:] == ("rmi", "--all", "--force")
+    assert buildah.remove(program, ["a", "b"])[5:] == ("rmi", "--force", "a", "b")
 
 
 def test_a_built_image_is_saved_without_compressing() -> None:

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ _CLEANING_SECONDS = 30.0
 _LAST_LINES = 8
 _MOST_LETTERS = 40
 _APT = Path("/etc/apt")
+_BASE = "localhost/flowos-base"
 _BUILT = "built"
 _RECIPES = ("Dockerfile", "Containerfile")
 
@@ -210,29 +212,54 @@ def _by_buildah(
     with builders_storage() as storage:
         program = buildah.start(named, storage)
         call(buildah.drop_containers(program))
-        for name, image in recipe.bases:
-            _load(program, name, image, architecture, work)
-        argv = _buildah_build(program, recipe, id_file, architecture)
-        ran = call_watched(
-            argv, emit, f"building with {named}", scratch=work, variables=recipe.arguments
-        )
-        _check_built(ran, recipe.file)
-        built_id = id_file.read_text().strip()
-        _must(call(buildah.save(program, built_id, layout), scratch=work), f"{named}'s image")
+        with _bases_loaded(program, recipe, architecture, work):
+            argv = _buildah_build(program, recipe, id_file, architecture)
+            ran = call_watched(
+                argv, emit, f"building with {named}", scratch=work, variables=recipe.arguments
+            )
+            _check_built(ran, recipe.file)
+            built_id = id_file.read_text().strip()
+            _must(call(buildah.save(program, built_id, layout), scratch=work), f"{named}'s image")
     opened = open_layout_folder(layout, work, architecture)
     return replace(opened, made_with=(version(buildah.version(program), buildah.read_version),))
 
 
-def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) -> None:
-    """What was loaded once stays in the builders' storage, under its digest."""
-    digest = image_at(image).digest.rpartition(":")[2]
-    kept = f"localhost/flowos-base:{architecture}-{digest}"
-    if call(buildah.tag(program, kept, name)).code == 0:
+@contextmanager
+def _bases_loaded(
+    program: Argv, recipe: Dockerfile, architecture: str, work: Path
+) -> Iterator[None]:
+    """Images of the library lie in the builders' storage as long as a build needs them.
+
+    They go with the steps that were built on them. Where a killed build left some, what stands on
+    them cannot be told from other steps, and all goes.
+    """
+    if not recipe.bases:
+        yield
         return
+    if _ids(buildah.images(program, _BASE)):
+        call(buildah.clear(program))
+    before = _ids(buildah.images(program))
+    try:
+        for name, image in recipe.bases:
+            _load(program, name, image, architecture, work)
+        yield
+    finally:
+        after = _ids(buildah.images(program))
+        if ours := [each for each in after if each not in before]:
+            call(buildah.remove(program, ours))
+
+
+def _ids(argv: Argv) -> list[str]:
+    return list(dict.fromkeys(call(argv).stdout.split()))
+
+
+def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) -> None:
+    """Under a name of ours too, by which it is known for a base if this build is killed."""
     archive = work / "base.oci"
     write_oci_archive(image, archive, name, architecture, work)
     loaded = _must(call(buildah.load(program, archive), scratch=work), f"base {name}")
-    for called in (kept, name):
+    digest = image_at(image).digest.rpartition(":")[2]
+    for called in (f"{_BASE}:{digest}", name):
         _must(call(buildah.tag(program, loaded.stdout.split()[-1], called)), f"base {name}")
     archive.unlink()
 

@@ -16,7 +16,7 @@ PROGRAMS = ("buildah", "podman")
 def start(program: str, storage: PurePath) -> Argv:
     """With a storage of its own: what else the user does with it is not disturbed.
 
-    Built layers stay there, so that a second build is quick.
+    What is built on a registry's image stays there, so that a second build is quick.
     """
     return (program, "--root", str(storage / "layers"), "--runroot", str(storage / "run"))
 
@@ -59,6 +59,22 @@ def load(program: Argv, archive: PurePath) -> Argv:
 
 def tag(program: Argv, image: str, name: str) -> Argv:
     return (*program, "tag", image, name)
+
+
+def images(program: Argv, called: str = "") -> Argv:
+    """Prints the ids of all images in the storage, or of those called so."""
+    only = ("--filter", f"reference={called}") if called else ()
+    return (*program, "images", "--all", "--quiet", "--no-trunc", *only)
+
+
+def remove(program: Argv, images: Sequence[str]) -> Argv:
+    """By id, whatever they are called and stand on."""
+    return (*program, "rmi", "--force", *images)
+
+
+def clear(program: Argv) -> Argv:
+    """Remove every image."""
+    return (*program, "rmi", "--all", "--force")
 
 
 def drop_containers(program: Argv) -> Argv:
