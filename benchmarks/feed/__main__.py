@@ -14,6 +14,7 @@ then takes about half an hour. Exit 1 when a claim is missed.
 """
 
 import argparse
+import atexit
 import json
 import os
 import platform
@@ -27,8 +28,9 @@ from typing import Any
 from cases import CASES, Case
 from contest import Settings, fight, summary
 from entrants import Table, entrants, run_limit
-from paper_cases import copies, in_flight, ten_epochs
-from peers import PEERS
+from known_index import KnownIndex
+from paper_cases import copies, first_listing, in_flight, ten_epochs
+from peers import LEFT_OUT, PEERS
 from pictures import KINDS, data_set
 from places import NotHere, default_folder, say
 from sharing import half_cache, shared
@@ -36,7 +38,7 @@ from stores import far_files, warm
 from told import table as in_words
 from turns import TurnFailed
 
-PARTS = ("store", *(case.name for case in CASES), "sharing", "half", "paper")
+PARTS = ("store", *(case.name for case in CASES), "listing", "sharing", "half", "paper")
 COUNT, QUICK_COUNT = 20_000, 2_000
 CHECKED_LINKS = ((1.0, 1000.0), (1.0, 200.0), (5.0, 1000.0))
 CHECKED_READERS = (1, 32)
@@ -92,7 +94,11 @@ def benchmark(options: argparse.Namespace) -> dict[str, Any]:
     options.folder.mkdir(parents=True, exist_ok=True)
     data = data_set(options.kib, QUICK_COUNT if options.quick else COUNT, options.folder)
     found, missing, conversions = entrants(data, options.folder, options.peers, options.install)
-    table = Table(data=data, folder=options.folder, entrants=found, quick=options.quick)
+    index = KnownIndex(options.folder)
+    atexit.register(index.forget)
+    table = Table(
+        data=data, folder=options.folder, entrants=found, index=index, quick=options.quick
+    )
     name = "settings-quick.json" if options.quick else "settings.json"
     settings = Settings(options.folder / name, Path(data.folder).name, options.sweep)
     report: dict[str, Any] = {
@@ -105,7 +111,7 @@ def benchmark(options: argparse.Namespace) -> dict[str, Any]:
         },
         "data": {"count": data.count, "bytes": data.bytes, "checksum": data.checksum},
         "conversion_seconds": conversions,
-        "missing": missing,
+        "missing": {**LEFT_OUT, **missing},
         "fought": [],
         "table": [],
     }
@@ -128,6 +134,7 @@ def benchmark(options: argparse.Namespace) -> dict[str, Any]:
 def others(
     table: Table, settings: Settings, options: argparse.Namespace
 ) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    yield "listing", "first_listing", lambda: first_listing(table)
     yield "sharing", "shared", lambda: shared(table, kill=False)
     yield "sharing", "shared_killed", lambda: shared(table, kill=True)
     yield "half", "half_cache", lambda: half_cache(table)

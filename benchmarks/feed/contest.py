@@ -114,12 +114,12 @@ class Settings:
         if entrant.contestant is OURS:
             return Setting(workers=IN_FLIGHT_OURS)
         key = self._key(case, entrant.name)
-        if key not in self.known:
-            self.known[key] = list(sweep(table, case, entrant))
-            self.file.write_text(json.dumps(self.known, indent=1))
-        good = [point for point in self.known[key] if "seconds" in point]
+        points = self.known.get(key) or list(sweep(table, case, entrant))
+        good = [point for point in points if "seconds" in point]
         if not good:
-            raise TurnFailed(self.known[key][-1]["failed"])
+            raise TurnFailed(points[-1]["failed"])
+        self.known[key] = points
+        self.file.write_text(json.dumps(self.known, indent=1))
         best = min(good, key=lambda point: float(point["seconds"]))
         return Setting(workers=best["workers"], options=best["options"])
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from cases import Case
 from job import Job
+from known_index import KnownIndex
 from peers import OURS, PEERS, Contestant, Options, converted, python_of
 from pictures import DataSet
 from places import NotHere, program
@@ -50,6 +51,7 @@ class Table:
     data: DataSet
     folder: Path
     entrants: Sequence[Entrant]
+    index: KnownIndex
     quick: bool = False
 
 
@@ -125,9 +127,18 @@ def keeps(case: Case, contestant: Contestant) -> bool:
 
 
 def turn(
-    table: Table, case: Case, entrant: Entrant, setting: Setting, **changes: Any
+    table: Table,
+    case: Case,
+    entrant: Entrant,
+    setting: Setting,
+    *,
+    listing: bool = False,
+    **changes: Any,
 ) -> dict[str, Any]:
-    """One turn of an entrant on its own, with the storage as the case wants it. TurnFailed."""
+    """One turn of an entrant on its own, with the storage as the case wants it. TurnFailed.
+
+    listing: ours does not know yet what there is. changes: of the Job.
+    """
     with ExitStack() as stack:
         source = stack.enter_context(source_of(table, case))
         cache = ""
@@ -139,6 +150,8 @@ def turn(
         elif case.store == "local":
             warm(entrant.form)
         job = replace(job_of(table, case, entrant, setting, source, cache), **changes)
+        if cache and entrant.contestant is OURS and not listing:
+            table.index.fill(cache, entrant.python, job, source.variables)
         found = taken(entrant.python, job, source.variables)
         found["source_bytes"] = source.bytes_sent()
     return found

@@ -27,7 +27,7 @@ def to_tar(files: Path, names: list[str], target: Path) -> None:
 
 
 def to_mds(files: Path, names: list[str], target: Path) -> None:
-    from streaming import MDSWriter  # type: ignore[import-not-found]
+    from streaming_here import MDSWriter
 
     with MDSWriter(out=str(target), columns={"jpg": "bytes"}, size_limit=SHARD_BYTES) as writer:
         for name in names:

@@ -1,30 +1,54 @@
-"""DALI on the CPU over files."""
+"""DALI on the CPU over files, by its own reader or by its worker processes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from job import Job, Packed
 from nvidia.dali import fn, pipeline_def, types  # type: ignore[import-not-found]
+from reading import reader
+
+PREFETCH = 4
+
+
+class Samples:
+    """For worker processes: the sample of that number in an order of its own for each epoch."""
+
+    def __init__(self, job: Job) -> None:
+        self.read = reader(job)
+        self.count = len(job.names())
+        self.seed = job.seed
+        self.order: tuple[int, Any] = (-1, None)
+
+    def __call__(self, sample: Any) -> Any:
+        import numpy
+
+        epoch, place = divmod(sample.idx_in_epoch, self.count)
+        if self.order[0] != epoch:
+            random = numpy.random.default_rng([self.seed, epoch])
+            self.order = epoch, random.permutation(self.count)
+        return numpy.frombuffer(self.read(int(self.order[1][place])), dtype=numpy.uint8)
 
 
 def open_batches(job: Job) -> Callable[[], Iterator[Any]]:
-    paths = job.paths()
+    external = job.options.get("source") == "external"
+    files = None if external else job.paths()
 
     @pipeline_def(  # type: ignore[untyped-decorator]
         batch_size=job.batch_size,
-        num_threads=job.workers,
+        num_threads=max(1, job.workers),
         device_id=None,
-        prefetch_queue_depth=int(job.options.get("prefetch", "2")),
+        prefetch_queue_depth=PREFETCH,
+        py_num_workers=max(1, job.workers),
     )
     def pipeline() -> Any:
-        data, _ = fn.readers.file(
-            files=paths,
-            random_shuffle=True,
-            initial_fill=len(paths),
-            seed=job.seed + 1,
-            dont_use_mmap=True,
-            name="files",
-        )
+        if external:
+            data = fn.external_source(
+                source=Samples(job), parallel=True, batch=False, prefetch_queue_depth=PREFETCH
+            )
+        else:
+            data, _ = fn.readers.file(
+                files=files, shuffle_after_epoch=True, dont_use_mmap=True, seed=job.seed + 1
+            )
         if not job.decoded:
             return data
         pixels = fn.decoders.image(data, device="cpu")

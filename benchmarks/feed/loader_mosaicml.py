@@ -5,8 +5,7 @@ from typing import Any
 
 from job import Job
 from reading import DECODERS
-from streaming import StreamingDataset  # type: ignore[import-not-found]
-from streaming.base.util import clean_stale_shared_memory  # type: ignore[import-not-found]
+from streaming_here import StreamingDataset, clean_stale_shared_memory
 from torch.utils.data import DataLoader  # type: ignore[import-not-found]
 
 

@@ -1,33 +1,33 @@
 """FlowOS."""
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 from job import Job
 
 _feeds: list[Any] = []
+_after: list[dict[str, int]] = []
+COUNTED = ("source_bytes", "cache_bytes", "source_samples", "cache_samples", "waits", "depth")
 
 
 def open_batches(job: Job) -> Callable[[], Iterator[Any]]:
     import flowos as fo
 
     def start() -> Iterator[Any]:
-        decode = fo.decode.jpeg(224, crop="none") if job.decoded else None  # type: ignore[attr-defined]
-        feed = fo.Feed(  # type: ignore[attr-defined]
+        feed = fo.Feed(
             job.root,
             cache=job.cache or None,
             batch_size=job.batch_size,
-            shuffle=True,
             seed=job.seed,
-            decode=decode,
+            decode=fo.decode.jpeg(224, crop="none") if job.decoded else None,
             **_options(job),
         )
         _feeds.append(feed)
-        epoch = 0
-        while True:
+        for epoch in count():
             for samples, _ in feed.epoch(epoch):
                 yield samples
-            epoch += 1
+            _after.append(_counts())
 
     return start
 
@@ -39,8 +39,15 @@ def _options(job: Job) -> dict[str, Any]:
     return found
 
 
-def told() -> dict[str, Any]:
-    """What the feed says of itself."""
+def _counts() -> dict[str, int]:
     stats = _feeds[0].stats()
-    names = ("source_bytes", "cache_bytes", "source_samples", "cache_samples", "waits", "depth")
-    return {name: getattr(stats, name) for name in names}
+    return {name: getattr(stats, name) for name in COUNTED}
+
+
+def told() -> dict[str, Any]:
+    """What the feed says of itself, at the end of each epoch and now."""
+    return {
+        "now": _counts(),
+        "epochs": [*_after, _counts()],
+        "complaint": _feeds[0].stats().complaint,
+    }

@@ -13,7 +13,7 @@ from typing import Any
 
 from cases import CASES, Case
 from contest import Settings
-from entrants import BATCH_SIZE, Entrant, Setting, Table, steady, turn
+from entrants import BATCH_SIZE, Entrant, Setting, Table, first_seconds, steady, turn
 from peers import OURS
 from places import say
 from sharing import far_and_cache
@@ -26,6 +26,18 @@ EPOCHS = 10
 
 def far_case() -> Case:
     return next(case for case in CASES if case.name == "far-1ms")
+
+
+def first_listing(table: Table) -> dict[str, float]:
+    """Seconds from nothing to the first batch, the data set seen for the first time."""
+    say("the first listing")
+    ours = next(entrant for entrant in table.entrants if entrant.contestant is OURS)
+    found = {}
+    for case in CASES:
+        if case.stages:
+            turned = turn(table, case, ours, Setting(workers=0), listing=True, batches=1)
+            found[case.name] = first_seconds(turned)
+    return found
 
 
 def in_flight(table: Table) -> list[dict[str, Any]]:
@@ -80,7 +92,7 @@ def ten_epochs(table: Table, settings: Settings) -> dict[str, float]:
     per_epoch = -(-table.data.count // BATCH_SIZE)
     by_name = {entrant.name: entrant for entrant in table.entrants}
     found = {}
-    all_of_it = dict(batches=EPOCHS * per_epoch)
+    all_of_it: dict[str, Any] = {"batches": EPOCHS * per_epoch}
     ours = turn(table, far, by_name["ours"], Setting(workers=0), **all_of_it)
     found["FlowOS, empty cache"] = float(ours["seconds"])
     if "torch" in by_name:
@@ -91,7 +103,7 @@ def ten_epochs(table: Table, settings: Settings) -> dict[str, float]:
     return found
 
 
-def _after_copy(table: Table, settings: Settings, torch: Entrant, changes: dict[str, int]) -> float:
+def _after_copy(table: Table, settings: Settings, torch: Entrant, changes: dict[str, Any]) -> float:
     local = next(case for case in CASES if case.name == "local-warm")
     with far_and_cache(table) as (source, folder):
         began = time.perf_counter()

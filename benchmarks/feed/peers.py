@@ -21,12 +21,14 @@ Options = Mapping[str, str]
 
 OURS_TOO = ("numpy", "pillow")
 VENVS: Mapping[str, tuple[str, ...]] = {
-    "torch": ("torch==2.13.0", "torchvision", "spdl", "webdataset", "litdata", "obstore"),
-    "mosaicml": ("torch==2.13.0", "torchvision", "mosaicml-streaming"),
+    "torch": ("torch==2.13.0", "spdl", "webdataset", "litdata", "obstore", "simplejpeg"),
+    "mosaicml": ("torch==2.13.0", "mosaicml-streaming", "simplejpeg"),
     "tensorflow": ("tensorflow-cpu",),
-    "grain": ("grain",),
+    "grain": ("grain", "simplejpeg"),
     "dali": ("nvidia-dali-cuda120",),
-    "ffcv": ("ffcv",),
+}
+LEFT_OUT: Mapping[str, str] = {
+    "ffcv": "pip builds it from source, which needs the headers of OpenCV and libturbojpeg"
 }
 INSTALL_SECONDS = 1200
 
@@ -49,7 +51,9 @@ class Contestant:
     decoded: tuple[Options, ...] = ()
 
 
-EITHER_DECODER: tuple[Options, ...] = ({"decode": "pillow"}, {"decode": "torchvision"})
+DECODERS: tuple[Options, ...] = tuple(
+    {"decode": decoder} for decoder in ("pillow", "turbojpeg", "torch")
+)
 
 OURS = Contestant(
     name="ours",
@@ -66,18 +70,16 @@ PEERS = (
         venv="torch",
         stores=frozenset({"far", "local", "s3"}),
         raw=({"collate": "bytes"}, {"collate": "tensor"}, {"collate": "tensor", "prefetch": "8"}),
-        decoded=EITHER_DECODER,
+        decoded=DECODERS,
     ),
     Contestant(
         name="spdl",
         title="SPDL",
         venv="torch",
         raw=({"unit": "item"}, {"unit": "batch"}),
-        decoded=(*EITHER_DECODER, {"decode": "native"}, {"decode": "torchvision", "unit": "batch"}),
+        decoded=(*DECODERS, {"decode": "native"}, {"decode": "torch", "unit": "batch"}),
     ),
-    Contestant(
-        name="webdataset", title="WebDataset", venv="torch", form="tar", decoded=EITHER_DECODER
-    ),
+    Contestant(name="webdataset", title="WebDataset", venv="torch", form="tar", decoded=DECODERS),
     Contestant(
         name="mosaicml",
         title="MosaicML Streaming",
@@ -85,7 +87,7 @@ PEERS = (
         form="mds",
         stages=True,
         stores=frozenset({"far", "local", "s3"}),
-        decoded=EITHER_DECODER,
+        decoded=DECODERS,
     ),
     Contestant(
         name="litdata",
@@ -93,16 +95,16 @@ PEERS = (
         venv="torch",
         form="lit",
         stages=True,
-        decoded=EITHER_DECODER,
+        decoded=DECODERS,
     ),
     Contestant(name="tfdata", title="tf.data", venv="tensorflow", decoded=({},)),
-    Contestant(name="grain", title="Grain", venv="grain", decoded=({"decode": "pillow"},)),
+    Contestant(name="grain", title="Grain", venv="grain", decoded=DECODERS[:2]),
     Contestant(
         name="dali",
         title="DALI (CPU)",
         venv="dali",
-        raw=({"prefetch": "2"}, {"prefetch": "8"}),
-        decoded=({"prefetch": "2"},),
+        raw=({"source": "external"}, {"source": "reader"}),
+        decoded=({"source": "reader"}, {"source": "external"}),
     ),
     Contestant(name="obstore", title="obstore", venv="torch", stores=frozenset({"s3"})),
 )

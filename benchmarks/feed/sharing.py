@@ -24,6 +24,8 @@ KILLED_AFTER_SHARE = 0.3
 MOST_IN_FLIGHT = 256
 LEAST_HIT_RATIO = 0.49
 EPOCHS = 4
+LITTLE_MEMORY = "8000000"
+"""So that little of the epoch after the last is read ahead and counted."""
 
 
 def shared(table: Table, kill: bool) -> dict[str, Any]:
@@ -100,7 +102,8 @@ def half_cache(table: Table) -> dict[str, Any]:
     per_epoch = -(-table.data.count // BATCH_SIZE)
     with far_and_cache(table, mbit=10_000) as (source, cache):
         half = str(table.data.bytes // 2)
-        job = ours(table, source, cache, EPOCHS * per_epoch, 1, cache_bytes=half)
+        few = {"cache_bytes": half, "memory_bytes": LITTLE_MEMORY}
+        job = ours(table, source, cache, EPOCHS * per_epoch, 1, **few)
         answer = taken(python_of(OURS, table.folder), job, source.variables)
         sent = source.bytes_sent() or 0
     later = (sent - table.data.bytes) / ((EPOCHS - 1) * table.data.bytes)

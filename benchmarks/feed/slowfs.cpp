@@ -24,7 +24,6 @@
 #include <csignal>
 #include <cstdarg>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -108,25 +107,23 @@ class Later {
   std::vector<std::thread> threads_;
 };
 
-// Every path that was looked up has a number, for as long as this runs.
+// The path of every file and folder that was looked up, by its number on the file system below:
+// that stays the same from mount to mount.
 class Paths {
  public:
-  fuse_ino_t number_of(const std::string& path) {
+  void remember(fuse_ino_t number, const std::string& path) {
     const std::lock_guard<std::mutex> guard(lock_);
-    const auto [place, fresh] = numbers_.try_emplace(path, FUSE_ROOT_ID + 1 + paths_.size());
-    if (fresh) paths_.push_back(path);
-    return place->second;
+    paths_.try_emplace(number, path);
   }
   std::string path_of(fuse_ino_t number) {
     if (number == FUSE_ROOT_ID) return ".";
     const std::lock_guard<std::mutex> guard(lock_);
-    return paths_.at(number - FUSE_ROOT_ID - 1);
+    return paths_.at(number);
   }
 
  private:
   std::mutex lock_;
-  std::unordered_map<std::string, fuse_ino_t> numbers_;
-  std::deque<std::string> paths_;
+  std::unordered_map<fuse_ino_t, std::string> paths_;
 };
 
 struct Store {
@@ -151,7 +148,8 @@ void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const int error =
       fstatat(store.folder, path.c_str(), &entry.attr, AT_SYMLINK_NOFOLLOW) != 0 ? errno : 0;
   if (error == 0) {
-    entry.ino = entry.attr.st_ino = store.paths.number_of(path);
+    entry.ino = entry.attr.st_ino;
+    store.paths.remember(entry.ino, path);
     entry.attr_timeout = kForever;
     entry.entry_timeout = S_ISDIR(entry.attr.st_mode) ? kForever : 0;
   }
@@ -215,6 +213,7 @@ void release_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
 struct Entry {
   std::string name;
   unsigned type;
+  ino_t number;
 };
 using Entries = std::vector<Entry>;
 
@@ -228,7 +227,9 @@ void open_folder(fuse_req_t request, fuse_ino_t number, fuse_file_info* file) {
     return;
   }
   auto* entries = new Entries;
-  while (const dirent* found = readdir(folder)) entries->push_back({found->d_name, found->d_type});
+  while (const dirent* found = readdir(folder)) {
+    entries->push_back({found->d_name, found->d_type, found->d_ino});
+  }
   closedir(folder);
   file->fh = reinterpret_cast<std::uint64_t>(entries);
   const Clock::time_point due = store.link.answered(1 + entries->size() / kEntriesPerRoundTrip);
@@ -245,7 +246,7 @@ void read_folder(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
   for (auto i = static_cast<std::size_t>(offset); i < entries.size(); ++i) {
     struct stat kind{};
     kind.st_mode = DTTOIF(entries[i].type);
-    kind.st_ino = FUSE_ROOT_ID + 1 + i;
+    kind.st_ino = entries[i].number;
     const std::size_t needed =
         fuse_add_direntry(request, bytes.data() + used, size - used, entries[i].name.c_str(), &kind,
                           static_cast<off_t>(i + 1));

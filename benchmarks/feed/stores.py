@@ -87,7 +87,7 @@ class Server:
 @contextmanager
 def far_files(data: DataSet, folder: Path, round_trip_ms: float, mbit: float) -> Iterator[Source]:
     """The data set's folder, mounted as if far away. NotHere: no FUSE."""
-    mount = folder / "mounts" / f"{os.getpid()}-{next(_numbers)}"
+    mount = folder / "mounts" / str(os.getpid())  # always the same, as a source is its path
     mount.mkdir(parents=True)
     server = None
     try:

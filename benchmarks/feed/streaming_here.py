@@ -1,0 +1,29 @@
+"""MosaicML Streaming, imported where torchvision's C++ part is of another build than torch.
+
+It imports torchvision for data sets that are not used here, which then fails when it describes
+operators that are not there. Until it is imported, such descriptions are left out.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import torch  # type: ignore[import-not-found]
+
+_describe = torch.library.register_fake
+
+
+def _describe_others(operator: str, *words: Any, **more: Any) -> Callable[..., Any]:
+    if operator.startswith("torchvision::"):
+        return lambda function: function
+    found: Callable[..., Any] = _describe(operator, *words, **more)
+    return found
+
+
+with patch.object(torch.library, "register_fake", _describe_others):
+    from streaming import MDSWriter, StreamingDataset  # type: ignore[import-not-found]
+    from streaming.base.util import (  # type: ignore[import-not-found]
+        clean_stale_shared_memory,
+    )
+
+__all__ = ["MDSWriter", "StreamingDataset", "clean_stale_shared_memory"]
