@@ -3,4 +3,5 @@
 #include <nanobind/nanobind.h>
 
 void bind_cache(nanobind::module_& m);
+void bind_catalog(nanobind::module_& m);
 void bind_cpu(nanobind::module_& m);

@@ -1,0 +1,253 @@
+// What a data set holds, and its files.
+
+#include "catalog.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+#include "files.h"
+#include "names.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using flowos::feed::Catalog;
+using flowos::feed::Files;
+using flowos::feed::Opened;
+using flowos::feed::Progress;
+
+namespace {
+
+using Path = std::filesystem::path;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Numbers = std::vector<std::int64_t>;
+using Array = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
+
+Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
+             const Numbers& group_of, const Numbers& sizes, const std::optional<Numbers>& labels,
+             const std::optional<Numbers>& offsets) {
+  const std::size_t count = names.size();
+  if (group_of.size() != count || sizes.size() != count || (labels && labels->size() != count) ||
+      (offsets && offsets->size() != count)) {
+    throw nb::value_error("Catalog: as many of each as there are names");
+  }
+  Catalog catalog(offsets ? Catalog::Kind::tars : Catalog::Kind::named);
+  std::uint64_t bytes_of_names = 0;
+  for (const FileName& name : names) bytes_of_names += name.bytes.size();
+  catalog.reserve(count, bytes_of_names);
+  for (FileName& group : groups) catalog.add_group(std::move(group.bytes));
+  for (std::size_t i = 0; i < count; ++i) {
+    // What is negative or too much becomes so large that it is refused below.
+    catalog.add({.group = static_cast<std::uint32_t>(
+                     std::min<std::uint64_t>(static_cast<std::uint64_t>(group_of[i]), UINT32_MAX)),
+                 .offset = offsets ? static_cast<std::uint64_t>((*offsets)[i]) : 0,
+                 .size = sizes[i]},
+                names[i].bytes, labels ? std::optional((*labels)[i]) : std::nullopt);
+  }
+  if (!catalog.is_sound()) {
+    throw nb::value_error(
+        "Catalog: group_of counts groups from 0; a size is -1 at least, and 0 where there are "
+        "offsets, which are not negative");
+  }
+  return catalog;
+}
+
+// Runs `list` in a thread of its own, so that Ctrl-C ends it.
+template <typename List>
+Catalog listed(Progress* watched, const List& list) {
+  Progress unwatched;
+  Progress& progress = watched != nullptr ? *watched : unwatched;
+  bool is_interrupted = false;
+  std::future<Catalog> catalog;
+  {
+    const nb::gil_scoped_release release;
+    catalog = std::async(std::launch::async, [&] { return list(progress); });
+    while (catalog.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+      const nb::gil_scoped_acquire acquire;
+      is_interrupted = PyErr_CheckSignals() != 0;
+      if (is_interrupted) break;
+    }
+    progress.stopped = progress.stopped || is_interrupted;
+    catalog.wait();
+  }
+  if (is_interrupted) throw nb::python_error();
+  return catalog.get();
+}
+
+Catalog list_folder(const Path& root, unsigned threads, Progress* found) {
+  return listed(found, [&](Progress& progress) {
+    return flowos::feed::list_folder(root, threads, progress);
+  });
+}
+
+Catalog list_tars(const Path& root, std::vector<FileName> shards, const FileName& member,
+                  unsigned threads, Progress* found) {
+  const std::vector<std::string> names = bytes_of(std::move(shards));
+  return listed(found, [&](Progress& progress) {
+    return flowos::feed::list_tars(root, names, member.bytes, threads, progress);
+  });
+}
+
+Catalog list_records(const Path& root, std::vector<FileName> arrays, std::uint64_t header_bytes,
+                     std::uint64_t record_bytes) {
+  const std::vector<std::string> names = bytes_of(std::move(arrays));
+  const nb::gil_scoped_release release;
+  return flowos::feed::list_records(root, names, header_bytes, record_bytes);
+}
+
+nb::bytes serialized(const Catalog& catalog) {
+  std::string bytes;
+  {
+    const nb::gil_scoped_release release;
+    bytes = catalog.serialized();
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+std::optional<Catalog> parsed(const nb::bytes& data) {
+  const std::string_view bytes(data.c_str(), data.size());
+  const nb::gil_scoped_release release;
+  return Catalog::parse(bytes);
+}
+
+template <typename Of>
+Array column(const Catalog& catalog, const Of& of) {
+  auto* numbers = new Numbers(catalog.count());
+  const nb::capsule owner(numbers, [](void* p) noexcept { delete static_cast<Numbers*>(p); });
+  for (std::uint64_t i = 0; i < catalog.count(); ++i) (*numbers)[i] = of(i);
+  return Array(numbers->data(), {numbers->size()}, owner);
+}
+
+Array labels(const Catalog& catalog) {
+  return column(catalog, [&](std::uint64_t i) { return catalog.label(i); });
+}
+Array group_of(const Catalog& catalog) {
+  return column(catalog, [&](std::uint64_t i) { return std::int64_t{catalog.extent(i).group}; });
+}
+Array sizes(const Catalog& catalog) {
+  return column(catalog, [&](std::uint64_t i) { return catalog.extent(i).size; });
+}
+Array offsets(const Catalog& catalog) {
+  return column(catalog, [&](std::uint64_t i) {
+    return static_cast<std::int64_t>(catalog.extent(i).offset);
+  });
+}
+
+std::vector<FileName> groups(const Catalog& catalog) {
+  std::vector<FileName> names;
+  for (const std::string& group : catalog.groups()) names.push_back({group});
+  return names;
+}
+
+void check(const Catalog& catalog, std::uint64_t sample) {
+  if (sample >= catalog.count()) throw std::out_of_range("no such sample");
+}
+
+nb::bytes read_sample(const Files& files, std::uint64_t sample) {
+  check(files.catalog(), sample);
+  std::string bytes;
+  {
+    const nb::gil_scoped_release release;
+    const Opened opened = files.open(sample);
+    bytes.resize(opened.size());
+    files.read(sample, opened, reinterpret_cast<std::byte*>(bytes.data()));
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+void bind_listings(nb::class_<Catalog>& catalog) {
+  catalog
+      .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
+                  "Every file of every folder, in byte order of the paths; hidden ones left out. "
+                  "FeedError: no such folder, one that cannot be listed, no samples.")
+      .def_static("list_tars", &list_tars, "root"_a, "shards"_a, "member"_a = FileName{},
+                  "threads"_a = 8, "found"_a = nb::none(),
+                  "The samples of tar shards of WebDataset's layout, by their headers. member: "
+                  "which is the sample, such as \"jpg\"; empty: the first that is no cls, json, "
+                  "txt. FeedError: a shard is no tar, compressed, truncated, damaged; no samples.")
+      .def_static("list_records", &list_records, "root"_a, "arrays"_a, "header_bytes"_a,
+                  "record_bytes"_a,
+                  "Pieces of equal size, after a header, of arrays; what is left over is not used. "
+                  "FeedError: an array cannot be read, none holds a whole record.")
+      .def_static("parse", &parsed, "data"_a,
+                  "The way back from serialized(); None: these bytes are not whole, or not ours.");
+}
+
+}  // namespace
+
+void bind_catalog(nb::module_& m) {
+  nb::class_<Progress>(m, "Counter", "What a listing has found so far; it can be stopped.")
+      .def(nb::init<>())
+      .def_prop_rw(
+          "value", [](const Progress& progress) { return progress.found.load(); },
+          [](Progress& progress, std::uint64_t value) { progress.found = value; }, "Samples.")
+      .def(
+          "stop", [](Progress& progress) { progress.stopped = true; },
+          "The listing ends with FeedError, from any thread.");
+
+  nb::class_<Catalog> catalog(m, "Catalog",
+                              "What a data set holds: its samples in a fixed order. Names are str "
+                              "as of os.fsdecode.");
+  catalog
+      .def(nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
+           "offsets"_a = nb::none(),
+           "What somebody else has listed. sizes: bytes, -1 is unknown. labels: -1 is none; None: "
+           "the groups, counted without one that is called \"\". offsets: samples are pieces of "
+           "files, which the groups name; a sample is then called GROUP:NAME. ValueError.")
+      .def("__len__", &Catalog::count)
+      .def(
+          "name",
+          [](const Catalog& its, std::uint64_t sample) {
+            check(its, sample);
+            return FileName{its.name(sample)};
+          },
+          "sample"_a, "As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError.")
+      .def("groups", &groups, "Folders, shards or arrays, relative to the root.")
+      .def("labels", &labels, "(samples,); -1: none.")
+      .def("group_of", &group_of, "(samples,), numbers of groups.")
+      .def("sizes", &sizes, "(samples,), bytes; -1: not known.")
+      .def("offsets", &offsets, "(samples,), bytes within the file.")
+      .def("fingerprint", &Catalog::fingerprint, Unlocked(),
+           "Of all names, places and groups, not of sizes: the same samples in the same order.")
+      .def("cache_key", &Catalog::cache_key, Unlocked(),
+           "Of the fingerprint and the sizes and times of shards and arrays: what a cache is "
+           "for.")
+      .def(
+          "still_holds",
+          [](const Catalog& its, const Path& root, unsigned threads) {
+            return its.still_holds(root, threads);
+          },
+          "root"_a, "threads"_a = 32, Unlocked(),
+          "Nothing was added, removed or renamed in any folder, no shard and no array written. "
+          "False also where that cannot be told.")
+      .def("serialized", &serialized, "To be kept, and given to parse().");
+  bind_listings(catalog);
+
+  nb::class_<Files>(m, "Files", "The samples of a catalog below a root that is mounted here.")
+      .def(
+          "__init__",
+          [](Files* at, const Path& root, std::shared_ptr<const Catalog> its) {
+            new (at) Files(root, std::move(its));
+          },
+          "root"_a, "catalog"_a, Unlocked(), "FeedError: no such folder.")
+      .def("read", &read_sample, "sample"_a,
+           "One sample, for a look at it. SampleError, IndexError.");
+}
