@@ -38,6 +38,8 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
+  const Catalog& catalog() const { return *catalog_; }
+
   // SampleError with the sample's name and what the system said. Files that hold several samples
   // stay open, up to a quarter of the descriptors that this process may have; those beyond are
   // opened for each sample.
