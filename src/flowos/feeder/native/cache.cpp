@@ -129,7 +129,7 @@ struct Cache::Inside {
     if (!attached.slots) return false;
     if (!attached.index->lost()) return true;
     complaint.say("cache " + attached.folder.path +
-                  ": its index was truncated or cannot be read: nothing more is kept");
+                  ": its index was truncated, or its disk fails or is full: nothing more is kept");
     return false;
   }
 

@@ -124,7 +124,10 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
     if (can_only_be_read(error)) {
       return attach_to_read(std::move(folder), samples, fingerprint, error);
     }
-    throw FeedError("cache folder " + path + " cannot be used: " + reason(error));
+    const bool no_locks = error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK;
+    throw FeedError(
+        "cache folder " + path + " cannot be used: " + reason(error) +
+        (no_locks ? ": its file system has no locks: give a folder on a local disk" : ""));
   }
   std::unique_ptr<SharedIndex> index = slots->alone() ? alone(folder, samples, fingerprint)
                                                       : beside_others(folder, samples, fingerprint);

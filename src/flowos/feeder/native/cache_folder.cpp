@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -86,6 +88,14 @@ void refuse_other_things(const Folder& folder) {
   }
 }
 
+// Where the file system copies what is written anew, room that was reserved is no promise.
+void write_in_place(int file) {
+  int flags = 0;
+  if (::ioctl(file, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_NOCOW_FL;
+  ::ioctl(file, FS_IOC_SETFLAGS, &flags);  // refused where it means nothing
+}
+
 }  // namespace
 
 Folder open_folder(const std::string& given, bool make) {
@@ -137,6 +147,7 @@ std::uint64_t most_file_bytes() {
 
 int reserve(int file, std::uint64_t bytes) {
   if (bytes > most_file_bytes()) return EFBIG;  // else a signal would come, SIGXFSZ
+  write_in_place(file);
   while (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) return errno;
   }
