@@ -13,14 +13,17 @@ COUNTED = ("source_bytes", "cache_bytes", "source_samples", "cache_samples", "wa
 
 def open_batches(job: Job) -> Callable[[], Iterator[Any]]:
     import flowos as fo
+    import flowos._native  # before the clock starts, as the others are imported
+
+    make, decode = fo.Feed, fo.decode  # which imports them
 
     def start() -> Iterator[Any]:
-        feed = fo.Feed(
+        feed = make(
             job.root,
             cache=job.cache or None,
             batch_size=job.batch_size,
             seed=job.seed,
-            decode=fo.decode.jpeg(224, crop="none") if job.decoded else None,
+            decode=decode.jpeg(224, crop="none") if job.decoded else None,
             **_options(job),
         )
         _feeds.append(feed)

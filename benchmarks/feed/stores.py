@@ -21,7 +21,7 @@ from places import NotHere, program
 
 READ_AHEAD_KIB = 4096
 """As clients of far storage have it, and more than the kernel's 128: who reads shards is served."""
-START_SECONDS, END_SECONDS = 10.0, 5.0
+START_SECONDS, END_SECONDS, UNMOUNT_SECONDS = 10.0, 5.0, 2.0
 BULK_BYTES = 1 << 27
 PORT = 9000
 BURST, QUEUE = "128kb", "8mb"
@@ -104,9 +104,12 @@ def far_files(data: DataSet, folder: Path, round_trip_ms: float, mbit: float) ->
 
 
 def _wait_for_unmount(mount: Path) -> None:
-    late = time.monotonic() + END_SECONDS
+    """fusermount3 unmounts when the server is gone; should it be gone itself, we do."""
+    late = time.monotonic() + UNMOUNT_SECONDS
     while os.path.ismount(mount) and time.monotonic() < late:
         time.sleep(0.01)
+    if os.path.ismount(mount):
+        subprocess.run(["fusermount3", "-u", "-z", str(mount)], check=False)
 
 
 def _read_ahead(mount: Path) -> None:
