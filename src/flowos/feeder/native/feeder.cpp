@@ -94,6 +94,7 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
   }
   std::deque<Request> unwanted;  // abandoned when the lock is given back
   const std::lock_guard lock(mutex);
+  started = true;
   waiting = false;
   if (ring.seek(epoch, start)) {
     unwanted.swap(requests);
@@ -105,6 +106,7 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
 
 std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex);
+  started = true;
   wake_another();
   const auto due = [&] {
     return closed || !broken.empty() || ring.ended() || (ring.first() && ring.first()->ready);

@@ -162,6 +162,7 @@ struct Feeder::Inside {
   std::condition_variable room;      // for who holds a slot: it may go to the source
   std::condition_variable ready;     // for the consumer
   std::condition_variable outgoing;  // for who pulls: a request, and a read may begin
+  bool started = false;  // it is known where to begin: somebody sought, or asked for a batch
   bool closed = false;
   std::string broken;  // why nothing more will come
   Ring ring;

@@ -32,7 +32,6 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
   std::vector<Ticket> tickets;
   std::vector<Request> unwanted;  // abandoned when the lock is given back
   std::unique_lock lock(mutex);
-  wake_another();
   while (tickets.empty()) {
     outgoing.wait(lock, [&] { return closed || may_pull(); });
     if (closed) break;

@@ -47,7 +47,7 @@ std::byte* Feeder::Inside::Worker::buffer(std::size_t bytes) {
 }
 
 bool Feeder::Inside::has_errand() const {
-  return !closed && broken.empty() && (!arrivals.empty() || ring.open());
+  return started && !closed && broken.empty() && (!arrivals.empty() || ring.open());
 }
 
 // Whatever makes an errand or a place among the busy calls this; who takes one calls it again, so
@@ -71,7 +71,10 @@ void Feeder::Inside::spawn() {
     threads.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
     most_threads = threads.size();
-    if (threads.empty()) broken = std::string("no thread can be started: ") + error.what();
+    if (threads.empty()) {
+      broken = std::string("no thread can be started: ") + error.what();
+      ready.notify_all();
+    }
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -1,0 +1,281 @@
+// The feeder and its batches, whose memory Python sees without a copy.
+
+#include "feeder.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "batch.h"
+#include "bind.h"
+#include "cache.h"
+#include "catalog.h"
+#include "decoder.h"
+#include "errors.h"
+#include "files.h"
+#include "order.h"
+
+namespace nb = nanobind;
+using flowos::feed::Feeder;
+using flowos::feed::FeedError;
+using flowos::feed::FeederSettings;
+using flowos::feed::FeederStats;
+using flowos::feed::Last;
+using flowos::feed::OnError;
+using flowos::feed::Share;
+
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// A batch in Python's hands: arrays of it keep this object, and so its memory.
+struct Fed {
+  std::shared_ptr<const flowos::feed::Batch> batch;
+};
+
+template <typename T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
+
+template <auto kMember>
+Array<const std::int64_t> numbers(nb::handle_t<Fed> self) {
+  const auto& values = (*nb::inst_ptr<Fed>(self)->batch).*kMember;
+  return {values.data(), {values.size()}, self};
+}
+
+// Read-only where the cache may still be written from it.
+nb::object data(nb::handle_t<Fed> self) {
+  const flowos::feed::Batch& batch = *nb::inst_ptr<Fed>(self)->batch;
+  if (batch.writable) {
+    return nb::cast(Array<std::uint8_t>(reinterpret_cast<std::uint8_t*>(batch.arena.data()),
+                                        {batch.used_bytes}, self));
+  }
+  return nb::cast(Array<const std::uint8_t>(
+      reinterpret_cast<const std::uint8_t*>(batch.arena.data()), {batch.used_bytes}, self));
+}
+
+// The bytes of any object that lends them.
+class Lent {
+ public:
+  explicit Lent(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  ~Lent() { PyBuffer_Release(&view_); }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+template <typename Value, std::size_t kCount>
+Value named(const char* what, const std::string& name,
+            const std::array<std::pair<std::string_view, Value>, kCount>& values) {
+  std::string known;
+  for (const auto& [its_name, value] : values) {
+    if (name == its_name) return value;
+    known += (known.empty() ? "" : ", ") + std::string(its_name);
+  }
+  throw FeedError(std::string(what) + ": '" + name + "' is none of " + known);
+}
+
+Last last_of(const std::string& name) {
+  using Named = std::pair<std::string_view, Last>;
+  return named(
+      "last", name,
+      std::array{Named{"drop", Last::drop}, Named{"pad", Last::pad}, Named{"keep", Last::keep}});
+}
+
+OnError on_error_of(const std::string& name) {
+  using Named = std::pair<std::string_view, OnError>;
+  return named("on_error", name,
+               std::array{Named{"error", OnError::error}, Named{"skip", OnError::skip},
+                          Named{"replace", OnError::replace}});
+}
+
+// A feeder ends its threads when it goes, which may have to wait for a read: never with the GIL.
+class PythonFeeder {
+ public:
+  PythonFeeder(FeederSettings settings, const std::shared_ptr<const flowos::feed::Catalog>& catalog,
+               std::shared_ptr<const flowos::feed::Files> files,
+               std::shared_ptr<flowos::feed::Cache> cache,
+               std::shared_ptr<const flowos::feed::Decoder> decoder)
+      : share_(settings.share),
+        feeder_(std::make_unique<Feeder>(settings, catalog, std::move(files), std::move(cache),
+                                         std::move(decoder))) {
+    share_.count = catalog->count();
+  }
+  PythonFeeder(const PythonFeeder&) = delete;
+  PythonFeeder& operator=(const PythonFeeder&) = delete;
+  ~PythonFeeder() {
+    const nb::gil_scoped_release unlocked;
+    feeder_.reset();
+  }
+
+  Feeder& native() const { return *feeder_; }
+
+  std::uint64_t batches(std::uint64_t start) const { return from(start).batches(); }
+  std::uint64_t start_after(std::uint64_t start, std::uint64_t batches) const {
+    const Share share = from(start);
+    return share.start_after(std::min(batches, share.batches()));
+  }
+
+  std::optional<Fed> next() {
+    constexpr std::chrono::milliseconds kLookForSignals{100};
+    for (;;) {
+      std::optional<std::shared_ptr<const flowos::feed::Batch>> came;
+      {
+        const nb::gil_scoped_release unlocked;
+        came = feeder_->next_within(kLookForSignals);
+      }
+      if (came) return *came ? std::optional(Fed{*std::move(came)}) : std::nullopt;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pull(std::size_t most) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> tickets;
+    for (const Feeder::Ticket& ticket : feeder_->pull(most)) {
+      tickets.emplace_back(ticket.id, ticket.sample);
+    }
+    return tickets;
+  }
+
+  void push(std::uint64_t id, nb::handle data) {
+    const Lent lent(data);
+    const nb::gil_scoped_release unlocked;
+    feeder_->push(id, lent.bytes());
+  }
+
+ private:
+  Share from(std::uint64_t start) const {
+    Share share = share_;
+    share.start = std::min(start, share.count);
+    return share;
+  }
+
+  Share share_;
+  std::unique_ptr<Feeder> feeder_;
+};
+
+void make(PythonFeeder* at, const std::shared_ptr<const flowos::feed::Catalog>& catalog,
+          std::shared_ptr<const flowos::feed::Files> files,
+          std::shared_ptr<flowos::feed::Cache> cache,
+          std::shared_ptr<const flowos::feed::Decoder> decoder, std::uint32_t batch_size,
+          std::uint32_t rank, std::uint32_t world_size, const std::string& last, std::uint64_t seed,
+          bool shuffle, std::uint64_t record_bytes, std::uint64_t memory_bytes,
+          std::uint32_t most_in_flight, const std::string& on_error, std::uint64_t most_skipped) {
+  FeederSettings settings;
+  settings.share.batch_size = batch_size;
+  settings.share.rank = rank;
+  settings.share.world_size = world_size;
+  settings.share.last = last_of(last);
+  settings.seed = seed;
+  settings.shuffle = shuffle;
+  settings.record_bytes = record_bytes;
+  settings.memory_bytes = memory_bytes;
+  settings.most_in_flight = most_in_flight;
+  settings.on_error = on_error_of(on_error);
+  settings.most_skipped = most_skipped;
+  new (at) PythonFeeder(settings, catalog, std::move(files), std::move(cache), std::move(decoder));
+}
+
+void bind_batch(nb::module_& m) {
+  using flowos::feed::Batch;
+  nb::class_<Fed>(m, "Batch",
+                  "A minibatch. Its memory is used again when it and all arrays of it are gone.")
+      .def_prop_ro("epoch", [](const Fed& fed) { return fed.batch->epoch; })
+      .def_prop_ro(
+          "number", [](const Fed& fed) { return fed.batch->number; },
+          "Of this rank, since the last seek.")
+      .def_prop_ro("samples", &numbers<&Batch::samples>, "Which they are: int64, (n,).")
+      .def_prop_ro("offsets", &numbers<&Batch::offsets>,
+                   "Where each begins in the data, in bytes: int64, (n,).")
+      .def_prop_ro("lengths", &numbers<&Batch::lengths>, "Bytes of each: int64, (n,).")
+      .def_prop_ro("data", &data, nb::sig("def data(self) -> numpy.typing.NDArray[numpy.uint8]"),
+                   "The used bytes, without a copy: uint8, (bytes,). Read-only, but of a decoder.");
+}
+
+void bind_stats(nb::module_& m) {
+  nb::class_<FeederStats>(m, "FeederStats", "What a feeder has done, and what it does now.")
+      .def_ro("source_bytes", &FeederStats::source_bytes)
+      .def_ro("cache_bytes", &FeederStats::cache_bytes)
+      .def_ro("peer_bytes", &FeederStats::peer_bytes)
+      .def_ro("source_samples", &FeederStats::source_samples)
+      .def_ro("cache_samples", &FeederStats::cache_samples)
+      .def_ro("peer_samples", &FeederStats::peer_samples)
+      .def_ro("batches", &FeederStats::batches, "Handed over.")
+      .def_ro("waits", &FeederStats::waits, "Batches that were not ready when asked for.")
+      .def_ro("waited_seconds", &FeederStats::waited_seconds, "By the consumer, in all.")
+      .def_ro("skipped", &FeederStats::skipped)
+      .def_ro("replaced", &FeederStats::replaced)
+      .def_ro("damaged", &FeederStats::damaged, "Cached samples that were not what was published.")
+      .def_ro("stolen", &FeederStats::stolen, "Claims taken over from dead processes.")
+      .def_ro("in_flight", &FeederStats::in_flight, "Reads of the source under way now.")
+      .def_ro("depth", &FeederStats::depth, "How many of these feedback allows.")
+      .def_ro("ready", &FeederStats::ready, "Batches that wait to be taken.")
+      .def_ro("complaint", &FeederStats::complaint, "Of the cache; empty: none.");
+}
+
+}  // namespace
+
+void bind_feeder(nb::module_& m) {
+  bind_batch(m);
+  bind_stats(m);
+  nb::class_<PythonFeeder>(m, "Feeder",
+                           "Batches in the order's order, read ahead in threads of its own.")
+      .def("__init__", &make, nb::arg("catalog"), nb::arg("files").none(), nb::arg("cache").none(),
+           nb::arg("decoder").none(), nb::kw_only(), nb::arg("batch_size"), nb::arg("rank") = 0,
+           nb::arg("world_size") = 1, nb::arg("last") = "keep", nb::arg("seed") = 0,
+           nb::arg("shuffle") = true, nb::arg("record_bytes") = 0,
+           nb::arg("memory_bytes") = std::uint64_t{1} << 30, nb::arg("most_in_flight") = 256,
+           nb::arg("on_error") = "error", nb::arg("most_skipped") = 1000,
+           "files: None where others pull tickets and push bytes.")
+      .def(
+          "seek",
+          [](PythonFeeder& feeder, std::uint64_t epoch, std::uint64_t start) {
+            feeder.native().seek(epoch, start);
+          },
+          nb::arg("epoch"), nb::arg("start"), Unlocked(),
+          "What next() gives from here on. It is free where that comes next anyway.")
+      .def("next", &PythonFeeder::next,
+           "Waits. None: the epoch is at its end, or this is closed. SampleError, FeedError.")
+      .def(
+          "close", [](PythonFeeder& feeder) { feeder.native().close(); }, Unlocked(),
+          "Ends all threads, and the waits of others.")
+      .def(
+          "stats", [](PythonFeeder& feeder) { return feeder.native().stats(); }, Unlocked())
+      .def("batches", &PythonFeeder::batches, nb::arg("start"),
+           "How many batches an epoch has from this position on.")
+      .def("start_after", &PythonFeeder::start_after, nb::arg("start"), nb::arg("batches"),
+           "The position where an epoch goes on after so many batches of all ranks.")
+      .def("pull", &PythonFeeder::pull, nb::arg("most"), Unlocked(),
+           "Waits for samples that are to be fetched: (id, sample). Empty: this is closed.")
+      .def("push", &PythonFeeder::push, nb::arg("id"), nb::arg("data"),
+           nb::sig("def push(self, id: int, data: typing_extensions.Buffer) -> None"),
+           "The bytes of what was pulled.")
+      .def(
+          "fail",
+          [](PythonFeeder& feeder, std::uint64_t id, const std::string& why) {
+            feeder.native().fail(id, why);
+          },
+          nb::arg("id"), nb::arg("why"), Unlocked(), "What was pulled cannot be had.");
+}
