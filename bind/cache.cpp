@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "lent.h"
 
 namespace nb = nanobind;
 using flowos::feed::Cache;
@@ -54,6 +55,15 @@ std::optional<nb::bytes> bytes_of(Cache& cache, std::uint64_t sample) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+// False: there is no room for more. What is here already, or fetched by others, stays as it is.
+bool offer(Cache& cache, std::uint64_t sample, nb::handle data) {
+  const Lent lent(data);
+  const nb::gil_scoped_release unlocked;
+  const Cache::Claim claim = cache.claim(sample);
+  if (claim == Cache::Claim::ours) cache.publish(sample, lent.bytes());
+  return claim != Cache::Claim::full;
+}
+
 }  // namespace
 
 void bind_cache(nb::module_& m) {
@@ -72,6 +82,9 @@ void bind_cache(nb::module_& m) {
       .def("has", &Cache::has, nb::arg("sample"), "It is here.")
       .def("bytes_of", &bytes_of, nb::arg("sample"),
            "None: it is not here; it was damaged, and is forgotten now.")
+      .def("offer", &offer, nb::arg("sample"), nb::arg("data"),
+           nb::sig("def offer(self, sample: int, data: typing_extensions.Buffer) -> bool"),
+           "Bytes of it that were at hand anyway. False: there is no room for more.")
       .def("drop", &Cache::drop, nb::arg("sample"), Unlocked(), "Forgets it.")
       .def("complaint", &Cache::complaint,
            "The first reason for which something was not kept; empty: all was.")

@@ -29,6 +29,7 @@
 #include "decoder.h"
 #include "errors.h"
 #include "files.h"
+#include "lent.h"
 #include "order.h"
 
 namespace nb = nanobind;
@@ -68,23 +69,6 @@ nb::object data(nb::handle_t<Fed> self) {
   return nb::cast(Array<const std::uint8_t>(
       reinterpret_cast<const std::uint8_t*>(batch.arena.data()), {batch.used_bytes}, self));
 }
-
-// The bytes of any object that lends them.
-class Lent {
- public:
-  explicit Lent(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  ~Lent() { PyBuffer_Release(&view_); }
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
 
 template <typename Value, std::size_t kCount>
 Value named(const char* what, const std::string& name,
