@@ -1,0 +1,64 @@
+"""What a person says of the data beside its place, and what equal samples are."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowos.model import FeedError, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the samples of a source are.
+
+    member: of a tar's members with the same stem the one that is the sample, such as "jpg".
+    dtype, length: of token arrays. column, label_column: of Parquet files.
+    """
+
+    member: str = ""
+    dtype: np.dtype[Any] | None = None
+    length: int | None = None
+    column: str = ""
+    label_column: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What each sample is, where all are equal: a batch of n of them is one array (n, *shape)."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def asked(member: str, dtype: object, length: int | None, column: str, label_column: str) -> Asked:
+    """FeedError: one of them cannot be so."""
+    for name, word in (("member", member), ("column", column), ("label_column", label_column)):
+        if not isinstance(word, str):
+            raise FeedError(f"Feed: {name}={shown(word)}; expected a name")
+    if length is not None and (type(length) is not int or length < 1):
+        raise FeedError(f"Feed: length={shown(length)}; expected a whole number above 0")
+    return Asked(
+        member=member.lstrip("."),
+        dtype=_dtype_of(dtype),
+        length=length,
+        column=column,
+        label_column=label_column,
+    )
+
+
+def _dtype_of(given: object) -> np.dtype[Any] | None:
+    if given is None:
+        return None
+    try:
+        dtype: np.dtype[Any] = np.dtype(given)  # type: ignore[call-overload]
+    except TypeError:
+        raise FeedError(f"Feed: dtype={shown(given)} is none; give one as 'uint16'") from None
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise FeedError(f"Feed: dtype={dtype} has no fixed size; give one as 'uint16'")
+    return dtype

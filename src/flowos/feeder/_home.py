@@ -1,0 +1,91 @@
+"""Where in a cache folder a source has its place: CACHE/KEY, with what is known of the source.
+
+source     one line: the source as a person wrote it
+catalog    what there is in it, and how it looked when it was listed
+lock       held while a process lists, so that the others of the node wait for what it finds
+samples/   the native cache: samples, shared by all processes of the node
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowos.model import FeedError
+
+OURS = frozenset({"source", "catalog", "lock"})
+SAMPLES = "samples"
+
+_listing = threading.Lock()
+"""Locks of files are between processes; this one is between threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A source's place in a cache folder. It need not be there."""
+
+    folder: Path
+
+    @property
+    def samples(self) -> Path:
+        return self.folder / SAMPLES
+
+    def source(self) -> str:
+        """The source as a person wrote it; empty: this is no place of ours."""
+        try:
+            return (self.folder / "source").read_text(errors="surrogateescape").rstrip("\n")
+        except OSError:
+            return ""
+
+    def make(self, source: str) -> None:
+        """FeedError: nothing can be kept there."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.source() != source:
+                write_whole(self.folder / "source", f"{source}\n".encode(errors="surrogateescape"))
+        except OSError as why:
+            raise FeedError(f"cache folder {self.folder}: {why.strerror}") from why
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Until the end of the `with` no other process lists; where nothing can be locked, it may.
+
+        A lock of the process, not of the open file: a child that was forked meanwhile has no part
+        in it, and it ends with the process, whatever ends that.
+        """
+        with _listing:
+            try:
+                file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError:
+                yield
+                return
+            try:
+                with suppress(OSError):
+                    fcntl.lockf(file, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(file)
+
+
+def homes_in(cache: Path) -> tuple[Home, ...]:
+    """All that are there. FeedError: the folder cannot be listed."""
+    try:
+        found = [Home(path) for path in sorted(cache.iterdir()) if path.is_dir()]
+    except OSError as why:
+        raise FeedError(f"cache folder {cache}: {why.strerror}") from why
+    return tuple(home for home in found if home.source())
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """All of it or nothing, whatever ends us."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        part.write_bytes(data)
+        part.rename(file)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

@@ -1,0 +1,176 @@
+"""Sources that are files here: a folder, tar shards, token arrays. Native code lists and reads."""
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from flowos.feeder._asked import Asked, Record
+from flowos.feeder._source import digest
+from flowos.feeder._url import expand
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Catalog, Counter
+
+_THREADS = 32
+_ARRAYS = (".npy", ".bin")
+_SHARDS = (".tar", ".parquet")
+_BESIDE_SHARDS = frozenset({".json", ".txt", ".md", ".idx"})
+_PATTERN = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mounted:
+    """kind: of what is below the root. files: the shards or arrays, relative to it."""
+
+    name: str
+    root: Path
+    kind: Literal["folder", "tars", "arrays"]
+    files: tuple[str, ...] = ()
+    member: str = ""
+    record: Record | None = None
+    header_bytes: int = 0
+
+    def key(self) -> str:
+        """Two sources with the same one have the same samples, unless files were changed."""
+        record = f"{self.record.dtype.str}{self.record.shape}" if self.record else ""
+        return digest(self.kind, str(self.root), *self.files, self.member, record)
+
+    def catalog(self, found: "Counter | None" = None) -> "Catalog":
+        """FeedError: there is nothing, or no way to it."""
+        from flowos._native import Catalog
+
+        root, files = str(self.root), list(self.files)
+        if self.kind == "folder":
+            return Catalog.list_folder(root, _THREADS, found)
+        if self.kind == "tars":
+            return Catalog.list_tars(root, files, self.member, _THREADS, found)
+        assert self.record
+        return Catalog.list_records(root, files, self.header_bytes, self.record.size_bytes)
+
+    def still_holds(self, catalog: "Catalog") -> bool:
+        """No sample came or went since it was listed, and no shard or array was written."""
+        return catalog.still_holds(str(self.root), _THREADS)
+
+
+def mounted(places: Sequence[str], asked: Asked) -> Mounted:
+    """places: a folder, or files and patterns of one kind. FeedError: there is no such thing."""
+    if len(places) == 1 and Path(places[0]).is_dir():
+        return _of_folder(places[0], asked)
+    files = [found for place in places for found in _matching(place)]
+    return _of_files(", ".join(places), files, asked)
+
+
+def _matching(place: str) -> list[Path]:
+    """As a shell does: braces first, then patterns, which have to match something."""
+    if Path(place).exists():
+        return [Path(place)]
+    found: list[Path] = []
+    for word in expand(place):
+        some = sorted(glob.glob(word)) if _PATTERN & set(word) else [word]  # noqa: PTH207 - a word
+        if not some or not Path(some[0]).exists():
+            raise FeedError(f"Feed: there is no {word}: is it mounted here, and spelled so?")
+        found += map(Path, some)
+    return found
+
+
+def _of_folder(name: str, asked: Asked) -> Mounted:
+    """Of files that are samples, of nothing but shards, or, where it is said so, of arrays."""
+    root = Path(name).resolve()
+    try:
+        if asked.dtype is not None or asked.length is not None:
+            arrays = sorted(path for path in root.iterdir() if path.suffix in _ARRAYS)
+            if not arrays:
+                raise FeedError(
+                    f"Feed: {name} has no .npy and no .bin in it, of which dtype= and length= tell"
+                )
+            return _of_files(name, arrays, asked)
+        if shards_in(root) == ".tar":
+            shards = sorted(path for path in root.iterdir() if path.suffix == ".tar")
+            return _of_files(name, shards, asked)
+    except OSError as why:
+        raise FeedError(f"Feed: {name} cannot be listed: {why.strerror}") from why
+    if asked.member:
+        raise FeedError(f"Feed: member={asked.member!r} goes with tar shards; {name} has none")
+    return Mounted(name=name, root=root, kind="folder")
+
+
+def shards_in(folder: Path) -> str:
+    """The ending of what is in a folder of nothing but shards; empty: it is no such folder.
+
+    Looks no further than the first other file: there may be a million. OSError.
+    """
+    found = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            ending = Path(entry.name).suffix
+            if ending in _SHARDS:
+                found.add(ending)
+            elif ending not in _BESIDE_SHARDS:
+                return ""
+    return found.pop() if len(found) == 1 else ""
+
+
+def _of_files(name: str, files: Sequence[Path], asked: Asked) -> Mounted:
+    paths = [file.absolute() for file in files]
+    root = Path(os.path.commonpath([path.parent for path in paths]))
+    below = tuple(str(path.relative_to(root)) for path in paths)
+    root, endings = root.resolve(), {path.suffix for path in paths}
+    if endings == {".tar"}:
+        return Mounted(name=name, root=root, kind="tars", files=below, member=asked.member)
+    if len(endings) == 1 and endings <= set(_ARRAYS):
+        header_bytes, record = _layout(paths, asked)
+        return Mounted(
+            name=name,
+            root=root,
+            kind="arrays",
+            files=below,
+            header_bytes=header_bytes,
+            record=record,
+        )
+    raise FeedError(
+        f"Feed: {name}: expected a folder, .tar shards, or .npy or .bin arrays, all of one kind"
+    )
+
+
+def _layout(paths: Sequence[Path], asked: Asked) -> tuple[int, Record]:
+    """Bytes before the first record, and what each is; of all arrays the same."""
+    if paths[0].suffix == ".bin":
+        if asked.dtype is None or not asked.length:
+            raise FeedError(f"Feed: {paths[0]}: say what is in it, as dtype='uint16', length=1024")
+        return 0, Record(dtype=asked.dtype, shape=(asked.length,))
+    layouts = {_npy_layout(path, asked): path for path in reversed(paths)}
+    if len(layouts) > 1:
+        one, other = list(layouts.values())[-2:]
+        raise FeedError(f"Feed: {other} and {one} differ in dtype, in shape or in their headers")
+    return next(iter(layouts))
+
+
+def _npy_layout(path: Path, asked: Asked) -> tuple[int, Record]:
+    try:
+        with path.open("rb") as file:
+            is_first = np.lib.format.read_magic(file) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if is_first else _header_2_0
+            shape, is_fortran, dtype = read(file)
+            header_bytes = file.tell()
+    except (OSError, ValueError) as why:
+        raise FeedError(f"Feed: {path}: no .npy array: {str(why).splitlines()[0]}") from why
+    if dtype.hasobject:
+        raise FeedError(f"Feed: {path} holds Python objects, which are never loaded")
+    if asked.dtype is not None and asked.dtype != dtype:
+        raise FeedError(f"Feed: dtype={asked.dtype}, but {path} holds {dtype}")
+    if asked.length:
+        return header_bytes, Record(dtype=dtype, shape=(asked.length,))
+    if len(shape) < 2 or is_fortran:
+        raise FeedError(
+            f"Feed: {path} has the shape {shape}: say how long a sample is, as length=1024"
+        )
+    return header_bytes, Record(dtype=dtype, shape=tuple(shape[1:]))
+
+
+_header_2_0 = np.lib.format.read_array_header_2_0

@@ -1,0 +1,85 @@
+"""From what a person calls the data to the source of it."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from flowos.feeder._asked import Asked
+from flowos.feeder._mounted import Mounted, mounted, shards_in
+from flowos.feeder._source import digest
+from flowos.feeder._url import read_url
+from flowos.model import FeedError, shown
+
+if TYPE_CHECKING:
+    from flowos.feeder._source import Source
+
+Place: TypeAlias = str | PathLike[str]
+Where: TypeAlias = Place | Sequence[Place]
+
+_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_ENDPOINT")
+"""Two stores may have a bucket of the same name."""
+
+
+def source_at(where: Where, asked: Asked) -> "tuple[Mounted | Source, str]":
+    """The source, and a key under which what is cached of it lies. FeedError: it cannot be one.
+
+    where: a folder; tar shards or token arrays, by path, pattern or several of them; Parquet files;
+    a URL.
+    """
+    places = _words(where)
+    if "://" in places[0]:
+        return _at_url(places, asked)
+    if _is_table(places[0], asked):
+        return _of_table(places, asked)
+    found = mounted(places, asked)
+    return found, found.key()
+
+
+def _words(where: Where) -> list[str]:
+    places = [where] if isinstance(where, (str, PathLike)) else where
+    words: list[object] = []
+    with suppress(TypeError):
+        words = [fspath(place) for place in places]
+    if words and all(isinstance(word, str) and word for word in words):
+        return [str(word) for word in words]
+    raise FeedError(f"Feed: source={shown(where)}; expected a path, a URL, or several paths")
+
+
+def _at_url(places: list[str], asked: Asked) -> "tuple[Source, str]":
+    if len(places) > 1:
+        raise FeedError("Feed: several URLs; give one, whose end may stand for many: {000..099}")
+    text = places[0]
+    if text.startswith("file://"):
+        raise FeedError(f"Feed: {text}: give the path alone: {text.removeprefix('file://')}")
+    if _is_table(text, asked):
+        return _of_table(places, asked)
+    from flowos.feeder._remote import open_url
+
+    url = read_url(text)
+    key = digest(url.shown, *url.named, url.pattern, asked.member, *_endpoints())
+    return open_url(text, member=asked.member), key
+
+
+def _is_table(place: str, asked: Asked) -> bool:
+    if place.endswith(".parquet") or asked.column or asked.label_column:
+        return True
+    with suppress(OSError):
+        return "://" not in place and shards_in(Path(place)) == ".parquet"
+    return False
+
+
+def _of_table(places: list[str], asked: Asked) -> "tuple[Source, str]":
+    if len(places) > 1:
+        raise FeedError("Feed: several Parquet files; give the folder that they lie in")
+    from flowos.feeder._parquet import ParquetSource
+
+    place = places[0] if "://" in places[0] else str(Path(places[0]).resolve())
+    source = ParquetSource(place, column=asked.column, label_column=asked.label_column)
+    return source, digest(source.name, asked.column, asked.label_column, *_endpoints())
+
+
+def _endpoints() -> list[str]:
+    return [os.environ.get(name, "") for name in _ENDPOINTS]

@@ -1,0 +1,50 @@
+"""Where in the data a feed is, as it is kept in a checkpoint."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flowos.model import FeedError, shown
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """All ranks together have taken the first `taken` samples of this epoch's order."""
+
+    epoch: int = 0
+    taken: int = 0
+
+
+def state_of(at: Position, seed: int, shuffle: bool, samples: int) -> dict[str, object]:
+    """What is needed to go on exactly there, with any number of ranks: plain values."""
+    return {
+        "version": _VERSION,
+        "epoch": at.epoch,
+        "taken": at.taken,
+        "seed": seed,
+        "shuffle": shuffle,
+        "samples": samples,
+    }
+
+
+def position_in(state: object, seed: int, shuffle: bool, samples: int) -> Position:
+    """The position that was kept. FeedError: it belongs to other data, or to another order."""
+    if not isinstance(state, Mapping) or state.get("version") != _VERSION:
+        raise FeedError(
+            f"load_state_dict: {shown(state)} is no state of a Feed; give what state_dict() said"
+        )
+    for name, here in (("seed", seed), ("shuffle", shuffle), ("samples", samples)):
+        if state.get(name) != here:
+            raise FeedError(
+                f"load_state_dict: the state was kept with {name}={state.get(name)}, this feed has "
+                f"{name}={here}: the samples would come in another order"
+            )
+    epoch, taken = state.get("epoch"), state.get("taken")
+    if not (_is_count(epoch) and _is_count(taken)) or taken > samples:  # type: ignore[operator]
+        raise FeedError(f"load_state_dict: epoch={shown(epoch)}, taken={shown(taken)}: damaged")
+    return Position(epoch=epoch, taken=taken)  # type: ignore[arg-type]
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0

@@ -1,0 +1,53 @@
+"""What a person sets of a feed, checked: one clear line for what cannot be."""
+
+import os
+from dataclasses import dataclass
+
+from flowos.model import FeedError, shown
+
+LAST = ("keep", "drop", "pad")
+ON_ERROR = ("error", "skip", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """As `Feed` has them. FeedError: one of them cannot be so."""
+
+    batch_size: int
+    shuffle: bool
+    seed: int
+    last: str
+    on_error: str
+    most_skipped: int
+    memory_bytes: int
+    most_in_flight: int
+    threads: int | None
+
+    def __post_init__(self) -> None:
+        _whole("batch_size", self.batch_size, 1)
+        _one_of("shuffle", self.shuffle, (True, False))
+        _whole("seed", self.seed, 0, (1 << 64) - 1)
+        _one_of("last", self.last, LAST)
+        _one_of("on_error", self.on_error, ON_ERROR)
+        _whole("most_skipped", self.most_skipped, 0)
+        _whole("memory_bytes", self.memory_bytes, 1)
+        _whole("most_in_flight", self.most_in_flight, 1, 65536)
+        if self.threads is not None:
+            _whole("threads", self.threads, 1, 65536)
+
+    @property
+    def decode_threads(self) -> int:
+        """For a person's function: as many as processors that we may use."""
+        return self.threads or len(os.sched_getaffinity(0))
+
+
+def _whole(name: str, value: object, least: int, most: int | None = None) -> None:
+    wanted = f"at least {least}" if most is None else f"{least} to {most}"
+    if type(value) is not int or value < least or (most is not None and value > most):
+        raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {wanted}")
+
+
+def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
+    if not any(type(value) is type(one) and value == one for one in known):
+        words = ", ".join(repr(one) for one in known)
+        raise FeedError(f"Feed: {name}={shown(value)}; one of {words}")

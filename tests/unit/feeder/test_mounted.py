@@ -1,0 +1,142 @@
+"""From what a person calls the data to where it lies: real files, nothing read yet."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flowos.feeder._asked import Asked
+from flowos.feeder._mounted import Mounted, mounted
+from flowos.feeder._places import source_at
+from flowos.model import FeedError
+
+NONE = Asked()
+
+
+def touch(*files: Path) -> None:
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
+def at(where: object, asked: Asked = NONE) -> Mounted:
+    source, _ = source_at(where, asked)  # type: ignore[arg-type]
+    assert isinstance(source, Mounted)
+    return source
+
+
+def test_a_folder_of_files_is_a_folder_of_samples(tmp_path: Path) -> None:
+    touch(tmp_path / "cat" / "1.jpg", tmp_path / "README.md")
+    assert at(tmp_path).kind == "folder"
+    assert at(str(tmp_path)).root == tmp_path
+
+
+def test_a_folder_of_nothing_but_tars_is_shards(tmp_path: Path) -> None:
+    touch(tmp_path / "b.tar", tmp_path / "a.tar", tmp_path / "about.json")
+    found = at(tmp_path)
+    assert (found.kind, found.files) == ("tars", ("a.tar", "b.tar"))
+    touch(tmp_path / "stray.jpg")
+    assert at(tmp_path).kind == "folder"
+
+
+def test_patterns_and_braces_stand_for_shards(tmp_path: Path) -> None:
+    touch(*(tmp_path / "x" / f"train-{n:03}.tar" for n in range(4)), tmp_path / "x" / "val-0.tar")
+    assert len(at(f"{tmp_path}/x/train-*.tar").files) == 4
+    assert at(f"{tmp_path}/x/train-{{001..003}}.tar").files[0] == "train-001.tar"
+    some = at([tmp_path / "x" / "train-002.tar", tmp_path / "x" / "val-0.tar"])
+    assert some.files == ("train-002.tar", "val-0.tar")
+
+
+@pytest.mark.parametrize("where", ["nosuch", "nosuch/*.tar", "a-{0..3}.tar"])
+def test_what_is_not_there_is_named(tmp_path: Path, where: str) -> None:
+    with pytest.raises(FeedError, match=r"there is no .*(nosuch|a-0.tar)"):
+        at(f"{tmp_path}/{where}")
+
+
+@pytest.mark.parametrize("where", ["", [], 7, [""], b"bytes"])
+def test_what_is_no_place_is_refused(where: object) -> None:
+    with pytest.raises(FeedError, match="expected a path, a URL, or several paths"):
+        at(where)
+
+
+def test_a_mixture_of_files_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path / "a.tar", tmp_path / "b.jpg")
+    with pytest.raises(FeedError, match="all of one kind"):
+        at([tmp_path / "a.tar", tmp_path / "b.jpg"])
+
+
+def test_a_file_url_says_what_to_write() -> None:
+    with pytest.raises(FeedError, match="give the path alone: /data"):
+        at("file:///data")
+
+
+def test_token_arrays_are_cut_into_samples_of_length(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(100, dtype=np.uint16))
+    found = at(tmp_path / "a.npy", Asked(length=10))
+    assert found.kind == "arrays"
+    assert found.record
+    assert (found.record.dtype, found.record.shape) == (np.dtype("uint16"), (10,))
+    assert found.header_bytes == 128
+
+
+def test_rows_of_an_array_are_samples(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((5, 3, 2), dtype=np.float32))
+    record = at(tmp_path / "a.npy").record
+    assert record
+    assert record.shape == (3, 2)
+
+
+def test_a_folder_of_bin_files_needs_its_dtype_and_length(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(bytes(64))
+    (tmp_path / "about.json").touch()
+    found = at(tmp_path, Asked(dtype=np.dtype("uint16"), length=8))
+    assert found.files == ("a.bin",)
+    with pytest.raises(FeedError, match="say what is in it, as dtype="):
+        at(tmp_path / "a.bin", Asked(length=8))
+
+
+@pytest.mark.parametrize(
+    ("array", "asked", "said"),
+    [
+        (np.zeros(9, dtype="u2"), Asked(dtype=np.dtype("u4"), length=3), "holds uint16"),
+        (np.zeros(9, dtype="u2"), NONE, "say how long a sample is"),
+        (np.asfortranarray(np.zeros((3, 4))), NONE, "say how long a sample is"),
+        (np.array([{}], dtype=object), Asked(length=1), "holds Python objects"),
+    ],
+)
+def test_an_array_that_cannot_be_cut_is_refused(
+    tmp_path: Path,
+    array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]",
+    asked: Asked,
+    said: str,
+) -> None:
+    np.save(tmp_path / "a.npy", array, allow_pickle=True)
+    with pytest.raises(FeedError, match=said):
+        at(tmp_path / "a.npy", asked)
+
+
+def test_an_array_that_is_none_and_arrays_that_differ_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.npy").write_bytes(b"no array at all")
+    with pytest.raises(FeedError, match=r"bad\.npy: no \.npy array"):
+        at(tmp_path / "bad.npy", Asked(length=2))
+    np.save(tmp_path / "a.npy", np.zeros(8, dtype="u2"))
+    np.save(tmp_path / "b.npy", np.zeros(8, dtype="u4"))
+    with pytest.raises(FeedError, match=r"a\.npy and .*b\.npy differ"):
+        at([tmp_path / "a.npy", tmp_path / "b.npy"], Asked(length=2))
+
+
+def test_sources_with_other_samples_have_other_keys(tmp_path: Path) -> None:
+    touch(tmp_path / "t" / "a.tar", tmp_path / "t" / "b.tar", tmp_path / "f" / "1.jpg")
+    places: list[object] = [tmp_path / "t", tmp_path / "t" / "a.tar", tmp_path / "f"]
+    keys = [source_at(where, NONE)[1] for where in places]  # type: ignore[arg-type]
+    keys.append(source_at(tmp_path / "t", Asked(member="jpg"))[1])
+    assert len(set(keys)) == len(keys)
+    os.symlink(tmp_path / "f", tmp_path / "link")  # noqa: PTH211
+    assert source_at(tmp_path / "link", NONE)[1] == keys[2]
+
+
+def test_a_root_of_shards_in_several_folders_is_their_common_one(tmp_path: Path) -> None:
+    touch(tmp_path / "x" / "1.tar", tmp_path / "y" / "2.tar")
+    found = mounted([f"{tmp_path}/*/*.tar"], NONE)
+    assert (found.root, found.files) == (tmp_path, ("x/1.tar", "y/2.tar"))

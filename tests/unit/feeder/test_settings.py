@@ -1,0 +1,80 @@
+"""Keywords that cannot be: one clear line each."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flowos.feeder._arrays import converter
+from flowos.feeder._asked import Record, asked
+from flowos.feeder._decoding import chosen
+from flowos.feeder._settings import Settings
+from flowos.model import FeedError
+
+GOOD: dict[str, Any] = {
+    "batch_size": 32,
+    "shuffle": True,
+    "seed": 0,
+    "last": "keep",
+    "on_error": "error",
+    "most_skipped": 1000,
+    "memory_bytes": 1 << 30,
+    "most_in_flight": 256,
+    "threads": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("batch_size", 0, "expected a whole number, at least 1"),
+        ("batch_size", True, "expected a whole number"),
+        ("batch_size", 32.0, "expected a whole number"),
+        ("seed", 1 << 64, "0 to 18446744073709551615"),
+        ("shuffle", 1, "one of True, False"),
+        ("last", "fill", "one of 'keep', 'drop', 'pad'"),
+        ("on_error", "ignore", "one of 'error', 'skip', 'replace'"),
+        ("most_skipped", -1, "at least 0"),
+        ("memory_bytes", 0, "at least 1"),
+        ("most_in_flight", 0, "1 to 65536"),
+        ("threads", 0, "1 to 65536"),
+    ],
+)
+def test_a_wrong_value_is_one_line_with_its_name(name: str, value: object, said: str) -> None:
+    with pytest.raises(FeedError, match=said) as refused:
+        Settings(**{**GOOD, name: value})
+    assert str(refused.value).startswith(f"Feed: {name}=")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_function_is_called_by_as_many_threads_as_we_have_processors() -> None:
+    assert Settings(**GOOD).decode_threads >= 1
+    assert Settings(**{**GOOD, "threads": 5}).decode_threads == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"dtype": "unit16"}, "dtype='unit16'"),
+        ({"dtype": object}, "no fixed size"),
+        ({"dtype": "U"}, "no fixed size"),
+        ({"length": 0}, "length=0"),
+        ({"member": None}, "member=None"),
+    ],
+)
+def test_what_samples_cannot_be_is_one_line(words: dict[str, Any], said: str) -> None:
+    given = {"member": "", "dtype": None, "length": None, "column": "", "label_column": ""}
+    with pytest.raises(FeedError, match=said):
+        asked(**{**given, **words})
+
+
+def test_a_record_has_the_bytes_of_its_values() -> None:
+    assert Record(dtype=np.dtype("uint16"), shape=(1024,)).size_bytes == 2048
+    assert Record(dtype=np.dtype("float32"), shape=(3, 5, 7)).size_bytes == 420
+
+
+def test_an_unknown_framework_and_a_decoder_that_is_none_are_refused() -> None:
+    with pytest.raises(FeedError, match=r"as_='tensorflow'.*one of numpy, torch, jax"):
+        converter("tensorflow")
+    with pytest.raises(FeedError, match=r"decode='jpeg'.*expected fo.decode.jpeg"):
+        chosen("jpeg")
