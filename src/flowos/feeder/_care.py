@@ -1,0 +1,238 @@
+"""A cache filled beforehand, looked at, checked and removed."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowos.feeder._asked import Asked
+from flowos.feeder._data import Data, Room, open_data
+from flowos.feeder._home import OURS, Home, homes_in
+from flowos.feeder._places import Where, source_at
+from flowos.feeder._ranks import Ranks
+from flowos.feeder._settings import Settings
+from flowos.feeder._start import started
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Batch, Cache, Counter, Feeder, FeederStats
+
+_BATCH = 64
+_IN_FLIGHT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a cache folder has of a source. samples: of the data set; cached: how many are here.
+
+    unverified: written before the machine's last start, and not read since. processes: attached.
+    """
+
+    source: str
+    folder: Path
+    samples: int = 0
+    cached: int = 0
+    bytes: int = 0
+    unverified: int = 0
+    processes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmth:
+    """How far the filling of a cache is. done: samples seen, of `samples`.
+
+    full: no more fits; `complaint` says why. missing: samples that could not be read.
+    """
+
+    samples: int
+    done: int = 0
+    source_bytes: int = 0
+    cache_bytes: int = 0
+    missing: int = 0
+    full: bool = False
+    complaint: str = ""
+
+
+class Warming:
+    """Brings a data set into a cache. To be closed; what is there by then stays there."""
+
+    def __init__(
+        self,
+        where: Where,
+        cache: str | PathLike[str],
+        of_data: Asked,
+        room: Room,
+        found: "Counter | None" = None,
+    ) -> None:
+        """FeedError: there is no such data, or nothing can be kept there."""
+        data = open_data(where, cache, of_data, room, found)
+        if data.complaint:
+            raise FeedError(data.complaint)
+        self._samples = len(data.catalog)
+        self._feeder = started(data, _through(), Ranks(0, 1))
+
+    def steps(self) -> Iterator[Warmth]:
+        """Goes through all samples, those that are here already too: they are checked."""
+        samples = self._samples
+        yield Warmth(samples=samples)
+        self._feeder.seek(0, 0)
+        done = 0
+        while (batch := self._feeder.next()) is not None:
+            done += len(batch.samples)
+            del batch
+            at = _warmth(samples, done, self._feeder.stats())
+            yield at
+            if at.full:
+                return
+
+    def close(self) -> None:
+        self._feeder.close()
+
+
+def _warmth(samples: int, done: int, s: "FeederStats") -> Warmth:
+    return Warmth(
+        samples=samples,
+        done=done + s.skipped,
+        source_bytes=s.source_bytes,
+        cache_bytes=s.cache_bytes,
+        missing=s.skipped,
+        full=bool(s.complaint),
+        complaint=s.complaint,
+    )
+
+
+def _through() -> Settings:
+    """Once, as it lies there; what cannot be read is counted."""
+    return Settings(
+        batch_size=_BATCH,
+        shuffle=False,
+        seed=0,
+        last="keep",
+        on_error="skip",
+        most_skipped=1 << 62,
+        memory_bytes=256 << 20,
+        most_in_flight=_IN_FLIGHT,
+        threads=None,
+    )
+
+
+def kept_in(cache: str | PathLike[str], where: Where | None, of_data: Asked) -> tuple[Kept, ...]:
+    """What the cache folder has, of all sources or of one. FeedError: nothing."""
+    folder = Path(cache).absolute()
+    homes = homes_in(folder)
+    if where is not None:
+        source, key = source_at(where, of_data)
+        homes = tuple(home for home in homes if home.folder.name == key)
+        if not homes:
+            raise FeedError(f"cache folder {folder}: there is nothing of {source.name} in it")
+    if not homes:
+        raise FeedError(f"cache folder {folder}: there is nothing cached in it")
+    return tuple(map(_kept, homes))
+
+
+def opened(where: Where, of_data: Asked, found: "Counter | None" = None) -> Data:
+    """Listed, and no more. FeedError: there is no such data."""
+    return open_data(where, None, of_data, Room(), found)
+
+
+def _kept(home: Home) -> Kept:
+    from flowos._native import Cache
+
+    with suppress(FeedError):  # listed, but nothing was cached yet
+        s = Cache.state_of(str(home.samples))
+        return Kept(
+            source=home.source(),
+            folder=home.folder,
+            samples=s.samples,
+            cached=s.cached,
+            bytes=s.bytes,
+            unverified=s.unverified,
+            processes=s.processes,
+        )
+    return Kept(source=home.source(), folder=home.folder)
+
+
+def verify(kept: Kept) -> int:
+    """Every cached sample is read and checked, damaged ones are forgotten: how many were."""
+    from flowos._native import Cache
+
+    return 0 if kept.samples == 0 else Cache.verify(str(Home(kept.folder).samples))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How far the comparison of a cache with its source is.
+
+    changed: the names of those that differ now. missing: how many cannot be read at the source.
+    """
+
+    samples: int
+    done: int = 0
+    bytes: int = 0
+    changed: tuple[str, ...] = ()
+    missing: int = 0
+
+
+def compare(where: Where, cache: str | PathLike[str], of_data: Asked) -> Iterator[Compared]:
+    """Reads all of the source; what differs from what is cached is forgotten."""
+    data = open_data(where, cache, of_data, Room())
+    if data.cache is None:
+        raise FeedError(data.complaint)
+    feeder = started(replace(data, cache=None), _through(), Ranks(0, 1))
+    try:
+        yield from _compared(data, data.cache, feeder)
+    finally:
+        feeder.close()
+
+
+def _compared(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[Compared]:
+    samples = len(data.catalog)
+    changed: list[str] = []
+    done = 0
+    feeder.seek(0, 0)
+    while (batch := feeder.next()) is not None:
+        for sample in _differing(batch, kept):
+            changed.append(data.catalog.name(sample))
+            kept.drop(sample)
+        done += len(batch.samples)
+        stats = feeder.stats()
+        yield Compared(
+            samples=samples,
+            done=done + stats.skipped,
+            bytes=stats.source_bytes,
+            changed=tuple(changed),
+            missing=stats.skipped,
+        )
+
+
+def _differing(batch: "Batch", kept: "Cache") -> Iterator[int]:
+    view = batch.data.data
+    starts, lengths = batch.offsets.tolist(), batch.lengths.tolist()
+    for sample, start, length in zip(batch.samples.tolist(), starts, lengths, strict=True):
+        if kept.has(sample):
+            cached = kept.bytes_of(sample)
+            if cached is not None and cached != view[start : start + length]:
+                yield sample
+
+
+def clear(kept: Kept) -> int:
+    """Remove it, and nothing that is not ours: bytes freed. FeedError: a process uses it."""
+    from flowos._native import Cache
+
+    home = Home(kept.folder)
+    freed = 0
+    if home.samples.exists():
+        freed = Cache.clear(str(home.samples))
+    try:
+        for name in sorted(OURS):
+            (home.folder / name).unlink(missing_ok=True)
+        for left in home.folder.glob(".*.*.*"):
+            left.unlink()
+        home.folder.rmdir()
+    except OSError as why:
+        raise FeedError(
+            f"cache folder {home.folder}: {why.strerror}; what is left in it is not ours"
+        ) from why
+    return freed

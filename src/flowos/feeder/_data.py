@@ -1,0 +1,85 @@
+"""A data set that is opened: what there is, where it lies, and what is kept of it on this node."""
+
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowos.feeder._asked import Asked
+from flowos.feeder._catalogs import catalog_of
+from flowos.feeder._home import Home
+from flowos.feeder._mounted import Mounted
+from flowos.feeder._places import Where, source_at
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Cache, Catalog, Counter, Files
+    from flowos.feeder._source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much of a file system a cache may take. most_bytes: 0 is what there is."""
+
+    most_bytes: int = 0
+    least_free_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """complaint: why there is no cache though one was wanted; empty: there is, or none was."""
+
+    source: "Mounted | Source"
+    catalog: "Catalog"
+    cache: "Cache | None"
+    complaint: str
+
+    @property
+    def files(self) -> "Files | None":
+        """None: native code cannot read it, so that `source.serve` has to."""
+        from flowos._native import Files
+
+        if isinstance(self.source, Mounted):
+            return Files(str(self.source.root), self.catalog)
+        return None
+
+
+def open_data(
+    where: Where,
+    cache: str | PathLike[str] | None,
+    asked: Asked,
+    room: Room,
+    found: "Counter | None" = None,
+) -> Data:
+    """FeedError: there is no such data. That nothing can be kept of it is only complained of."""
+    source, key = source_at(where, asked)
+    home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
+    catalog, cache_key = catalog_of(source, home, found)
+    attached = None
+    if home is not None:
+        try:
+            attached = _attached(home, catalog, cache_key, room)
+        except FeedError as why:
+            complaint = str(why)
+    return Data(source=source, catalog=catalog, cache=attached, complaint=complaint)
+
+
+def _home(cache: str | PathLike[str], key: str, name: str) -> tuple[Home | None, str]:
+    home = Home(Path(fspath(cache)).absolute() / key)
+    try:
+        home.make(name)
+    except FeedError as why:
+        return (home if home.source() else None), str(why)
+    return home, ""
+
+
+def _attached(home: Home, catalog: "Catalog", cache_key: int, room: Room) -> "Cache":
+    from flowos._native import Cache
+
+    return Cache(
+        str(home.samples),
+        cache_key,
+        len(catalog),
+        most_bytes=room.most_bytes,
+        least_free_bytes=room.least_free_bytes,
+    )

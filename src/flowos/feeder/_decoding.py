@@ -1,0 +1,187 @@
+"""A person's function for every sample: called in threads, ahead of who takes the batches."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowos.feeder._arrays import stacked
+from flowos.feeder._asked import Record
+from flowos.feeder._samples import Int64s, Samples
+from flowos.feeder._source import one_line
+from flowos.model import FeedError, SampleError, shown
+
+if TYPE_CHECKING:
+    from flowos._native import Batch, Decoder
+
+Decode: TypeAlias = Callable[[memoryview, int, int], object]
+"""Of a sample's bytes, the epoch and the sample's number."""
+Decoded: TypeAlias = tuple[NDArray[Any] | list[object], Int64s]
+"""One array (n, ...) or a list, and which samples they are."""
+
+
+@runtime_checkable
+class Native(Protocol):
+    """A decoder in native code, such as `fo.decode.jpeg(...)`."""
+
+    @property
+    def native(self) -> "Decoder": ...
+    @property
+    def record(self) -> Record:
+        """What it makes of every sample."""
+
+
+@runtime_checkable
+class Seeded(Protocol):
+    """A decoder in Python, of which what is random depends on epoch and sample only."""
+
+    def decode(self, data: memoryview, epoch: int, sample: int, /) -> object:
+        """From several threads at once. Any exception: its text is what is wrong with the bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How samples are decoded: by native code, by a function, or not at all."""
+
+    native: "Decoder | None" = None
+    record: Record | None = None
+    function: Decode | None = None
+
+
+def chosen(decode: object) -> Way:
+    """FeedError: that is no way to decode."""
+    if decode is None:
+        return Way()
+    if isinstance(decode, Native):
+        return Way(native=decode.native, record=decode.record)
+    if isinstance(decode, Seeded) and not isinstance(decode, type):  # bytes has a decode too
+        return Way(function=decode.decode)
+    if callable(decode):
+        return Way(function=lambda data, _epoch, _sample: decode(data))
+    raise FeedError(
+        f"Feed: decode={shown(decode)}; expected fo.decode.jpeg(...), a function of bytes, or None"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What becomes of a sample that cannot be decoded: as in FeederSettings."""
+
+    on_error: str
+    most_skipped: int
+    name: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    indices: Int64s
+    futures: list[Future[object]]
+
+
+class Decoding:
+    """The threads, and what they could not decode. One for a feed; batches come in order."""
+
+    def __init__(self, decode: Decode, threads: int, ahead: int, policy: Policy) -> None:
+        self._decode, self._policy = decode, policy
+        self.ahead = ahead
+        self.skipped = self.replaced = 0
+        self._pool = ThreadPoolExecutor(threads, "flowos-decode")
+
+    def start(self, batch: "Batch") -> _Started:
+        samples = Samples(batch)
+        numbers = batch.samples.tolist()
+        call, epoch = self._pool.submit, batch.epoch
+        return _Started(
+            batch.samples,
+            [
+                call(self._decode, data, epoch, number)
+                for data, number in zip(samples, numbers, strict=True)
+            ],
+        )
+
+    def finish(self, started: _Started) -> Decoded:
+        """SampleError with the sample's name: it cannot be decoded."""
+        values: dict[int, object] = {}
+        failed: dict[int, Exception] = {}
+        for at, future in enumerate(started.futures):
+            try:
+                values[at] = future.result()
+            except Exception as why:
+                failed[at] = why
+        indices = started.indices
+        if failed:
+            indices = self._without(failed, indices, values)
+        return stacked([values[at] for at in sorted(values)]), indices
+
+    def _without(
+        self, failed: dict[int, Exception], indices: Int64s, values: dict[int, object]
+    ) -> Int64s:
+        at, why = next(iter(failed.items()))
+        error = SampleError(f"{self._policy.name(int(indices[at]))}: {one_line(why)}")
+        counted = self.skipped + self.replaced + len(failed)
+        if self._policy.on_error == "error" or counted > self._policy.most_skipped:
+            raise error from why
+        if self._policy.on_error == "skip":
+            self.skipped += len(failed)
+            return indices[sorted(values)]
+        if not values:
+            raise error from why
+        good = sorted(values)
+        taken = np.arange(len(indices))
+        for number, place in enumerate(failed):
+            taken[place] = good[number % len(good)]
+            values[place] = values[taken[place]]
+        self.replaced += len(failed)
+        return indices[taken]
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Ahead:
+    """The batches of one epoch, decoded by the time they are asked for. To be stopped."""
+
+    def __init__(self, decoding: Decoding, next_batch: "Callable[[], Batch | None]") -> None:
+        self._decoding, self._next = decoding, next_batch
+        self._room = threading.Semaphore(decoding.ahead)
+        self._queue: SimpleQueue[_Started | BaseException | None] = SimpleQueue()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="flowos-ahead", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while self._room.acquire() and not self._stopped:
+                batch = self._next()
+                if batch is None:
+                    break
+                self._queue.put(self._decoding.start(batch))
+            self._queue.put(None)
+        except BaseException as why:
+            self._queue.put(why)
+
+    def take(self) -> Decoded | None:
+        """None: the epoch is at its end."""
+        got = self._queue.get()
+        if not isinstance(got, _Started):
+            self._queue.put(got)  # the next time it ends so too
+            if got is not None:
+                raise got
+            return None
+        self._room.release()
+        return self._decoding.finish(got)
+
+    def stop(self) -> None:
+        """After it nobody asks for batches here. A read under way is waited for."""
+        self._stopped = True
+        self._room.release()
+        self._thread.join()
+        while not self._queue.empty():
+            if isinstance(got := self._queue.get(), _Started):
+                for future in got.futures:
+                    future.cancel()

@@ -1,0 +1,325 @@
+"""`fo.Feed`: minibatches of a data set, epoch by epoch."""
+
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from flowos.feeder._arrays import converter, distributed_ranks
+from flowos.feeder._asked import asked
+from flowos.feeder._data import Room, open_data
+from flowos.feeder._decoding import Ahead, Decoding, Policy, chosen
+from flowos.feeder._epoch import Epoch, Giver
+from flowos.feeder._labels import How, labels_of
+from flowos.feeder._places import Where
+from flowos.feeder._position import Position, position_in, state_of
+from flowos.feeder._ranks import Ranks, ranks_of
+from flowos.feeder._settings import Settings
+from flowos.feeder._start import record_of, started
+from flowos.feeder._stats import Stats, stats_of
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Feeder
+
+_CLOSED = "this Feed is closed"
+_FORKED = "this Feed was made before a fork: its threads are in the other process; make one here"
+_OVER = "another epoch of this Feed was begun, so that this one cannot go on"
+_PICKLED = "a Feed has threads and cannot be pickled: make one in each process"
+
+
+class Feed:
+    """Minibatches of a data set, read ahead, kept on the node's own storage, in a seeded order.
+
+        feed = fo.Feed("/lustre/imagenet/train", cache="/local/nvme/cache", batch_size=32,
+                       decode=fo.decode.jpeg(224, crop="random", flip=True))
+        for epoch in range(10):
+            for images, labels in feed.epoch(epoch): ...
+
+    The order of an epoch is a function of seed and epoch alone: the same for any number of
+    processes, each of which takes its share, the same number of batches as every other. An array's
+    memory stays the batch's as long as anything refers to it, and is used again after that.
+    Not to be used by several threads at once; `close` and `stats` may be called by any.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a person may say of it, each by keyword
+        self,
+        source: Where,
+        cache: str | PathLike[str] | None = None,
+        *,
+        batch_size: int,
+        shuffle: bool = True,
+        seed: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        decode: object = None,
+        labels: How = "folders",
+        last: str = "keep",
+        on_error: str = "error",
+        most_skipped: int = 1000,
+        as_: str = "numpy",
+        member: str = "",
+        dtype: object = None,
+        length: int | None = None,
+        column: str = "",
+        label_column: str = "",
+        cache_bytes: int = 0,
+        least_free_bytes: int = 1 << 30,
+        memory_bytes: int = 1 << 30,
+        most_in_flight: int = 256,
+        threads: int | None = None,
+    ) -> None:
+        """Opens the data. Reading begins with the first epoch that is asked for.
+
+        source: a folder, whose files are the samples; tar shards of WebDataset's layout, as a
+        folder of them, a path or a pattern ("train-{000..099}.tar"); token arrays (.npy, .bin);
+        Parquet files; a URL (s3://, gs://, az://, http://, any of fsspec).
+        cache: a folder on storage of this node, shared by all its processes. What does not fit is
+        read through.
+        rank, world_size: of torch.distributed, or of torchrun, MPI or Slurm, by default.
+        decode: None gives the bytes (`Samples`), `fo.decode.jpeg(...)` arrays of images, and a
+        function of a sample's bytes what it returns, stacked where that can be.
+        labels: "folders" (classes are numbered in sorted order, see `classes`; of shards, what the
+        .cls member says), the path of a CSV file with rows PATH,LABEL, a function of a sample's
+        name, or None.
+        last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
+        (with samples from the epoch's beginning).
+        on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
+        "replace" takes another of the batch; both count, up to `most_skipped`.
+        as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
+        member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
+        array; a sample is so many of its values. column, label_column: of Parquet files.
+        cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
+        memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
+        node. threads: for a decode function (default: one per processor).
+        Raises FeedError: there is no such data, or a keyword cannot be so.
+        """
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._why_not = _CLOSED
+        self._settings = Settings(
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            last=last,
+            on_error=on_error,
+            most_skipped=most_skipped,
+            memory_bytes=memory_bytes,
+            most_in_flight=most_in_flight,
+            threads=threads,
+        )
+        self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
+        convert = converter(as_)
+        way = chosen(decode)
+        of_data = asked(member, dtype, length, column, label_column)
+        room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
+        self._data = open_data(source, cache, of_data, room)
+        self._warned = ""
+        self._warn(self._data.complaint)
+        self._feeder: Feeder | None = started(self._data, self._settings, self._ranks, way.native)
+        self._own()
+        found = labels_of(self._data.catalog, labels)
+        self.classes = found.classes
+        """The names that class numbers stand for; empty where there are none."""
+        self._decoding = self._threads_for(way.function)
+        self._giver = Giver(way.record or record_of(self._data), found.values, convert)
+        self._ahead: Ahead | None = None
+        self._current: Epoch | None = None
+        self._at = Position()
+
+    # -- epochs
+
+    def epoch(self, epoch: int) -> Epoch:
+        """The batches of an epoch for this rank, as pairs (samples or array, labels).
+
+        labels: int64 (n,), or None where there are none. Where `load_state_dict` has put the feed
+        into this epoch, what is left of it. Ends an epoch under way.
+        """
+        if type(epoch) is not int or epoch < 0:
+            raise FeedError(f"Feed.epoch: {epoch!r:.40}; expected a whole number, at least 0")
+        feeder = self._live()
+        resumes = self._current is None and self._at.epoch == epoch
+        start = self._at.taken if resumes else 0
+        self._stop(_OVER)
+        feeder.seek(epoch, start)
+        if self._decoding is not None:
+            self._ahead = Ahead(self._decoding, feeder.next)
+            pairs = self._giver.decoded(self._ahead)
+        else:
+            pairs = self._giver.natively(feeder.next)
+        self._current = Epoch(epoch, start, feeder.batches(start), pairs, self._ended)
+        self._at = Position(epoch=epoch + 1)
+        return self._current
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """The epoch after the one before, or what `set_epoch` and `load_state_dict` say."""
+        return self.epoch(self.next_epoch)
+
+    def __len__(self) -> int:
+        """How many batches an epoch has for this rank, and for every other."""
+        return self._live().batches(0)
+
+    @property
+    def next_epoch(self) -> int:
+        """With which epoch iteration goes on."""
+        at = self._at
+        is_over = at.taken > 0 and self._live().batches(at.taken) == 0
+        return at.epoch + 1 if is_over else at.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Iteration goes on with the beginning of this epoch."""
+        if type(epoch) is not int or epoch < 0:
+            raise FeedError(f"Feed.set_epoch: {epoch!r:.40}; expected a whole number, at least 0")
+        self._stop(_OVER)
+        self._at = Position(epoch=epoch)
+
+    # -- checkpoints
+
+    def state_dict(self) -> dict[str, object]:
+        """Where the feed is, after the last batch that was taken: plain values for a checkpoint."""
+        s = self._settings
+        return state_of(self._position(), s.seed, s.shuffle, len(self._data.catalog))
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Go on exactly there, also with another number of ranks, or another batch size.
+
+        FeedError: the state belongs to other data or another order.
+        """
+        s = self._settings
+        at = position_in(state, s.seed, s.shuffle, len(self._data.catalog))
+        self._stop(_OVER)
+        self._at = at
+
+    def _position(self) -> Position:
+        now = self._current
+        if now is None:
+            return self._at
+        taken = self._live().start_after(now.start, now.taken)
+        return Position(epoch=now.number, taken=taken)
+
+    # -- what is known of it
+
+    @property
+    def rank(self) -> int:
+        """This process's number."""
+        return self._ranks.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes share the data."""
+        return self._ranks.world_size
+
+    @property
+    def source(self) -> str:
+        """Where the data is, without secrets."""
+        return self._data.source.name
+
+    @property
+    def samples(self) -> int:
+        """How many the data set has."""
+        return len(self._data.catalog)
+
+    def name(self, sample: int) -> str:
+        """What a person calls the sample: its path below the source, SHARD:KEY, ARRAY[NUMBER]."""
+        return self._data.catalog.name(sample)
+
+    def stats(self) -> Stats:
+        """What was read from where, and who waited for what."""
+        by_function = self._decoding
+        skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
+        return stats_of(self._live().stats(), skipped, replaced, self._data.complaint)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Feed of {self.source}: {self.samples} samples, "
+            f"rank {self.rank} of {self.world_size}>"
+        )
+
+    # -- its end
+
+    def close(self) -> None:
+        """End all reading. What is in the cache stays. Batches that were taken stay valid."""
+        if self._finalizer is None or not self._finalizer.alive:
+            return
+        feeder, self._at = self._live(), self._position()
+        self._warn(feeder.stats().complaint)
+        self._finalizer()
+        self._stop(_CLOSED)
+        if self._decoding is not None:
+            self._decoding.close()
+        self._feeder, self._data = None, replace(self._data, cache=None)
+
+    def __enter__(self) -> "Feed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise FeedError(_PICKLED)
+
+    # -- inside
+
+    def _own(self) -> None:
+        """From here on the threads end with this object, or with the process."""
+        assert self._feeder
+        self._finalizer = weakref.finalize(self, self._feeder.close)
+        _feeds.add(self)
+
+    def _threads_for(self, function: "Callable[..., object] | None") -> Decoding | None:
+        if function is None:
+            return None
+        s = self._settings
+        policy = Policy(on_error=s.on_error, most_skipped=s.most_skipped, name=self.name)
+        threads = s.decode_threads
+        decoding = Decoding(function, threads, 2 + threads // s.batch_size, policy)
+        weakref.finalize(self, decoding.close)
+        return decoding
+
+    def _live(self) -> "Feeder":
+        if self._feeder is None or self._finalizer is None or not self._finalizer.alive:
+            raise FeedError(self._why_not)
+        return self._feeder
+
+    def _stop(self, why: str) -> None:
+        now, ahead = self._current, self._ahead
+        self._current = self._ahead = None
+        if now is not None:
+            now.refuse(why)
+        if ahead is not None:
+            ahead.stop()
+
+    def _ended(self) -> None:
+        """An epoch has come to its end, or was cut off by `close` in another thread."""
+        self._warn(self._live().stats().complaint)
+        self._stop(_OVER)
+
+    def _warn(self, complaint: str) -> None:
+        if complaint and not self._warned:
+            self._warned = complaint
+            warnings.warn(f"Feed: not all is kept in the cache: {complaint}", stacklevel=3)
+
+    def _forked(self) -> None:
+        """In a child: the threads are not here, and nothing may wait for them."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._why_not, self._ahead = _FORKED, None
+        self._stop(_FORKED)
+
+
+_feeds: "weakref.WeakSet[Feed]" = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for feed in list(_feeds):
+        feed._forked()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+def _distributed() -> Ranks | None:
+    found = distributed_ranks()
+    return None if found is None else Ranks(*found)

@@ -1,0 +1,43 @@
+"""A source that Python reads, in a thread of its own."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from flowos.feeder._source import Source, one_line
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from flowos._native import Cache, Catalog, Feeder
+
+_MOST = 256
+
+
+class _Tickets:
+    """What a source sees of the feeder and its cache."""
+
+    def __init__(self, feeder: "Feeder", cache: "Cache | None") -> None:
+        self.pull, self.push, self.fail = feeder.pull, feeder.push, feeder.fail
+        self._cache = cache
+
+    def offer(self, sample: int, data: "Buffer") -> bool:
+        """False: there is no cache, or no room in it for more."""
+        return self._cache is not None and self._cache.offer(sample, data)
+
+
+def serve(
+    source: Source, feeder: "Feeder", catalog: "Catalog", cache: "Cache | None"
+) -> threading.Thread:
+    """Answers the feeder's tickets until it is closed, whatever becomes of the source."""
+
+    def work() -> None:
+        try:
+            source.serve(_Tickets(feeder, cache), catalog)
+        except Exception as why:
+            while tickets := feeder.pull(_MOST):
+                for ticket, _ in tickets:
+                    feeder.fail(ticket, one_line(why))
+
+    thread = threading.Thread(target=work, name="flowos-source", daemon=True)
+    thread.start()
+    return thread
