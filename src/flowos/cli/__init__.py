@@ -19,6 +19,7 @@ COMMANDS = (
     "shell",
     "run",
     "image",
+    "feed",
 )
 """In the order in which help shows them; each is a module of this room."""
 

@@ -1,0 +1,82 @@
+"""How fast something goes, and about how long the rest of it will take."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flowos.engine import now
+
+if TYPE_CHECKING:
+    from flowos._native import Counter
+
+_TELLS_SECONDS = 0.1
+_LOOKS_BACK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far something is. listed: samples found so far, while they are listed.
+
+    rate: bytes per second of late. left_seconds: None while it cannot be said.
+    """
+
+    listed: int = 0
+    samples: int = 0
+    done: int = 0
+    bytes: int = 0
+    rate: float = 0.0
+    left_seconds: float | None = None
+
+
+Tell = Callable[[Step], None]
+
+
+class Pace:
+    """Tells of steps ten times a second at most."""
+
+    def __init__(self, tell: Tell, clock: Callable[[], float] = now) -> None:
+        self._tell, self._clock = tell, clock
+        self._seen: deque[tuple[float, int, int]] = deque()
+
+    def at(self, samples: int, done: int, bytes_: int) -> None:
+        """So many samples are done, of so many; the last step is told in any case."""
+        time = self._clock()
+        if done < samples and self._seen and time - self._seen[-1][0] < _TELLS_SECONDS:
+            return
+        self._seen.append((time, done, bytes_))
+        while len(self._seen) > 2 and time - self._seen[1][0] > _LOOKS_BACK_SECONDS:
+            self._seen.popleft()
+        then, done_then, bytes_then = self._seen[0]
+        seconds, more = time - then, done - done_then
+        self._tell(
+            Step(
+                samples=samples,
+                done=done,
+                bytes=bytes_,
+                rate=(bytes_ - bytes_then) / seconds if seconds > 0 else 0.0,
+                left_seconds=(samples - done) * seconds / more if more > 0 else None,
+            )
+        )
+
+
+@contextmanager
+def listing(tell: Tell) -> Iterator["Counter"]:
+    """Tells how many samples were found, as long as the `with` lasts."""
+    from flowos._native import Counter
+
+    found, ended = Counter(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_TELLS_SECONDS):
+            tell(Step(listed=found.value))
+
+    thread = threading.Thread(target=watch, name="flowos-listing", daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()

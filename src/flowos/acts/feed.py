@@ -1,0 +1,232 @@
+"""`flowos feed`: caches filled before a job, looked at, checked and removed. Metrics of feeds."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from flowos.acts._pace import Pace, Step, Tell, listing
+from flowos.engine import now
+from flowos.engine._metrics import Metric, MetricsServer
+from flowos.feeder import (
+    Asked,
+    Feed,
+    Kept,
+    Room,
+    Stats,
+    Warming,
+    Warmth,
+    asked,
+    clear,
+    compare,
+    kept_in,
+    opened,
+    verify,
+)
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos.feeder import Where
+
+__all__ = [
+    "Asked",
+    "Care",
+    "Kept",
+    "Planned",
+    "Room",
+    "Step",
+    "Tell",
+    "Verified",
+    "Warmed",
+    "asked",
+    "cleared",
+    "planned",
+    "serve_metrics",
+    "state",
+    "verified",
+    "warmed",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """Which data, in which cache folder. where: None is all that is in it."""
+
+    cache: str | PathLike[str]
+    where: "Where | None" = None
+    asked: Asked = field(default_factory=Asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What warming would do. bytes: of the source, -1 where its files have not been opened yet."""
+
+    source: str
+    samples: int
+    bytes: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmed:
+    """What was done, and what is there now."""
+
+    kept: Kept
+    warmth: Warmth
+    seconds: float
+    interrupted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """damaged: samples that were not as they had been written, and are forgotten now.
+
+    changed: names of those that the source has otherwise now, forgotten too. missing: so many the
+    source does not give any more. compared: was the source looked at?
+    """
+
+    kept: Kept
+    damaged: int
+    compared: bool = False
+    changed: tuple[str, ...] = ()
+    missing: int = 0
+
+
+def planned(care: Care, tell: Tell) -> Planned:
+    """What `warmed` would bring. FeedError: there is no such data."""
+    assert care.where is not None
+    with listing(tell) as found:
+        data = opened(care.where, care.asked, found)
+    sizes = data.catalog.sizes()
+    return Planned(
+        source=data.source.name,
+        samples=len(data.catalog),
+        bytes=-1 if bool((sizes < 0).any()) else int(sizes.sum()),
+        cached=sum(kept.cached for kept in _if_any(care)),
+    )
+
+
+def _if_any(care: Care) -> tuple[Kept, ...]:
+    try:
+        return state(care)
+    except FeedError:
+        return ()
+
+
+def warmed(care: Care, room: Room, tell: Tell) -> Warmed:
+    """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
+
+    FeedError: there is no such data, or nothing can be kept there.
+    """
+    assert care.where is not None
+    began, interrupted, pace = now(), False, Pace(tell)
+    with listing(tell) as found:
+        warming = Warming(care.where, care.cache, care.asked, room, found)
+    at = Warmth(samples=0)
+    try:
+        for at in warming.steps():
+            pace.at(at.samples, at.done, at.source_bytes + at.cache_bytes)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        warming.close()
+    (kept,) = state(care)
+    return Warmed(kept=kept, warmth=at, seconds=now() - began, interrupted=interrupted)
+
+
+def state(care: Care) -> tuple[Kept, ...]:
+    """What the cache folder has, of each source. FeedError: nothing."""
+    return kept_in(care.cache, care.where, care.asked)
+
+
+def verified(care: Care, *, with_source: bool, tell: Tell) -> Iterator[Verified]:
+    """Read all that is cached, and the source too if so wanted. FeedError: nothing is there."""
+    if with_source and care.where is None:
+        raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
+    for kept in state(care):
+        damaged, missing = verify(kept), 0
+        changed: tuple[str, ...] = ()
+        if with_source and care.where is not None:
+            pace = Pace(tell)
+            for at in compare(care.where, care.cache, care.asked):
+                pace.at(at.samples, at.done, at.bytes)
+                changed, missing = at.changed, at.missing
+        yield Verified(
+            kept=kept, damaged=damaged, compared=with_source, changed=changed, missing=missing
+        )
+
+
+def cleared(kept: Kept) -> int:
+    """Remove what is cached of a source: bytes freed. FeedError: a process uses it."""
+    return clear(kept)
+
+
+_COUNTERS = {
+    "source_bytes": "Bytes read from the source.",
+    "cache_bytes": "Bytes read from the cache of this node.",
+    "peer_bytes": "Bytes read from other nodes.",
+    "source_samples": "Samples read from the source.",
+    "cache_samples": "Samples read from the cache of this node.",
+    "peer_samples": "Samples read from other nodes.",
+    "batches": "Batches handed over.",
+    "waits": "Batches that were not ready when they were asked for.",
+    "waited_seconds": "How long the consumer waited for batches.",
+    "skipped": "Samples that could not be had and were left out.",
+    "replaced": "Samples that could not be had and were replaced.",
+    "damaged": "Samples found damaged in the cache and fetched again.",
+    "stolen": "Fetches taken over from processes that died.",
+}
+_GAUGES = {
+    "in_flight": "Reads of the source under way.",
+    "depth": "Reads of the source at once that feedback allows.",
+    "ready": "Batches that wait to be taken.",
+}
+
+
+def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServer:
+    """Serve what these feeds count at http://AT/metrics, for Prometheus, until it is closed.
+
+    at: HOST:PORT, on loopback, unless others may read it `anywhere`. Port 0 is any; see its `at`.
+    Raises UsageError for a place that cannot be, FlowosError for one that is taken.
+    """
+
+    def collect() -> Iterable[Metric]:
+        for feed in feeds:
+            yield from metrics_of(feed)
+
+    return MetricsServer(at, collect, anywhere=anywhere)
+
+
+def metrics_of(feed: Feed) -> tuple[Metric, ...]:
+    """None once it is closed."""
+    try:
+        stats = feed.stats()
+    except FeedError:
+        return ()
+    labels = (("source", feed.source), ("rank", str(feed.rank)))
+    return tuple(
+        _metric(name.name, stats, labels) for name in fields(stats) if _is_number(name.name)
+    )
+
+
+def _is_number(name: str) -> bool:
+    return name in _COUNTERS or name in _GAUGES
+
+
+def _metric(name: str, stats: Stats, labels: tuple[tuple[str, str], ...]) -> Metric:
+    value = getattr(stats, name)
+    if name in _GAUGES:
+        return Metric(
+            name=f"flowos_feed_{name}",
+            kind="gauge",
+            about=_GAUGES[name],
+            value=value,
+            labels=labels,
+        )
+    return Metric(
+        name=f"flowos_feed_{name}_total",
+        kind="counter",
+        about=_COUNTERS[name],
+        value=value,
+        labels=labels,
+    )

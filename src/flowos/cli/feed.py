@@ -1,0 +1,302 @@
+"""`flowos feed`: training data brought to the node before a job, and what is there."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from flowos.cli._live import Live
+from flowos.cli._shared import add_json, positive, with_example
+from flowos.model import UsageError, to_plain
+
+if TYPE_CHECKING:
+    from flowos.acts.feed import Care, Kept, Planned, Step, Tell, Warmed
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_EXIT_DAMAGED, _EXIT_INTERRUPTED = 1, 130
+_BAR = 24
+_SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
+
+
+def add(commands: "Commands") -> None:
+    feed = with_example(
+        commands,
+        "feed",
+        "training data on this node's own storage: fill, look at, check and remove a cache",
+        "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache",
+    )
+    deeds = feed.add_subparsers(dest="deed", metavar="DEED", required=True)
+    _add_warm(deeds)
+    _add_stat(deeds)
+    _add_verify(deeds)
+    _add_clear(deeds)
+
+
+def _add_warm(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "warm",
+        "bring a data set into the cache, all of it or what fits; goes on where it was stopped",
+        "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache --most-bytes 800G",
+    )
+    _add_source(deed, required=True)
+    deed.add_argument(
+        "--most-bytes", type=size, metavar="N", help="cache at most so much, as 800G or 64GiB"
+    )
+    deed.add_argument(
+        "--least-free",
+        type=size,
+        metavar="N",
+        help="leave so much of the file system free (default 1GiB)",
+    )
+    deed.add_argument("--dry-run", action="store_true", help="list only, say what would be read")
+    add_json(deed)
+
+
+def _add_stat(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "stat",
+        "how much of each data set is in the cache, and how many processes use it",
+        "flowos feed stat --cache /local/nvme/cache",
+    )
+    _add_source(deed)
+    add_json(deed)
+
+
+def _add_verify(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "verify",
+        "read all that is cached; what is damaged is forgotten, and fetched again when needed",
+        "flowos feed verify --cache /local/nvme/cache",
+    )
+    _add_source(deed)
+    deed.add_argument(
+        "--source",
+        action="store_true",
+        help="read all of SOURCE too: say what has changed there, and forget it",
+    )
+    add_json(deed)
+
+
+def _add_clear(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "clear",
+        "remove what is cached, never while a process uses it, and nothing else",
+        "flowos feed clear --cache /local/nvme/cache --yes",
+    )
+    _add_source(deed)
+    deed.add_argument("--yes", action="store_true", help="do not ask")
+    deed.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    add_json(deed)
+
+
+def _add_source(deed: argparse.ArgumentParser, *, required: bool = False) -> None:
+    deed.add_argument(
+        "where",
+        metavar="SOURCE",
+        nargs=None if required else "?",
+        help="a folder, shards, token arrays or a URL, as fo.Feed takes it"
+        + ("" if required else " (default: all that is in the cache folder)"),
+    )
+    deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
+    deed.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")
+    deed.add_argument("--dtype", metavar="TYPE", help="of token arrays")
+    deed.add_argument("--length", type=positive, metavar="N", help="of a token array's samples")
+    deed.add_argument("--column", default="", metavar="NAME", help="of Parquet files")
+    deed.add_argument("--label-column", default="", metavar="NAME", help="of Parquet files")
+
+
+def size(word: str) -> int:
+    """Bytes, for argparse: 800G, 64GiB, 1.5T."""
+    text = word.upper().removesuffix("B")
+    digits = text.rstrip("KMGTI")
+    try:
+        number = float(digits) * _SUFFIXES[text[len(digits) :]]
+        if not 1 <= number < 1 << 62:
+            raise ValueError
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(f"{word!r} is no size such as 800G or 64GiB") from None
+    return int(number)
+
+
+def run(args: argparse.Namespace) -> int:
+    return _DEEDS[args.deed](args)
+
+
+def _warm(args: argparse.Namespace) -> int:
+    from flowos.acts import feed
+
+    care = _care(args)
+    with _progress("warming", args) as tell:
+        if args.dry_run:
+            return _show_planned(feed.planned(care, tell), args.json)
+        known = {"most_bytes": args.most_bytes, "least_free_bytes": args.least_free}
+        room = feed.Room(**{name: value for name, value in known.items() if value is not None})
+        done = feed.warmed(care, room, tell)
+    _show_warmed(done, args.json)
+    if done.interrupted:
+        return _EXIT_INTERRUPTED
+    return 1 if done.warmth.missing else 0
+
+
+def _show_planned(planned: "Planned", as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(to_plain(planned), indent=1))
+        return 0
+    bytes_ = "sizes not known before they are read" if planned.bytes < 0 else _size(planned.bytes)
+    print(f"{planned.source}: {planned.samples} samples, {bytes_}; {planned.cached} are cached")
+    return 0
+
+
+def _show_warmed(done: "Warmed", as_json: bool) -> None:
+    kept, at = done.kept, done.warmth
+    if as_json:
+        print(json.dumps(to_plain(done), indent=1))
+    else:
+        rate = _rate(at.source_bytes / done.seconds) if done.seconds > 0 else ""
+        print(
+            f"{kept.cached} of {kept.samples} samples are cached, {_size(kept.bytes)}; "
+            f"{_size(at.source_bytes)} read from the source in {done.seconds:.1f} s, {rate}"
+        )
+    if done.interrupted:
+        print(
+            f"flowos feed: interrupted: {kept.cached} of {kept.samples} samples are cached and "
+            "stay; the same command goes on from there",
+            file=sys.stderr,
+        )
+    if at.full:
+        print(f"flowos feed: no more is kept: {at.complaint}", file=sys.stderr)
+    if at.missing:
+        print(f"flowos feed: {at.missing} samples could not be read", file=sys.stderr)
+
+
+def _stat(args: argparse.Namespace) -> int:
+    from flowos.acts import feed
+
+    found = feed.state(_care(args))
+    if args.json:
+        print(json.dumps([to_plain(kept) for kept in found], indent=1))
+        return 0
+    for kept in found:
+        print(f"{kept.source}\n    {_told(kept)}")
+    return 0
+
+
+def _told(kept: "Kept") -> str:
+    share = f" ({kept.cached / kept.samples:.1%})" if kept.samples else ""
+    words = [f"{kept.cached} of {kept.samples} samples{share}", _size(kept.bytes)]
+    if kept.unverified:
+        words.append(f"{kept.unverified} from before the last start of the machine")
+    words.append(
+        f"{kept.processes} processes use it" if kept.processes != 1 else "1 process uses it"
+    )
+    return ", ".join(words)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from flowos.acts import feed
+
+    with _progress("comparing", args) as tell:
+        done = list(feed.verified(_care(args), with_source=args.source, tell=tell))
+    if args.json:
+        print(json.dumps([to_plain(each) for each in done], indent=1))
+    for each in () if args.json else done:
+        print(f"{each.kept.source}\n    {each.kept.cached} samples read, {each.damaged} damaged")
+        for name in each.changed:
+            print(f"    changed at the source: {name}")
+        if each.compared:
+            print(
+                f"    {len(each.changed)} changed at the source, {each.missing} not there any more"
+            )
+    bad = any(each.damaged or each.changed for each in done)
+    return _EXIT_DAMAGED if bad else 0
+
+
+def _clear(args: argparse.Namespace) -> int:
+    from flowos.acts import feed
+
+    found = feed.state(_care(args))
+    if not args.dry_run and not args.yes:
+        _ask(found)
+    freed = [0 if args.dry_run else feed.cleared(kept) for kept in found]
+    if args.json:
+        rows = [
+            {**_plain(kept), "freed_bytes": bytes_}
+            for kept, bytes_ in zip(found, freed, strict=True)
+        ]
+        print(json.dumps(rows, indent=1))
+        return 0
+    did = "would remove" if args.dry_run else "removed"
+    for kept in found:
+        print(f"{did} {kept.cached} samples, {_size(kept.bytes)}, of {kept.source}")
+    return 0
+
+
+def _plain(kept: "Kept") -> dict[str, object]:
+    plain = to_plain(kept)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _ask(found: "tuple[Kept, ...]") -> None:
+    for kept in found:
+        print(f"{kept.source}: {_told(kept)}", file=sys.stderr)
+    if not sys.stdin.isatty():
+        raise UsageError("clear: nobody is here to ask: give --yes")
+    print("remove this? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("clear: nothing was removed")
+
+
+def _care(args: argparse.Namespace) -> "Care":
+    from flowos.acts import feed
+
+    of_data = feed.asked(args.member, args.dtype, args.length, args.column, args.label_column)
+    return feed.Care(cache=args.cache, where=args.where, asked=of_data)
+
+
+@contextmanager
+def _progress(doing: str, args: argparse.Namespace) -> "Iterator[Tell]":
+    """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
+    from flowos.acts.measure import Progress
+
+    live = Live(sys.stderr)
+
+    def tell(step: "Step") -> None:
+        if sys.stderr.isatty() and not args.json:
+            live.show(Progress(doing=_line(doing, step), left_seconds=step.left_seconds))
+
+    try:
+        yield tell
+    finally:
+        live.end()
+
+
+def _line(doing: str, step: "Step") -> str:
+    if not step.samples:
+        return f"{doing}: listing, {step.listed} samples found"
+    share = step.done / step.samples
+    bar = "#" * round(share * _BAR)
+    return f"{doing} [{bar:.<{_BAR}}] {share:6.1%}  {_size(step.bytes)}  {_rate(step.rate)}"
+
+
+def _size(bytes_: float) -> str:
+    from flowos.report import number
+
+    return number(bytes_, "byte")
+
+
+def _rate(bytes_per_second: float) -> str:
+    from flowos.report import number
+
+    return number(bytes_per_second, "byte/s")
+
+
+_DEEDS = {"warm": _warm, "stat": _stat, "verify": _verify, "clear": _clear}
