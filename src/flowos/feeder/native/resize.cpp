@@ -88,7 +88,7 @@ void down(std::span<const std::uint8_t* const> rows, const std::int16_t* weights
 }  // namespace
 
 Weights::Weights(const Range& range, std::uint32_t result_size, bool reversed)
-    : size(result_size), first(result_size), counts(result_size) {
+    : size(result_size), counts(result_size), first((std::size_t{result_size} + 3) / 4 * 4) {
   const double scale = (range.end - range.begin) / size;
   const double support = std::fmax(scale, 1.0);
   const auto pixel_at = [&](double x) {  // also beside the picture
@@ -114,7 +114,7 @@ Weights::Weights(const Range& range, std::uint32_t result_size, bool reversed)
   }
   taps = (most + 3) / 4 * 4;
   precision = precision_for(largest);
-  weights.resize(std::size_t{size} * taps);
+  weights.resize(first.size() * taps);
   for (std::uint32_t pixel = 0; pixel < size; ++pixel) {
     first[pixel] -= begin;
     put_rounded({&exact[pixel * room], counts[pixel]}, precision,

@@ -19,8 +19,10 @@ struct Weights {
   std::uint32_t begin, end;           // source pixels that are needed
   std::uint32_t taps;                 // places for weights of a result pixel: a multiple of four
   unsigned precision;                 // the weights of a result pixel add up to 2^precision
-  std::vector<std::uint32_t> first;   // its first source pixel, counted from begin
   std::vector<std::uint32_t> counts;  // how many of its weights are used; the others are 0
+  // Its first source pixel, counted from begin. This and the weights are filled up with 0 to a
+  // multiple of four result pixels.
+  std::vector<std::uint32_t> first;
   std::vector<std::int16_t> weights;
 
   // Bytes of a row of RGB, from begin on, that can be read for weights that are 0.

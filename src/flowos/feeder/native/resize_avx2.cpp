@@ -31,53 +31,61 @@ FLOWOS_AVX2 __m256i pairs_of_pixels(std::int8_t first) {
                                                    at(2), -1, at(5), -1, -1, -1, -1, -1));
 }
 
-struct Source {
-  const std::uint8_t* pixels;
-  const std::int16_t* weights;
+// Where two result pixels, one for each half of a register, come from.
+struct Two {
+  const std::uint8_t *a, *b;
+  const std::int16_t *a_weights, *b_weights;
 };
 
-FLOWOS_AVX2 __m256i two_weights(const Source& a, const Source& b, std::uint32_t tap) {
-  return _mm256_blend_epi32(_mm256_set1_epi32(pair_at(a.weights + tap)),
-                            _mm256_set1_epi32(pair_at(b.weights + tap)), 0xF0);
+FLOWOS_AVX2 __m256i two_weights(const Two& two, std::uint32_t tap) {
+  return _mm256_blend_epi32(_mm256_set1_epi32(pair_at(two.a_weights + tap)),
+                            _mm256_set1_epi32(pair_at(two.b_weights + tap)), 0xF0);
 }
 
-// Red, green, blue of two result pixels, one in each half of the register; not yet shifted.
-FLOWOS_AVX2 __m256i two_pixels(const Source& a, const Source& b, std::uint32_t taps, __m256i sum) {
+// Red, green, blue of two result pixels, not yet shifted.
+FLOWOS_AVX2 __m256i two_pixels(const Two& two, std::uint32_t taps, __m256i sum) {
   const __m256i front = pairs_of_pixels(0);
   const __m256i back = pairs_of_pixels(6);
   for (std::uint32_t tap = 0; tap < taps; tap += 4) {
     const std::size_t at = std::size_t{3} * tap;
     const __m256i bytes = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a.pixels + at))),
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(b.pixels + at)), 1);
+        _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(two.a + at))),
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(two.b + at)), 1);
     sum = _mm256_add_epi32(
-        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, front), two_weights(a, b, tap)));
+        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, front), two_weights(two, tap)));
     sum = _mm256_add_epi32(
-        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, back), two_weights(a, b, tap + 2)));
+        sum, _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, back), two_weights(two, tap + 2)));
   }
   return sum;
 }
 
-// Four result pixels a turn; of the last turn those after the end are the last one again.
-FLOWOS_AVX2 void across(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+// Four result pixels a turn. kTaps: as x.taps, where the compiler is to know it; else 0.
+template <std::uint32_t kTaps>
+FLOWOS_AVX2 void across_by(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+  const std::uint32_t taps = kTaps == 0 ? x.taps : kTaps;
+  const std::uint32_t* first = x.first.data();
+  const std::int16_t* weights = x.weights.data();
   const __m256i half = _mm256_set1_epi32(1 << (x.precision - 1));
   const __m128i precision = _mm_cvtsi32_si128(static_cast<int>(x.precision));
   const __m256i without_gaps = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 2, 4, 5, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
-  const auto source = [&](std::uint32_t pixel) {
-    const std::uint32_t at = pixel < x.size ? pixel : x.size - 1;
-    return Source{row + std::size_t{3} * x.first[at], &x.weights[std::size_t{at} * x.taps]};
-  };
-  for (std::uint32_t pixel = 0; pixel < x.size; pixel += 4, result += 12) {
-    __m256i even = two_pixels(source(pixel), source(pixel + 2), x.taps, half);
-    __m256i odd = two_pixels(source(pixel + 1), source(pixel + 3), x.taps, half);
-    even = _mm256_sra_epi32(even, precision);
-    odd = _mm256_sra_epi32(odd, precision);
+  const std::uint32_t* const end = first + x.first.size();
+  for (; first != end; first += 4, weights += std::size_t{4} * taps, result += 12) {
+    const auto two = [&](std::uint32_t pixel) {
+      return Two{row + std::size_t{3} * first[pixel], row + std::size_t{3} * first[pixel + 2],
+                 weights + std::size_t{pixel} * taps, weights + (std::size_t{pixel} + 2) * taps};
+    };
+    const __m256i even = _mm256_sra_epi32(two_pixels(two(0), taps, half), precision);
+    const __m256i odd = _mm256_sra_epi32(two_pixels(two(1), taps, half), precision);
     const __m256i words = _mm256_packs_epi32(even, odd);
     const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), without_gaps);
     _mm_storel_epi64(reinterpret_cast<__m128i*>(result), _mm256_castsi256_si128(bytes));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(result + 6), _mm256_extracti128_si256(bytes, 1));
   }
+}
+
+FLOWOS_AVX2 void across(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+  x.taps == 4 ? across_by<4>(x, row, result) : across_by<0>(x, row, result);
 }
 
 using Rows = std::span<const std::uint8_t* const>;
