@@ -5,3 +5,6 @@
 void bind_cache(nanobind::module_& m);
 void bind_catalog(nanobind::module_& m);
 void bind_cpu(nanobind::module_& m);
+void bind_decoder(nanobind::module_& m);
+void bind_errors(nanobind::module_& m);
+void bind_feeder(nanobind::module_& m);

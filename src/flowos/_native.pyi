@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy
 import numpy.typing
 from numpy.typing import NDArray
+from typing_extensions import Buffer
 
 
 class CacheState:
@@ -45,6 +46,11 @@ class Cache:
 
     def bytes_of(self, sample: int) -> bytes | None:
         """None: it is not here; it was damaged, and is forgotten now."""
+
+    def offer(self, sample: int, data: Buffer) -> bool:
+        """
+        Bytes of it that were at hand anyway. False: there is no room for more.
+        """
 
     def drop(self, sample: int) -> None:
         """Forgets it."""
@@ -171,3 +177,160 @@ def instruction_sets() -> list[str]:
 
 def compiler() -> str:
     """The compiler that built this module, with its version."""
+
+class ImageSettings:
+    """Which part of a picture becomes which array."""
+
+    def __init__(self, *, height: int, width: int, crop: str, centre_share: float, area: Sequence[float], aspect: Sequence[float], flip: bool, channels_first: bool, normalised: bool, mean: Sequence[float], deviation: Sequence[float], seed: int) -> None:
+        """As of decoder.h; crop: centre, random, none."""
+
+class Decoder:
+    """Turns the bytes of samples into arrays of one size."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that every decoded sample takes."""
+
+    def decode(self, data: Buffer, epoch: int, sample: int, into: numpy.typing.NDArray[numpy.uint8]) -> None:
+        """SampleError: what is wrong with these bytes."""
+
+def jpeg_decoder(settings: ImageSettings) -> Decoder:
+    """FeedError: this build has no libjpeg-turbo."""
+
+def fit_pixels(settings: ImageSettings, pixels: numpy.typing.NDArray[numpy.uint8], epoch: int, sample: int, into: numpy.typing.NDArray[numpy.uint8]) -> None:
+    """
+    Crops and resizes a picture (height, width, 3) that something else decoded.
+    """
+
+class Batch:
+    """
+    A minibatch. Its memory is used again when it and all arrays of it are gone.
+    """
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def number(self) -> int:
+        """Of this rank, since the last seek."""
+
+    @property
+    def samples(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)]:
+        """Which they are: int64, (n,)."""
+
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)]:
+        """Where each begins in the data, in bytes: int64, (n,)."""
+
+    @property
+    def lengths(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)]:
+        """Bytes of each: int64, (n,)."""
+
+    @property
+    def data(self) -> numpy.typing.NDArray[numpy.uint8]:
+        """
+        The used bytes, without a copy: uint8, (bytes,). Read-only where the cache may still be filled from it.
+        """
+
+class FeederStats:
+    """What a feeder has done, and what it does now."""
+
+    @property
+    def source_bytes(self) -> int: ...
+
+    @property
+    def cache_bytes(self) -> int: ...
+
+    @property
+    def peer_bytes(self) -> int: ...
+
+    @property
+    def source_samples(self) -> int: ...
+
+    @property
+    def cache_samples(self) -> int: ...
+
+    @property
+    def peer_samples(self) -> int: ...
+
+    @property
+    def batches(self) -> int:
+        """Handed over."""
+
+    @property
+    def waits(self) -> int:
+        """Batches that were not ready when asked for."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """By the consumer, in all."""
+
+    @property
+    def skipped(self) -> int: ...
+
+    @property
+    def replaced(self) -> int: ...
+
+    @property
+    def damaged(self) -> int:
+        """Cached samples that were not what was published."""
+
+    @property
+    def stolen(self) -> int:
+        """Claims taken over from dead processes."""
+
+    @property
+    def in_flight(self) -> int:
+        """Reads of the source under way now."""
+
+    @property
+    def depth(self) -> int:
+        """How many of these feedback allows."""
+
+    @property
+    def ready(self) -> int:
+        """Batches that wait to be taken."""
+
+    @property
+    def complaint(self) -> str:
+        """Of the cache; empty: none."""
+
+class Feeder:
+    """Batches in the order's order, read ahead in threads of its own."""
+
+    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, on_error: str = 'error', most_skipped: int = 1000) -> None:
+        """files: None where others pull tickets and push bytes."""
+
+    def seek(self, epoch: int, start: int) -> None:
+        """
+        What next() gives from here on. It is free where that comes next anyway.
+        """
+
+    def next(self) -> Batch | None:
+        """
+        Waits. None: the epoch is at its end, or this is closed. SampleError, FeedError.
+        """
+
+    def close(self) -> None:
+        """Ends all threads, and the waits of others."""
+
+    def stats(self) -> FeederStats: ...
+
+    def batches(self, start: int) -> int:
+        """How many batches an epoch has from this position on."""
+
+    def start_after(self, start: int, batches: int) -> int:
+        """
+        The position where an epoch goes on after so many batches of all ranks.
+        """
+
+    def pull(self, most: int) -> list[tuple[int, int]]:
+        """
+        Waits for samples that are to be fetched: (id, sample). Empty: this is closed.
+        """
+
+    def push(self, id: int, data: Buffer) -> None:
+        """The bytes of what was pulled."""
+
+    def fail(self, id: int, why: str) -> None:
+        """What was pulled cannot be had."""
