@@ -214,6 +214,38 @@ def test_help_names_the_launchers_that_start_ranks() -> None:
     assert {*MPIS, "direct"} == set(LAUNCHERS)
 
 
+def gang(mpi: str, *words: str) -> "subprocess.Popen[str]":
+    """Two ranks by this MPI that print a line each when they are ready."""
+    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(starter) is None:
+        pytest.skip(f"no {starter} on this machine")
+    return opened("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", *words)
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+@pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143)])
+def test_ranks_that_a_signal_ended_are_told_as_a_shell_would(
+    mpi: str, name: str, code: int
+) -> None:
+    with gang(mpi, "sh", "-c", "echo ready; exec sleep 30") as process:
+        assert [read_line(process) for _ in "12"] == ["ready", "ready"]
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        process.communicate(timeout=30)
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_an_interrupt_reaches_ranks_which_decide_how_they_end(mpi: str) -> None:
+    """Once the first has ended, Open MPI's starter leaves the others no time."""
+    script = "trap 'echo told; exit 9' INT; echo ready; while :; do sleep 0.02; done"
+    with gang(mpi, "sh", "-c", script) as process:
+        assert [read_line(process) for _ in "12"] == ["ready", "ready"]
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert out.count("told\n") >= (1 if mpi == "openmpi" else 2)
+    assert process.returncode == 9
+
+
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_an_mpi_is_started_by_its_own_starter_whichever_is_the_usual_one(mpi: str) -> None:
     starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]

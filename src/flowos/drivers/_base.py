@@ -124,6 +124,9 @@ class Launcher(Protocol):
 
     guards: variables of a rank. A program of another MPI would not see the other ranks: as many
     worlds of one rank each, without a word. By these it fails instead.
+
+    keeps: names of signals that it takes as its own affair: it ends the ranks in its own way then,
+    and in its own time.
     """
 
     @property
@@ -136,6 +139,8 @@ class Launcher(Protocol):
     def hides(self) -> tuple[str, ...]: ...
     @property
     def guards(self) -> Pairs: ...
+    @property
+    def keeps(self) -> tuple[str, ...]: ...
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
         """Variables by which it and the ranks keep their files in these folders.

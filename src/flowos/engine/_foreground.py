@@ -7,7 +7,8 @@ terminal and gives it back. The runtime between us runs in a group of its own, a
 Ctrl-C that was meant for the command.
 
 Without a terminal it has a session of its own, and signals that we get are handed on. So it is for
-ranks too: their starter is told, and tells them in its own way.
+ranks too: their starter is told, and tells them; where it would not tell them that very signal, and
+at once, we do.
 """
 
 import contextlib
@@ -16,13 +17,15 @@ import signal
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from types import FrameType
 from typing import Any
 
+from flowos.engine._launch_leftovers import unfinished
 from flowos.engine._launching import (
     Prepared,
     composed,
@@ -58,7 +61,7 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
         holder = hold_container(prepared, undo)
         spawn = _ready_to_spawn(prepared, terminal)
         undo.pop_all()
-        post = _Post(_to_command if alone else _to_starter)
+        post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.keeps))
         with _handlers(post.take):
             running = Running(
                 prepared.launch, prepared.folder, spawn, most_output_bytes=1, holder=holder
@@ -110,8 +113,24 @@ def _to_command(running: Running, number: int) -> bool:
     return _sent(int(said[0]) if here else running.pid, number)
 
 
-def _to_starter(running: Running, number: int) -> bool:
-    return _sent(running.pid, number)
+def _to_gang(keeps: Collection[str], running: Running, number: int) -> bool:
+    """The starter first: that ranks end then is what it awaits, and no failure to be told."""
+    _sent(running.pid, number)
+    if signal.Signals(number).name in keeps:
+        for _, started in unfinished(running.folder):
+            if started.here:
+                _sent(started.init, number)
+        threading.Thread(target=_wake, args=(running,), daemon=True).start()
+    return True
+
+
+def _wake(starter: Running) -> None:
+    """Open MPI's sleeps whole seconds while it ends its ranks. That a child ended wakes it; but if
+    all had ended before it fell asleep, nothing would."""
+    while not starter.done:
+        if not any(unfinished(starter.folder)):
+            _sent(starter.pid, signal.SIGCHLD)
+        time.sleep(_TICK_SECONDS)
 
 
 def _sent(pid: int, number: int) -> bool:

@@ -85,7 +85,7 @@ def end_orphans(folder: Path) -> None:
     By session alone: the number of a mount namespace is given anew at once.
     """
     own = not (folder / "group").exists()  # else the session is that of a terminal
-    for file, started in _unfinished(folder):
+    for file, started in unfinished(folder):
         lives = _belongs(started.init, Marks(folder=folder))
         if own and not lives and started.here and is_of_these_processes(file):
             kill_leftovers(Marks(folder=folder, sessions=frozenset({started.session})))
@@ -93,7 +93,7 @@ def end_orphans(folder: Path) -> None:
 
 def may_run_elsewhere(folder: Path) -> bool:
     """Whether what this run folder tells of may run in another pid namespace."""
-    return any(is_elsewhere(started.pids, file) for file, started in _unfinished(folder))
+    return any(is_elsewhere(started.pids, file) for file, started in unfinished(folder))
 
 
 def is_elsewhere(pids: int, file: Path) -> bool:
@@ -108,7 +108,7 @@ def pid_namespace() -> int:
     return _namespace("self", "pid")
 
 
-def _unfinished(folder: Path) -> Iterator[tuple[Path, Started]]:
+def unfinished(folder: Path) -> Iterator[tuple[Path, Started]]:
     """Those that began and did not tell how they ended."""
     files: list[Path] = []
     with contextlib.suppress(OSError):  # a mount whose server is gone

@@ -14,6 +14,7 @@ class Direct:
     replaces: tuple[str, ...] = ()
     hides: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
     guards: Pairs = ()
+    keeps: tuple[str, ...] = ()
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
         return ()

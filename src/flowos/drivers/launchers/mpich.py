@@ -22,6 +22,7 @@ class Hydra:
     replaces: tuple[str, ...] = ONE_RANK
     hides: tuple[str, ...] = ALLOCATION
     guards: Pairs = (REFUSES_OPEN_MPI,)
+    keeps: tuple[str, ...] = ()
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
         """UCX's shared memory; others of this family unlink theirs once all ranks have it."""

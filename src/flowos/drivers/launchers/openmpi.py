@@ -25,6 +25,7 @@ class OpenMpi:
     replaces: tuple[str, ...] = ONE_RANK
     hides: tuple[str, ...] = ALLOCATION
     guards: Pairs = (REFUSES_MPICH,)
+    keeps: tuple[str, ...] = ("SIGINT", "SIGTERM")
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
         """The session's folder, the ranks' shared memory, and leave to be root, as Open MPI 4 and
