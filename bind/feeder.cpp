@@ -195,7 +195,8 @@ void bind_batch(nb::module_& m) {
                    "Where each begins in the data, in bytes: int64, (n,).")
       .def_prop_ro("lengths", &numbers<&Batch::lengths>, "Bytes of each: int64, (n,).")
       .def_prop_ro("data", &data, nb::sig("def data(self) -> numpy.typing.NDArray[numpy.uint8]"),
-                   "The used bytes, without a copy: uint8, (bytes,). Read-only, but of a decoder.");
+                   "The used bytes, without a copy: uint8, (bytes,). Read-only where the cache may "
+                   "still be filled from it.");
 }
 
 void bind_stats(nb::module_& m) {

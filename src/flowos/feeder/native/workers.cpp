@@ -157,7 +157,7 @@ void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
 void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
   if (pending->discarded()) return;
   const Pending::Settled settled = pending->settle(settings.on_error);
-  pending->batch.writable = decoder != nullptr;
+  pending->batch.writable = decoder != nullptr || cache == nullptr;
   sizes.note_batch(pending->filled());
   counters.skipped += settled.skipped;
   counters.replaced += settled.replaced;
