@@ -1,0 +1,119 @@
+"""Files of any other protocol that the package fsspec knows: memory, file, sftp, hdfs, hf, ...
+
+Read in threads. A read that fails by something that passes is tried three times more; whether a
+file changed while it was read in pieces is not told by all protocols, and not looked for.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flowos.feeder._place import Entry, Piece, add, again, in_byte_order
+from flowos.feeder._source import Tickets, one_line, serve_in_threads
+from flowos.feeder._url import Url
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from flowos._native import Counter
+
+T = TypeVar("T")
+
+# They will not go well the next time either.
+_LASTING = (
+    FileNotFoundError,
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+    NotImplementedError,
+    ImportError,
+    ValueError,
+    TypeError,
+    FeedError,
+)
+
+
+class FileSystem:
+    """What lies below a URL. Promises: see flowos.feeder._place.Place."""
+
+    def __init__(self, url: Url, threads: int = 32) -> None:
+        self.name = url.shown
+        self._threads = threads
+        self._files, self._root = _open(url)
+
+    def entries(self, found: "Counter | None" = None) -> list[Entry]:
+        listed = self._call(lambda: self._files.find(self._root, detail=True), self.name)
+        add(found, len(listed))
+        return in_byte_order([self._entry(path, info) for path, info in listed.items()])
+
+    def glance(self) -> list[Entry]:
+        return self.entries()
+
+    def entry(self, key: str) -> Entry:
+        path = self._path(key)
+        return self._call(lambda: self._entry(path, self._files.info(path)), f"{self.name}/{key}")
+
+    def read(self, key: str, start: int, end: int) -> "Buffer":
+        return self._call(lambda: self._cut(key, start, end), f"{self.name}/{key}")
+
+    def serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
+        def read(sample: int) -> "Buffer":
+            piece = piece_of(sample)
+            if piece.end is None:
+                return self._call(lambda: self._all(piece.key))
+            start, end = piece.start, piece.end
+            return self._call(lambda: self._cut(piece.key, start, end))
+
+        serve_in_threads(tickets, read, self._threads)
+
+    def _all(self, key: str) -> "Buffer":
+        data: bytes = self._files.cat_file(self._path(key))
+        return data
+
+    def _cut(self, key: str, start: int, end: int) -> "Buffer":
+        if start == end:
+            return b""
+        data: bytes = self._files.cat_file(self._path(key), start=start, end=end)
+        if len(data) != end - start:
+            raise ConnectionError(f"{len(data)} bytes came of {end - start}")
+        return data
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{key}" if self._root else key
+
+    def _entry(self, path: str, info: dict[str, Any]) -> Entry:
+        size = info.get("size")
+        tag = info.get("ETag") or info.get("mtime") or info.get("created") or ""
+        key = path.removeprefix(self._root).lstrip("/")
+        return Entry(key, -1 if size is None else int(size), str(tag))
+
+    def _call(self, call: Callable[[], T], where: str = "") -> T:
+        try:
+            return again(call, lambda why: not isinstance(why, _LASTING))
+        except Exception as why:
+            text = _reason(why)
+            raise FeedError(f"{where}: {text}" if where else text) from None
+
+
+def _open(url: Url) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise FeedError(
+            f"{url.shown} is read by the package fsspec: pip install 'flowos-hpc[objects]'"
+        ) from None
+    try:
+        files, root = url_to_fs(url.root)
+    except Exception as why:
+        raise FeedError(f"{url.shown}: {_reason(why)}") from None
+    return files, str(root).rstrip("/")
+
+
+def _reason(why: Exception) -> str:
+    if isinstance(why, FileNotFoundError):
+        return "it is not there"
+    if isinstance(why, ImportError):  # fsspec says which package to install
+        return f"a package is missing: {one_line(why).partition(': ')[2]}"
+    if isinstance(why, ValueError) and "rotocol not known" in str(why):
+        return "no such protocol: s3, gs, az, http, https, or one of fsspec's"
+    return one_line(why)

@@ -1,0 +1,116 @@
+"""What obstore says, as one line with a remedy. Its texts hold addresses, which hold secrets."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flowos.model import FeedError
+
+_S3 = ("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_SKIP_SIGNATURE=true")
+_GS = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE=true")
+_AZ = ("AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY", "AZURE_SKIP_SIGNATURE=true")
+_VARIABLES = {"s3": _S3, "s3a": _S3, "gs": _GS, "http": None, "https": None}  # else Azure's
+
+# Where clouds tell their own machines who they are: asked last, when nothing else was found.
+_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "fd00:ec2::254")
+
+# Of those that a request itself is to blame for, these two are about the moment.
+_PASSING_STATUS = frozenset({408, 429})
+_REFUSED = frozenset({401, 403})
+_DENIED = frozenset({"PermissionDeniedError", "UnauthenticatedError"})
+_TOO_FAR = 416  # range not satisfiable
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """type: of the exception. status, code: what the server answered; kind: why none came."""
+
+    type: str
+    text: str
+    status: int
+    code: str
+    kind: str
+
+
+def passes(why: Exception) -> bool:
+    """May it go well the next time? Server errors, cut connections and timeouts may."""
+    from obstore.exceptions import GenericError
+
+    if isinstance(why, FileNotFoundError | PermissionError) or _wants_credentials(str(why)):
+        return False
+    if not isinstance(why, GenericError):
+        return isinstance(why, OSError)
+    said = _said(why)
+    if said.status:
+        return said.status >= 500 or said.status in _PASSING_STATUS
+    return "redirect" not in said.text and "must be specified" not in said.text
+
+
+def reason(why: Exception, scheme: str, timeout_seconds: float) -> str:
+    """One line, with the remedy where one is known."""
+    if isinstance(why, FeedError):
+        return str(why)
+    said = _said(why)
+    variables = _VARIABLES.get(scheme, _AZ)
+    keys, public = variables or ("", "")
+    remedy = f": check {keys}, or set {public} for what is public to all" if variables else ""
+    told = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
+    told += ", four times over" if passes(why) else ""
+    return told.format(
+        text=said.text,
+        code=f" ({said.code})" if said.code else "",
+        remedy=remedy,
+        keys=keys,
+        public=public,
+        seconds=timeout_seconds,
+    )
+
+
+_KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
+    (lambda said: said.code == "NoSuchBucket", "there is no such bucket"),
+    (
+        lambda said: _wants_credentials(said.text),
+        "no credentials found: set {keys}, or {public} for what is public to all",
+    ),
+    (
+        lambda said: said.status in _REFUSED or said.type in _DENIED,
+        "access denied{code}{remedy}",
+    ),
+    (lambda said: said.type in ("FileNotFoundError", "NotFoundError"), "it is not there"),
+    (
+        lambda said: "PROPFIND" in said.text,
+        "this server does not list its files: name tar shards, as in train-{{000..099}}.tar",
+    ),
+    (lambda said: said.status == _TOO_FAR, "it has changed since it was indexed: index it anew"),
+    (lambda said: "redirect" in said.text, "the bucket is in another region: set AWS_REGION"),
+    (lambda said: "must be specified" in said.text, "{text}: set {keys}"),
+    (lambda said: said.kind == "Timeout", "no answer within {seconds:g} seconds"),
+    (lambda said: said.kind == "Connect", "cannot connect: {text}"),
+)
+
+
+def _wants_credentials(text: str) -> bool:
+    return any(place in text for place in _METADATA)
+
+
+def _said(why: Exception) -> _Said:
+    text = str(why)
+    status = re.search(r"status code: (\d{3})", text)
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    kind = re.search(r"\bkind: (\w+)", text)
+    return _Said(
+        type(why).__name__,
+        _first_line(text) or type(why).__name__,
+        int(status[1]) if status else 0,
+        code[1] if code else "",
+        kind[1] if kind else "",
+    )
+
+
+def _first_line(text: str) -> str:
+    """Without an answer's body, without passwords and signatures, and without how long it took."""
+    first = text.strip().partition("\n")[0].partition(": <")[0].strip()
+    first = re.sub(
+        r"^Generic \w+ error: |Error performing list request: | in [\d.]+[mµn]?s\b", "", first
+    )
+    return re.sub(r"\?[^\s\"')]+", "", re.sub(r"://[^/@\s]*@", "://", first))

@@ -1,0 +1,229 @@
+"""Objects in a bucket or on a web server (s3, gs, az, http, https), by the package obstore.
+
+Requests run on one asyncio loop, hundreds at once; what they bring goes to the feeder as it is.
+A request that fails by something that passes (5xx, a cut connection, no answer in time) is tried
+three times more. Credentials are found by obstore in the environment, and told to nobody.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+from flowos.feeder._object_errors import passes, reason
+from flowos.feeder._place import Entry, Piece, add, again, in_byte_order, pause_after
+from flowos.feeder._source import Tickets, one_line
+from flowos.feeder._url import Url
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, GetResult, ObjectMeta
+    from obstore.store import ClientConfig, ObjectStore
+    from typing_extensions import Buffer
+
+    from flowos._native import Counter
+
+T = TypeVar("T")
+
+SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
+
+_MOST_PULLED = 256  # tickets at once
+_LISTINGS_AT_ONCE = 32
+_PAGE = 1000  # keys: as many as S3 lists in one answer
+# With more folders than this, one listing of all of them costs fewer requests than one of each.
+_MOST_LISTED_APART = 1024
+
+
+class Bucket:
+    """What lies below a URL. Promises: see flowos.feeder._place.Place."""
+
+    def __init__(self, url: Url, timeout_seconds: float = 30.0) -> None:
+        self.name = url.shown
+        self._scheme = url.scheme
+        self._timeout_seconds = timeout_seconds
+        self._store = _open(url, timeout_seconds)
+        self._tags: dict[str, str] = {}  # of what is read in pieces
+
+    def entries(self, found: "Counter | None" = None) -> list[Entry]:
+        entries = self._listed(found)
+        folders = {entry.key.rpartition("/")[0] for entry in entries}
+        # A folder made by hand in a bucket's console is an object without bytes.
+        files = [entry for entry in entries if entry.size_bytes or entry.key not in folders]
+        return in_byte_order(files)
+
+    def glance(self) -> list[Entry]:
+        import obstore
+
+        page = self._call(lambda: next(iter(obstore.list(self._store, chunk_size=_PAGE)), []))
+        return [_entry(meta) for meta in page]
+
+    def entry(self, key: str) -> Entry:
+        import obstore
+
+        return self._call(lambda: _entry(obstore.head(self._store, key)), f"{self.name}/{key}")
+
+    def read(self, key: str, start: int, end: int) -> "Buffer":
+        import obstore
+
+        def once() -> "Buffer":
+            got = obstore.get(self._store, key, options={"range": (start, end)})
+            self._check_unchanged(key, end, got)
+            return _whole(got.bytes(), end - start)
+
+        return self._call(once, f"{self.name}/{key}")
+
+    def serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
+        asyncio.run(self._serve(tickets, piece_of))
+
+    async def _serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
+        loop = asyncio.get_running_loop()
+        running: set[asyncio.Task[None]] = set()
+
+        def start(got: list[tuple[int, int]]) -> None:
+            for ticket, sample in got:
+                task = loop.create_task(self._answer(tickets, ticket, piece_of(sample)))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+        def pull() -> None:
+            while got := tickets.pull(_MOST_PULLED):
+                loop.call_soon_threadsafe(start, got)
+
+        await asyncio.to_thread(pull)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _answer(self, tickets: Tickets, ticket: int, piece: Piece) -> None:
+        try:
+            data = await self._get(piece)
+        except Exception as why:
+            tickets.fail(ticket, one_line(why))
+        else:
+            tickets.push(ticket, data)
+
+    async def _get(self, piece: Piece) -> "Buffer":
+        tries = 1
+        while True:
+            try:
+                return await self._get_once(piece)
+            except Exception as why:
+                pause = pause_after(tries) if passes(why) else None
+                if pause is None:
+                    raise self._told(why) from None
+            await asyncio.sleep(pause)
+            tries += 1
+
+    async def _get_once(self, piece: Piece) -> "Buffer":
+        import obstore
+
+        if piece.end is None:
+            return await (await obstore.get_async(self._store, piece.key)).bytes_async()
+        if piece.end == piece.start:  # no range says so
+            return b""
+        options: GetOptions = {"range": (piece.start, piece.end)}
+        got = await obstore.get_async(self._store, piece.key, options=options)
+        self._check_unchanged(piece.key, piece.end, got)
+        return _whole(await got.bytes_async(), piece.end - piece.start)
+
+    def _check_unchanged(self, key: str, end: int, got: "GetResult") -> None:
+        meta = got.meta
+        tag = _tag(meta)
+        if self._tags.setdefault(key, tag) != tag or meta["size"] < end:
+            raise FeedError("it has changed since it was indexed: index it anew")
+
+    def _listed(self, found: "Counter | None") -> list[Entry]:
+        """All objects: with folders, these in parallel; without, page by page."""
+        import obstore
+
+        first = self.glance()
+        if len(first) < _PAGE:
+            add(found, len(first))
+            return first
+        if all("/" not in entry.key for entry in first):
+            return self._below(None, found)
+        level = self._call(lambda: obstore.list_with_delimiter(self._store))
+        folders = level["common_prefixes"]
+        if len(folders) > _MOST_LISTED_APART:
+            return self._below(None, found)
+        entries = [_entry(meta) for meta in level["objects"]]
+        add(found, len(entries))
+        with ThreadPoolExecutor(_LISTINGS_AT_ONCE, "flowos-listing") as pool:
+            for more in pool.map(lambda folder: self._below(folder, found), folders):
+                entries += more
+        return entries
+
+    def _below(self, prefix: str | None, found: "Counter | None") -> list[Entry]:
+        import obstore
+
+        def once() -> list[Entry]:
+            entries: list[Entry] = []
+            try:
+                for page in obstore.list(self._store, prefix, chunk_size=_PAGE):
+                    entries += [_entry(meta) for meta in page]
+                    add(found, len(page))
+            except Exception:
+                add(found, -len(entries))  # they are listed again, or not at all
+                raise
+            return entries
+
+        return self._call(once)
+
+    def _call(self, call: Callable[[], T], where: str = "") -> T:
+        try:
+            return again(call, passes)
+        except Exception as why:
+            raise self._told(why, where or self.name) from None
+
+    def _told(self, why: Exception, where: str = "") -> FeedError:
+        text = reason(why, self._scheme, self._timeout_seconds)
+        return FeedError(f"{where}: {text}" if where else text)
+
+
+def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+    except ImportError:
+        raise FeedError(
+            f"{url.shown} is read by the package obstore: pip install 'flowos-hpc[objects]'"
+        ) from None
+    limit = timedelta(seconds=timeout_seconds)
+    # A large object may take longer in all; what counts is that bytes keep coming.
+    options: ClientConfig = {
+        "connect_timeout": limit,
+        "read_timeout": limit,
+        "timeout": timedelta(hours=1),
+    }
+    if _without_tls(url):
+        options["allow_http"] = True
+    try:
+        # We try again ourselves: obstore would not when the body of an answer is cut.
+        return from_url(url.root, client_options=options, retry_config={"max_retries": 0})
+    except (BaseError, ValueError) as why:
+        raise FeedError(f"{url.shown}: {reason(why, url.scheme, timeout_seconds)}") from None
+
+
+def _without_tls(url: Url) -> bool:
+    """Whether a person asked for plain HTTP, by the URL or by the address of his own store."""
+    endpoints = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL")
+    addresses = [url.root, *(os.environ.get(name, "") for name in endpoints)]
+    return any(address.startswith("http://") for address in addresses)
+
+
+def _entry(meta: "ObjectMeta") -> Entry:
+    # Only what is read in pieces needs its tag, and there may be millions of others.
+    return Entry(meta["path"], meta["size"], _tag(meta) if meta["path"].endswith(".tar") else "")
+
+
+def _tag(meta: "ObjectMeta") -> str:
+    return meta["e_tag"] or f"{meta['size']} {meta['last_modified']}"
+
+
+def _whole(data: "Buffer", size_bytes: int) -> "Buffer":
+    got = memoryview(data).nbytes
+    if got != size_bytes:
+        raise ConnectionError(f"{got} bytes came of {size_bytes}")
+    return data

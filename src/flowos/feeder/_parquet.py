@@ -1,0 +1,249 @@
+"""Rows of Parquet files as samples, by the package pyarrow.
+
+Parquet is made to be read by row groups: for one row, a whole row group of the column is read and
+decompressed. So rows that are wanted at the same time share one reading; a group that was read
+stays in memory as long as there is room; and all its rows are offered to the feed's cache: with a
+cache for the whole data set each row group is read once per node. With neither cache nor memory
+for the column, a shuffled epoch reads it up to `rows per group` times over: write small row groups
+(a hundred rows) then.
+
+There is no shuffling by row group: it would be another order than that of the same data elsewhere,
+and less random, only to save what the cache saves as well.
+"""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowos.feeder._arrow import Rows, is_sample_type
+from flowos.feeder._parquet_desk import Desk, Group, Wanted
+from flowos.feeder._parquet_files import open_files
+from flowos.feeder._place import add
+from flowos.feeder._source import Tickets, answer, digest, one_line, run_threads
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from flowos._native import Catalog, Counter
+
+_THREADS = 8
+_MOST_PULLED = 256
+
+
+class ParquetSource:
+    """A row is a sample: what stands in one column. Promises: see flowos.feeder._source.Source.
+
+    where: a file, a folder, or a URL of such. column: its name, with dots for what is inside
+    (`image.bytes`); empty: the only one that can be meant. label_column: whole numbers, or texts,
+    which are numbered in byte order; empty: no labels.
+    memory_bytes: for row groups that were read; one per thread is held anyway.
+    """
+
+    def __init__(
+        self,
+        where: str | Path,
+        *,
+        column: str = "",
+        label_column: str = "",
+        memory_bytes: int = 1 << 30,
+    ) -> None:
+        self._files = open_files(where)
+        self.name = self._files.name
+        self._wish, self._label_column = column, label_column
+        self._memory = _Memory(memory_bytes)
+
+    def identity(self) -> str:
+        entries = self._files.entries()
+        words = [f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries]
+        return digest(self._wish, self._label_column, *words)
+
+    def catalog(self, found: "Counter | None" = None) -> "Catalog":
+        from flowos._native import Catalog
+
+        keys = [entry.key for entry in self._files.entries()]
+        column = self._column(keys[0])
+        with ThreadPoolExecutor(_THREADS, "flowos-parquet") as pool:
+            counts = list(pool.map(lambda key: self._count(key, found), keys))
+            labels = self._labels(keys, pool) if self._label_column else None
+        if not sum(counts):
+            raise FeedError(f"{self.name}: there are no rows of {column}")
+        names = [
+            f"{key}[{row}]" for key, rows in zip(keys, counts, strict=True) for row in range(rows)
+        ]
+        groups = np.repeat(np.arange(len(keys)), counts).tolist()
+        return Catalog(keys, names, groups, [-1] * len(names), labels)
+
+    def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
+        keys = catalog.groups()
+        column = self._column(keys[0])
+        counts = np.bincount(catalog.group_of(), minlength=len(keys))
+        firsts = np.concatenate(([0], np.cumsum(counts)))
+        desk = Desk()
+        puller = threading.Thread(
+            target=self._pull, args=(tickets, desk, keys, firsts), name="flowos-pull", daemon=True
+        )
+        puller.start()
+        run_threads(lambda: self._work(tickets, desk, column), _THREADS)
+        puller.join()
+
+    def _pull(
+        self, tickets: Tickets, desk: Desk, keys: Sequence[str], firsts: "NDArray[np.int64]"
+    ) -> None:
+        """firsts: of each file, its first sample."""
+        try:
+            while got := tickets.pull(_MOST_PULLED):
+                for ticket, sample in got:
+                    file = int(np.searchsorted(firsts, sample, side="right")) - 1
+                    try:
+                        group, row = self._files.find(keys[file], sample - int(firsts[file]))
+                    except Exception as why:
+                        tickets.fail(ticket, one_line(why))
+                    else:
+                        desk.put((keys[file], group), (ticket, sample, row))
+        finally:
+            desk.close()
+
+    def _work(self, tickets: Tickets, desk: Desk, column: str) -> None:
+        while taken := desk.take():
+            try:
+                self._hand_over(tickets, column, *taken)
+            finally:
+                desk.done(taken[0])
+
+    def _hand_over(
+        self, tickets: Tickets, column: str, group: Group, wanted: Sequence[Wanted]
+    ) -> None:
+        rows = self._memory.get(group)
+        is_new = rows is None
+        try:
+            rows = self._files.rows(*group, column) if rows is None else rows
+        except Exception as why:
+            for ticket, _, _ in wanted:
+                tickets.fail(ticket, one_line(why))
+            return
+        self._memory.keep(group, rows)
+        for ticket, _, row in wanted:
+            answer(tickets, ticket, lambda row=row: rows[row])  # type: ignore[misc]
+        if is_new:
+            _, sample, row = wanted[0]
+            self._offer(tickets, rows, sample - row)
+
+    def _offer(self, tickets: Tickets, rows: Rows, first: int) -> None:
+        """All rows of a group to the cache. Where it takes none, what is kept here has to do."""
+        for row in range(len(rows)):
+            try:
+                data = rows[row]
+            except FeedError:  # it is null
+                continue
+            if not tickets.offer(first + row, data):
+                self._memory.has_to_do(self.name, len(rows))
+                return
+
+    def _count(self, key: str, found: "Counter | None") -> int:
+        rows = int(self._files.footer(key).num_rows)
+        add(found, rows)
+        return rows
+
+    def _column(self, key: str) -> str:
+        """FeedError: it is not there, cannot be a sample, or nobody said which."""
+        columns = dict(_columns(self._files.schema(key)))
+        fit = [name for name, kind in columns.items() if is_sample_type(kind)]
+        if self._wish in fit:
+            return self._wish
+        if self._wish in columns:
+            kind = columns[self._wish]
+            raise FeedError(f"{self.name}: column {self._wish} is {kind}, one of {fit} can be read")
+        if self._wish:
+            raise FeedError(f"{self.name}: no column {self._wish}; there are {list(columns)}")
+        likely = [name for name in fit if name != self._label_column]
+        if len(likely) != 1:
+            raise FeedError(f"{self.name}: say which column is the sample: one of {likely or fit}")
+        return likely[0]
+
+    def _labels(self, keys: Sequence[str], pool: ThreadPoolExecutor) -> list[int]:
+        """FeedError: no such column, nulls in it, or neither whole numbers nor texts."""
+        import pyarrow as pa
+        import pyarrow.types as types
+
+        name = self._label_column
+        for key in keys:
+            columns = dict(_columns(self._files.schema(key)))
+            if name not in columns:
+                raise FeedError(f"{self.name}/{key}: no column {name}; there are {list(columns)}")
+        parts = list(pool.map(lambda key: self._files.column(key, name), keys))
+        values = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+        if values.null_count:
+            raise FeedError(f"{self.name}: {values.null_count} labels in {name} are null")
+        if types.is_integer(values.type) or types.is_boolean(values.type):
+            return [int(value) for value in values.to_pylist()]
+        if not (types.is_string(values.type) or types.is_large_string(values.type)):
+            raise FeedError(f"{self.name}: labels are whole numbers or texts, {name} is not")
+        texts = values.to_pylist()
+        numbers = {text: at for at, text in enumerate(sorted(set(texts), key=str.encode))}
+        return [numbers[text] for text in texts]
+
+
+class _Memory:
+    """Row groups that were read, as many as there is room for; the one not used longest goes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._groups: OrderedDict[Group, Rows] = OrderedDict()
+        self._bytes = 0
+        self._lost = self._is_told = False
+        self._lock = threading.Lock()
+
+    def get(self, group: Group) -> Rows | None:
+        with self._lock:
+            if group in self._groups:
+                self._groups.move_to_end(group)
+            return self._groups.get(group)
+
+    def keep(self, group: Group, rows: Rows) -> None:
+        with self._lock:
+            if group not in self._groups:
+                self._groups[group] = rows
+                self._bytes += rows.size_bytes
+            while self._bytes > self._most_bytes:
+                self._bytes -= self._groups.popitem(last=False)[1].size_bytes
+                self._lost = True
+
+    def has_to_do(self, name: str, rows: int) -> None:
+        """There is no cache. Says once what that costs, where it costs much."""
+        with self._lock:
+            tell = self._lost and not self._is_told
+            self._is_told = self._is_told or tell
+        if tell:
+            logging.getLogger("flowos.feed").warning(
+                "%s: its rows are wanted in no order, and its row groups, of about %d rows, fit "
+                "neither into a cache nor into memory_bytes=%d, so each is read many times per "
+                "epoch: give the feed a larger cache, or write row groups of a hundred rows",
+                name,
+                rows,
+                self._most_bytes,
+            )
+
+
+def _columns(schema: Any) -> list[tuple[str, Any]]:
+    """Names and types, with those inside of structs after a dot."""
+    import pyarrow.types as types
+
+    found: list[tuple[str, Any]] = []
+
+    def note(name: str, kind: Any) -> None:
+        if types.is_struct(kind):
+            for inner in kind:
+                note(f"{name}.{inner.name}", inner.type)
+        else:
+            found.append((name, kind))
+
+    for field in schema:
+        note(field.name, field.type)
+    return found

@@ -1,0 +1,44 @@
+"""Which rows are wanted: put in by who pulls tickets, taken out by row group, by many threads."""
+
+import threading
+from collections import OrderedDict
+
+Group = tuple[str, int]  # file, number of the row group in it
+Wanted = tuple[int, int, int]  # ticket, sample, row within the group
+
+
+class Desk:
+    """A group is in one thread's hands at a time, with all its rows that are wanted by then."""
+
+    def __init__(self) -> None:
+        self._wanted: OrderedDict[Group, list[Wanted]] = OrderedDict()
+        self._busy: set[Group] = set()
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, group: Group, wanted: Wanted) -> None:
+        with self._changed:
+            self._wanted.setdefault(group, []).append(wanted)
+            self._changed.notify()
+
+    def take(self) -> tuple[Group, list[Wanted]] | None:
+        """That which is wanted longest, of no other thread's group; waits. None: closed."""
+        with self._changed:
+            while not self._closed:
+                free = next((group for group in self._wanted if group not in self._busy), None)
+                if free is not None:
+                    self._busy.add(free)
+                    return free, self._wanted.pop(free)
+                self._changed.wait()
+            return None
+
+    def done(self, group: Group) -> None:
+        """The group that was taken is anybody's again."""
+        with self._changed:
+            self._busy.discard(group)
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,157 @@
+"""Parquet files here or elsewhere: their footers, and single row groups of one column."""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from flowos.feeder._arrow import Rows
+from flowos.feeder._fsspec import FileSystem
+from flowos.feeder._objects import SCHEMES, Bucket
+from flowos.feeder._place import Entry, Place, Ranged, in_byte_order
+from flowos.feeder._source import one_line
+from flowos.feeder._url import Url, read_url
+from flowos.model import FeedError
+
+_WINDOW = 256 << 10  # footers and small columns come with one request
+_ENDING = ".parquet"
+
+
+class Files:
+    """The files of one data set. Safe from many threads: each reading opens its file anew."""
+
+    def __init__(
+        self, name: str, entries: Callable[[], list[Entry]], open_: Callable[[Entry], Any]
+    ) -> None:
+        self.name = name
+        self._list, self._open = entries, open_
+        self._entries: dict[str, Entry] = {}
+        self._footers: dict[str, Any] = {}
+        self._ends: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def entries(self) -> list[Entry]:
+        """In byte order of their names. FeedError: there are none."""
+        entries = self._list()
+        if not entries:
+            raise FeedError(f"{self.name}: no {_ENDING} files are there")
+        with self._lock:
+            self._entries = {entry.key: entry for entry in entries}
+        return entries
+
+    def footer(self, key: str) -> Any:
+        """What pyarrow knows of a file without its data: pyarrow.parquet.FileMetaData."""
+        with self._lock:
+            known = self._footers.get(key)
+        if known is None:
+            with self._opened(key) as file:
+                known = file.metadata
+            ends = accumulate(known.row_group(i).num_rows for i in range(known.num_row_groups))
+            with self._lock:
+                self._footers[key], self._ends[key] = known, list(ends)
+        return known
+
+    def schema(self, key: str) -> Any:
+        """pyarrow.Schema of a file."""
+        return self.footer(key).schema.to_arrow_schema()
+
+    def find(self, key: str, row: int) -> tuple[int, int]:
+        """The row group that a row is in, and which row of it. FeedError: it has fewer rows."""
+        self.footer(key)
+        ends = self._ends[key]
+        group = bisect_right(ends, row)
+        if group == len(ends):
+            raise FeedError("the file has changed since it was indexed: index it anew")
+        return group, row - (ends[group - 1] if group else 0)
+
+    def rows(self, key: str, group: int, column: str) -> Rows:
+        """One column of a row group."""
+        with self._opened(key) as file:
+            try:
+                table = file.read_row_group(group, columns=[column], use_threads=False)
+            except (OSError, ValueError) as why:  # pyarrow's errors are of these
+                raise FeedError(f"row group {group}: {one_line(why)}") from None
+        return Rows(_inside(table, column))
+
+    def column(self, key: str, column: str) -> Any:
+        """A whole column: pyarrow.ChunkedArray."""
+        with self._opened(key) as file:
+            try:
+                table = file.read(columns=[column], use_threads=False)
+            except (OSError, ValueError) as why:
+                raise FeedError(f"{self.name}/{key}: {column}: {one_line(why)}") from None
+        return _inside(table, column)
+
+    def _opened(self, key: str) -> Any:
+        import pyarrow.parquet as pq
+
+        if not self._entries:  # the catalog was kept
+            self.entries()
+        entry = self._entries.get(key)
+        if entry is None:
+            raise FeedError(f"{self.name}/{key}: it is not there")
+        try:
+            return pq.ParquetFile(self._open(entry), metadata=self._footers.get(key))
+        except FileNotFoundError:
+            raise FeedError(f"{self.name}/{key}: it is not there") from None
+        except (OSError, ValueError) as why:
+            raise FeedError(f"{self.name}/{key}: {one_line(why)}") from None
+
+
+def open_files(where: str | Path) -> Files:
+    """where: a file, a folder of them, or a URL of such. FeedError: there is no such thing."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise FeedError(
+            f"{where} is read by the package pyarrow: pip install 'flowos-hpc[parquet]'"
+        ) from None
+    text = str(where)
+    if "://" in text:
+        return _files_at(read_url(text))
+    path = Path(text)
+    if not path.exists():
+        raise FeedError(f"{text}: it is not there")
+    root = path if path.is_dir() else path.parent
+    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key)
+
+
+def _here(path: Path, root: Path) -> list[Entry]:
+    found = sorted(path.rglob(f"*{_ENDING}")) if path.is_dir() else [path]
+    states = [(file, file.stat()) for file in found]
+    return in_byte_order(
+        [
+            Entry(str(file.relative_to(root)), state.st_size, str(state.st_mtime_ns))
+            for file, state in states
+        ]
+    )
+
+
+def _files_at(url: Url) -> Files:
+    place: Place = Bucket(url) if url.scheme in SCHEMES else FileSystem(url)
+
+    def entries() -> list[Entry]:
+        if url.named:
+            return in_byte_order([place.entry(key) for key in url.named])
+        return [entry for entry in place.entries() if _is_ours(url, entry.key)]
+
+    return Files(url.shown, entries, lambda entry: Ranged(place, entry, _WINDOW))
+
+
+def _is_ours(url: Url, key: str) -> bool:
+    return url.matches(key) and key.endswith(_ENDING)
+
+
+def _inside(table: Any, column: str) -> Any:
+    """The column, or what is inside it after the dots of its name."""
+    import pyarrow.compute as pc
+
+    if column in table.column_names:
+        return table.column(column)
+    outer, *inner = column.split(".")
+    found = table.column(outer)
+    for name in inner:
+        found = pc.struct_field(found, name)
+    return found

@@ -1,0 +1,150 @@
+"""Somewhere with named bytes: a bucket, a server, a file system of fsspec.
+
+What a place is asked for is small on purpose, so that tar shards and Parquet files are read from
+all of them in one way.
+"""
+
+import io
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from flowos.feeder._source import Tickets
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from flowos._native import Counter
+
+T = TypeVar("T")
+
+_PAUSES_SECONDS = (0.1, 0.4, 1.6)
+_COUNTING = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or object below the root of its place. size_bytes: -1 is not known.
+
+    tag: changes when the contents do; empty where the place does not tell.
+    """
+
+    key: str
+    size_bytes: int
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The bytes [start, end) of what is called key; end None: the whole of it, as it is now."""
+
+    key: str
+    start: int = 0
+    end: int | None = None
+
+
+class Place(Protocol):
+    """Safe from many threads. Raises FeedError of one line, which names no secret."""
+
+    @property
+    def name(self) -> str:
+        """As a person wrote it, without secrets."""
+
+    def entries(self, found: "Counter | None" = None) -> list[Entry]:
+        """All below the root, in byte order of the keys; `found` counts them."""
+
+    def glance(self) -> list[Entry]:
+        """The first of them, at the cost of a request where that can be."""
+
+    def entry(self, key: str) -> Entry:
+        """One of them, with its size."""
+
+    def read(self, key: str, start: int, end: int) -> "Buffer":
+        """The bytes [start, end), all of them."""
+
+    def serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
+        """Answers tickets until they are closed; piece_of: where a sample is."""
+
+
+class Ranged(io.RawIOBase):
+    """A file of a place, for those that want one: reads by ranges, `window` bytes at least.
+
+    What was read last stays, so that small steps forward cost nothing.
+    """
+
+    def __init__(self, place: Place, entry: Entry, window: int) -> None:
+        self._place, self._entry, self._window = place, entry, window
+        self._at = 0
+        self._kept_from = 0
+        self._kept = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._entry.size_bytes}
+        self._at = max(0, base[whence] + offset)
+        return self._at
+
+    def readinto(self, into: "Buffer") -> int:
+        wanted = memoryview(into).cast("B")
+        length = min(len(wanted), max(0, self._entry.size_bytes - self._at))
+        if length == 0:
+            return 0
+        begin = self._at - self._kept_from
+        if begin < 0 or begin + length > len(self._kept):
+            self._fetch(length)
+            begin = 0
+        wanted[:length] = self._kept[begin : begin + length]
+        self._at += length
+        return length
+
+    def _fetch(self, length: int) -> None:
+        end = min(self._at + max(length, self._window), self._entry.size_bytes)
+        self._kept = memoryview(self._place.read(self._entry.key, self._at, end)).cast("B")
+        self._kept_from = self._at
+
+
+def pause_after(tries: int) -> float | None:
+    """Seconds to wait before trying again after so many tries; None: that was the last.
+
+    Spread at random, so that what failed together does not come back together.
+    """
+    if tries > len(_PAUSES_SECONDS):
+        return None
+    return _PAUSES_SECONDS[tries - 1] * random.uniform(0.5, 1.5)
+
+
+def again(call: Callable[[], T], passes: Callable[[Exception], bool]) -> T:
+    """What `call` gives; where it fails by something that passes, it is tried three times more."""
+    tries = 1
+    while True:
+        try:
+            return call()
+        except Exception as why:
+            pause = pause_after(tries) if passes(why) else None
+            if pause is None:
+                raise
+        time.sleep(pause)
+        tries += 1
+
+
+def in_byte_order(entries: Sequence[Entry]) -> list[Entry]:
+    """As the native listing of folders has them."""
+    return sorted(entries, key=lambda entry: entry.key.encode(errors="surrogateescape"))
+
+
+def add(found: "Counter | None", more: int) -> None:
+    """From any thread."""
+    if found is not None:
+        with _COUNTING:
+            found.value += more

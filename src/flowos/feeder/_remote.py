@@ -1,0 +1,108 @@
+"""A data set at a URL: objects or files as they lie there, or tar shards of them."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from flowos.feeder._fsspec import FileSystem
+from flowos.feeder._objects import SCHEMES, Bucket
+from flowos.feeder._place import Entry, Piece, Place, add
+from flowos.feeder._source import Tickets, digest
+from flowos.feeder._tars import tar_catalog
+from flowos.feeder._url import Url, read_url
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Catalog, Counter
+
+_AT_ONCE = 32
+_BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
+
+
+class RemoteSource:
+    """Promises: see flowos.feeder._source.Source."""
+
+    def __init__(self, place: Place, url: Url, member: str = "") -> None:
+        self.name = url.shown
+        self._place, self._url, self._member = place, url, member
+
+    def identity(self) -> str:
+        """Of shards: which they are, their sizes and tags. Of single objects: empty."""
+        some = [self._url.pattern] if self._url.pattern else self._url.named
+        names = some or [entry.key for entry in self._place.glance()]
+        if not _only_shards(names):
+            return ""
+        entries = self._entries()
+        return digest(*(f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries))
+
+    def catalog(self, found: "Counter | None" = None) -> "Catalog":
+        entries = self._entries(found)
+        if not entries:
+            raise FeedError(f"{self.name}: nothing is there{_called(self._url)}")
+        if not _only_shards([entry.key for entry in entries]):
+            return _catalog_of(entries)
+        add(found, -len(entries))  # samples are counted, not shards
+        shards = [entry for entry in entries if entry.key.endswith(".tar")]
+        return tar_catalog(self._place, shards, self._member, _AT_ONCE, found)
+
+    def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
+        groups, group_of = catalog.groups(), catalog.group_of()
+        offsets, sizes = catalog.offsets(), catalog.sizes()
+        of_shards = offsets[0] > 0  # a member comes after its header
+
+        def piece_of(sample: int) -> Piece:
+            if not of_shards:
+                return Piece(catalog.name(sample))
+            start = int(offsets[sample])
+            return Piece(groups[group_of[sample]], start, start + int(sizes[sample]))
+
+        self._place.serve(tickets, piece_of)
+
+    def _entries(self, found: "Counter | None" = None) -> list[Entry]:
+        """Those that the URL names, one by one or by a pattern; else all."""
+        if self._url.named:
+            with ThreadPoolExecutor(_AT_ONCE, "flowos-shards") as pool:
+                entries = list(pool.map(self._place.entry, self._url.named))
+            add(found, len(entries))
+            return entries
+        entries = self._place.entries(found)
+        those = [entry for entry in entries if self._url.matches(entry.key)]
+        add(found, len(those) - len(entries))
+        return those
+
+
+def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> RemoteSource:
+    """A source for a URL: s3, gs, az, http, https by obstore, any other protocol by fsspec.
+
+    text: a folder of objects (each a sample), a folder of tar shards, or the shards themselves:
+    `s3://bucket/train-{000..099}.tar`, `s3://bucket/train/*.tar`.
+    member: which member of a shard is the sample, such as "jpg"; empty: see `tar_catalog`.
+    timeout_seconds: for a connection, and for the next bytes of an answer.
+    FeedError: no such protocol, a package is missing, or it is no URL.
+    """
+    url = read_url(text)
+    place: Place = (
+        Bucket(url, timeout_seconds) if url.scheme in SCHEMES else FileSystem(url, _AT_ONCE)
+    )
+    return RemoteSource(place, url, member)
+
+
+def _only_shards(names: Sequence[str]) -> bool:
+    """Whether there is nothing but tar files, and what lies beside such."""
+    others = [name for name in names if not name.endswith(_BESIDE_SHARDS)]
+    return bool(others) and all(name.endswith(".tar") for name in others)
+
+
+def _called(url: Url) -> str:
+    return f" that is called {url.pattern}" if url.pattern else ""
+
+
+def _catalog_of(entries: list[Entry]) -> "Catalog":
+    from flowos._native import Catalog
+
+    folders = [entry.key.rpartition("/")[0] for entry in entries]
+    groups = sorted(set(folders), key=lambda folder: folder.encode(errors="surrogateescape"))
+    numbers = {folder: number for number, folder in enumerate(groups)}
+    names = [entry.key for entry in entries]
+    sizes = [entry.size_bytes for entry in entries]
+    return Catalog(groups, names, [numbers[folder] for folder in folders], sizes)

@@ -1,0 +1,103 @@
+"""Samples that native code cannot read by itself: what such a source promises, and how it serves.
+
+    source.catalog(found)            what there is, in byte order of the names
+    source.serve(tickets, catalog)   answers tickets until the feeder is closed; in a thread
+
+The native feeder says which samples it wants (`pull`), the source gives their bytes (`push`) or
+says in one line why it cannot (`fail`). How many are asked for at once is the feeder's decision.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from flowos._native import Catalog, Counter
+
+
+class Tickets(Protocol):
+    """The side of the native feeder that a source sees; safe from many threads."""
+
+    def pull(self, most: int) -> list[tuple[int, int]]:
+        """(id, sample) of one wanted sample at least, of `most` at most; waits. []: closed."""
+
+    def push(self, id: int, data: "Buffer") -> None:
+        """The whole sample. The buffer is free again afterwards."""
+
+    def fail(self, id: int, why: str) -> None:
+        """Why it cannot be had, without its name."""
+
+    def offer(self, sample: int, data: "Buffer") -> bool:
+        """Bytes that were at hand anyway, for the cache. False: there is none, or it is full."""
+
+
+class Source(Protocol):
+    """Where samples come from."""
+
+    @property
+    def name(self) -> str:
+        """As a person wrote it, without secrets."""
+
+    def identity(self) -> str:
+        """Changes when what a kept catalog says is no longer so; costs a listing of shards.
+
+        Empty: cannot be told more cheaply than by making the catalog anew. FeedError.
+        """
+
+    def catalog(self, found: "Counter | None" = None) -> "Catalog":
+        """What there is; `found` counts while it runs. FeedError: nothing, or no way to it."""
+
+    def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
+        """Answers tickets until it is closed. What goes wrong with a sample fails its ticket."""
+
+
+def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", threads: int) -> None:
+    """Each thread reads one sample after the other. `read` raises FeedError with the reason."""
+
+    def work() -> None:
+        while got := tickets.pull(1):
+            for ticket, sample in got:
+                answer(tickets, ticket, lambda sample=sample: read(sample))  # type: ignore[misc]
+
+    run_threads(work, threads)
+
+
+def answer(tickets: Tickets, ticket: int, read: "Callable[[], Buffer]") -> None:
+    """Pushes what `read` gives, or the reason why it does not."""
+    try:
+        data = read()
+    except Exception as why:
+        tickets.fail(ticket, one_line(why))
+    else:
+        tickets.push(ticket, data)
+
+
+def run_threads(work: Callable[[], None], threads: int) -> None:
+    """`work` in so many threads, this one among them, until all have ended."""
+    others = [
+        threading.Thread(target=work, name=f"flowos-source-{number}", daemon=True)
+        for number in range(1, threads)
+    ]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+
+
+def one_line(why: BaseException) -> str:
+    """Ours are one line already; of another's, its kind and its first line."""
+    first = next((line.strip() for line in str(why).splitlines() if line.strip()), "")
+    if isinstance(why, FeedError):
+        return first
+    return f"{type(why).__name__}: {first}" if first else type(why).__name__
+
+
+def digest(*words: str) -> str:
+    """Of some words, in this order."""
+    return hashlib.sha256("\0".join(words).encode(errors="surrogateescape")).hexdigest()[:32]

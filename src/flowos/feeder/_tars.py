@@ -1,0 +1,151 @@
+"""Tar shards that are not files here: their members are found by reading headers in ranges.
+
+WebDataset's layout: members of the same name up to its first dot are one sample, and stand
+together. The index of a shard costs one small request per large member; small ones (a class, a
+caption) come along with the header before them.
+"""
+
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flowos.feeder._place import Entry, Place, Ranged, add
+from flowos.model import FeedError
+
+if TYPE_CHECKING:
+    from flowos._native import Catalog, Counter
+
+_BLOCK = 512
+# Holds a header, a member of a few numbers and the next header; costs little beside a round trip.
+_WINDOW = 8 << 10
+_NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
+_DUNDER = re.compile(r"__.*__")
+_MOST_CLASS_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sample: where its bytes are in the shard. label: -1 is none."""
+
+    name: str
+    offset: int
+    size_bytes: int
+    label: int
+
+
+def tar_catalog(
+    place: Place,
+    shards: Sequence[Entry],
+    member: str,
+    threads: int,
+    found: "Counter | None" = None,
+) -> "Catalog":
+    """The samples of all shards, in the order of the shards; reads so many shards at once.
+
+    member: which member is the sample, such as "jpg"; empty: the first that is no cls, json, txt.
+    FeedError: a shard is no tar, is truncated, or holds no sample.
+    """
+    from flowos._native import Catalog
+
+    names: list[str] = []
+    groups: list[int] = []
+    offsets: list[int] = []
+    sizes: list[int] = []
+    labels: list[int] = []
+    for number, pieces in enumerate(_indexed(place, shards, member, threads, found)):
+        groups += [number] * len(pieces)
+        names += [piece.name for piece in pieces]
+        offsets += [piece.offset for piece in pieces]
+        sizes += [piece.size_bytes for piece in pieces]
+        labels += [piece.label for piece in pieces]
+    if not names:
+        wanted = f"with a member .{member}" if member else "of WebDataset's layout"
+        raise FeedError(f"{place.name}: no sample {wanted} in {len(shards)} tar shards")
+    return Catalog([shard.key for shard in shards], names, groups, sizes, labels, offsets)
+
+
+def _indexed(
+    place: Place, shards: Sequence[Entry], member: str, threads: int, found: "Counter | None"
+) -> Iterator[list[_Piece]]:
+    def index(shard: Entry) -> list[_Piece]:
+        grouping = _Grouping(f"{place.name}/{shard.key}", member)
+        for info, tar in _members(place, shard):
+            grouping.take(info, tar)
+        grouping.finish()
+        add(found, len(grouping.pieces))
+        return grouping.pieces
+
+    pool = ThreadPoolExecutor(max(1, min(threads, len(shards))), "flowos-tars")
+    try:
+        yield from pool.map(index, shards)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Grouping:
+    """Puts the members of one shard together to samples, as the native listing of files does."""
+
+    def __init__(self, where: str, member: str) -> None:
+        self.pieces: list[_Piece] = []
+        self._where, self._wanted = where, member.removeprefix(".")
+        self._key, self._label = "", -1
+        self._chosen: tuple[tarfile.TarInfo, str] | None = None
+
+    def take(self, info: tarfile.TarInfo, tar: tarfile.TarFile) -> None:
+        folder, slash, base = info.name.rpartition("/")
+        stem, dot, ending = base.partition(".")
+        top = info.name.partition("/")[0]
+        if not stem or not dot or _DUNDER.fullmatch(top):
+            return
+        key, ending = f"{folder}{slash}{stem}", ending.lower()
+        if key != self._key:
+            self.finish()
+            self._key = key
+        if ending == "cls" and info.size <= _MOST_CLASS_BYTES:
+            self._label = _class_in(tar, info)
+        if ending == self._wanted if self._wanted else ending not in _NEVER_THE_SAMPLE:
+            self._choose(info, ending)
+
+    def _choose(self, info: tarfile.TarInfo, ending: str) -> None:
+        if self._chosen is None:
+            self._chosen = info, ending
+        elif self._chosen[1] == ending:
+            raise FeedError(
+                f"{self._where} holds {info.name} twice for one sample; write it again with one"
+            )
+
+    def finish(self) -> None:
+        if self._chosen:
+            info = self._chosen[0]
+            self.pieces.append(_Piece(self._key, info.offset_data, info.size, self._label))
+        self._key, self._label, self._chosen = "", -1, None
+
+
+def _members(place: Place, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+    """The files of a tar. FeedError where it is none, or is not whole."""
+    where = f"{place.name}/{shard.key}"
+    file = Ranged(place, shard, _WINDOW)
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as tar:
+            for info in tar:
+                if info.isreg() and not info.issparse():
+                    yield info, tar
+            end = tar.offset
+    except tarfile.TarError as why:
+        raise FeedError(f"{where}: not a whole tar file: {why}") from None
+    file.seek(end)
+    if any(file.read(_BLOCK) or b""):  # tarfile takes what it cannot read for the end
+        raise FeedError(f"{where}: damaged: no header of a member at byte {end}")
+
+
+def _class_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> int:
+    """-1: it is no whole number."""
+    inside = tar.extractfile(info)
+    text = inside.read().decode(errors="replace") if inside else ""
+    try:
+        return int(text)
+    except ValueError:
+        return -1

@@ -1,0 +1,82 @@
+"""What a person writes for data that is elsewhere: a URL, whose end may stand for many files."""
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from flowos.model import FeedError
+
+_MANY = re.compile(r"[{*]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
+_MOST_NAMES = 1_000_000
+_FILES = (".tar", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """named: files, below the root. pattern: those to be listed, such as `*.tar`; empty: all.
+
+    root: what is opened; it may hold secrets, so `shown` is what people are told.
+    """
+
+    scheme: str
+    root: str
+    shown: str
+    named: tuple[str, ...] = ()
+    pattern: str = ""
+
+    def matches(self, key: str) -> bool:
+        return not self.pattern or fnmatch.fnmatchcase(key, self.pattern)
+
+
+def read_url(text: str) -> Url:
+    """FeedError: it is no URL, or stands for too much."""
+    scheme, colon, rest = text.partition("://")
+    if not colon or not scheme or not rest:
+        raise FeedError(f"{text!r} is no URL such as s3://bucket/folder")
+    if scheme in ("http", "https") and "?" in rest:
+        shown = _without_secrets(text)
+        raise FeedError(f"{shown}: what follows ? is not passed on: read it without, or by s3://")
+    if "::" in text:  # fsspec's chain of file systems is its own language
+        return Url(scheme, text, _without_secrets(text))
+    body = text.rstrip("/")
+    many = _MANY.search(body)
+    if not many and not body.endswith(_FILES):
+        return Url(scheme, body, _without_secrets(body))
+    cut = body.rfind("/", 0, many.start() if many else len(body))
+    if cut < len(scheme) + len("://"):
+        raise FeedError(f"{_without_secrets(text)}: braces and * stand for names below a bucket")
+    root, last = body[:cut], body[cut + 1 :]
+    if "*" in last:
+        return Url(scheme, root, _without_secrets(root), pattern=last)
+    return Url(scheme, root, _without_secrets(root), named=tuple(expand(last)))
+
+
+def expand(pattern: str) -> list[str]:
+    """`a-{000..002}.tar` and `{x,y}.tar` as a shell expands them. FeedError: far too many."""
+    pieces = _BRACES.split(pattern)
+    choices = [[word] if at % 2 == 0 else list(_choices(word)) for at, word in enumerate(pieces)]
+    return ["".join(words) for words in product(*choices)]
+
+
+def _choices(inside: str) -> Iterator[str]:
+    numbers = _NUMBERS.fullmatch(inside)
+    if not numbers:
+        yield from inside.split(",")
+        return
+    first, last = numbers[1], numbers[2]
+    if abs(int(last) - int(first)) >= _MOST_NAMES:
+        raise FeedError(f"{{{inside}}} stands for more than {_MOST_NAMES} names")
+    step = 1 if int(first) <= int(last) else -1
+    padded = any(len(word) > 1 and word.startswith("0") for word in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    for number in range(int(first), int(last) + step, step):
+        yield f"{number:0{width}d}"
+
+
+def _without_secrets(text: str) -> str:
+    """Without user and password, and without what signs it."""
+    return re.sub(r"://[^/@]*@", "://", text.partition("?")[0])

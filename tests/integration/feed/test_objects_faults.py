@@ -1,0 +1,174 @@
+"""Objects in a bucket, while the store, the way to it and the objects themselves go wrong."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from flowos._native import Feeder
+from flowos.feeder._remote import open_url
+from flowos.model import FeedError, SampleError
+
+from .object_store import BadRoad, ObjectStore, Once, fed, served, set_variables, tar_of
+
+OBJECTS = {f"{number:02}.bin": b"%02d" % number * 5000 for number in range(12)}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectStore]:
+    store = ObjectStore()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def store(server: ObjectStore) -> Iterator[ObjectStore]:
+    server.bucket("things", OBJECTS)
+    yield server
+    server.forget_all()
+
+
+@pytest.fixture
+def road(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadRoad]:
+    road = BadRoad(store)
+    set_variables(monkeypatch, road.url)
+    yield road
+    road.stop()
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "429", "cut", "1.5"])
+def test_what_fails_three_times_in_passing_is_had_all_the_same(road: BadRoad, fault: str) -> None:
+    odd = ("/things/03.bin", "/things/07.bin")
+    road.fate = lambda path, before: fault if path in odd and before < 3 else ""
+    came = served(open_url("s3://things", timeout_seconds=0.5))
+    assert came.failed == {}
+    assert [came.pushed[at] for at in range(len(OBJECTS))] == list(OBJECTS.values())
+    assert [road.asked.count(path) for path in odd] == [4, 4]
+
+
+def test_a_listing_that_fails_in_passing_is_had_all_the_same(road: BadRoad) -> None:
+    road.fate = lambda _path, before: "500" if before < 3 else ""
+    assert len(open_url("s3://things").catalog()) == len(OBJECTS)
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("500", r"Error performing GET .* 500 .*, four times over"),
+        ("cut", r".*, four times over"),
+        ("hang", r"no answer within 0\.3 seconds, four times over"),
+    ],
+)
+def test_what_fails_a_fourth_time_is_told_and_the_others_come(
+    road: BadRoad, fault: str, why: str
+) -> None:
+    road.fate = lambda path, _before: fault if path == "/things/05.bin" else ""
+    came = served(open_url("s3://things", timeout_seconds=0.3))
+    assert re.fullmatch(why, came.failed[5])
+    assert road.asked.count("/things/05.bin") == 4
+    assert len(came.pushed) == len(OBJECTS) - 1
+
+
+def test_what_is_refused_is_not_asked_for_again(road: BadRoad) -> None:
+    road.fate = lambda path, _before: "403" if path == "/things/05.bin" else ""
+    came = served(open_url("s3://things"))
+    assert came.failed[5].startswith("access denied (Odd): check AWS_ACCESS_KEY_ID and AWS_SECRET")
+    assert road.asked.count("/things/05.bin") == 1
+
+
+def test_an_object_that_vanished_is_named(store: ObjectStore, road: BadRoad) -> None:
+    def fate(path: str, before: int) -> str:
+        if path == "/things/05.bin" and before == 0:
+            store.remove("things", "05.bin")
+        return ""
+
+    road.fate = fate
+    with pytest.raises(SampleError, match=r"^05\.bin: it is not there$"):
+        fed(open_url("s3://things"))
+
+
+def test_an_object_that_was_written_anew_is_read_as_it_is(
+    store: ObjectStore, road: BadRoad
+) -> None:
+    source = open_url("s3://things")
+    catalog = source.catalog()
+    store.put("things", "05.bin", b"longer than it was" * 9000)
+    store.put("things", "06.bin", b"shorter")
+    tickets = Once([5, 6])
+    source.serve(tickets, catalog)
+    assert tickets.pushed == {5: b"longer than it was" * 9000, 6: b"shorter"}
+    assert road.asked.count("/things/05.bin") == 1
+
+
+def test_a_shard_that_was_written_anew_is_not_mixed_with_what_it_was(
+    store: ObjectStore, road: BadRoad
+) -> None:
+    members = {f"{number}.jpg": b"%d" % number * 30_000 for number in range(6)}
+    store.bucket("shards", {"x.tar": tar_of(members)})
+    source = open_url("s3://shards")
+    changes = threading.Event()
+
+    def fate(_path: str, _before: int) -> str:
+        if changes.is_set():
+            changes.clear()
+            store.put("shards", "x.tar", tar_of(dict(reversed(members.items()))))
+        return ""
+
+    road.fate = fate
+    catalog = source.catalog()
+    changes.set()
+    feeder = Feeder(catalog, None, None, None, batch_size=2)
+    serving = threading.Thread(target=source.serve, args=(feeder, catalog))
+    serving.start()
+    with pytest.raises(SampleError, match=r"x\.tar:\d: it has changed since it was indexed"):
+        list(iter(feeder.next, None))
+    feeder.close()
+    serving.join(10)
+    assert not serving.is_alive()
+
+
+def test_closing_does_not_wait_for_a_store_that_hangs(road: BadRoad) -> None:
+    source = open_url("s3://things")
+    catalog = source.catalog()
+    road.fate = lambda _path, _before: "hang"
+    feeder = Feeder(catalog, None, None, None, batch_size=2)
+    serving = threading.Thread(target=source.serve, args=(feeder, catalog))
+    waiting = threading.Thread(target=feeder.next)
+    serving.start()
+    waiting.start()
+    until = time.monotonic() + 10
+    while len(road.asked) < 5 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(road.asked) >= 5
+    began = time.monotonic()
+    feeder.close()
+    serving.join(10)
+    waiting.join(10)
+    assert not serving.is_alive()
+    assert not waiting.is_alive()
+    assert time.monotonic() - began < 5
+
+
+def test_a_skipped_object_is_counted_and_the_rest_is_fed(road: BadRoad) -> None:
+    road.fate = lambda path, _before: "404" if path == "/things/05.bin" else ""
+    source = open_url("s3://things")
+    catalog = source.catalog()
+    feeder = Feeder(catalog, None, None, None, batch_size=4, on_error="skip")
+    serving = threading.Thread(target=source.serve, args=(feeder, catalog))
+    serving.start()
+    seen: list[int] = []
+    while batch := feeder.next():
+        seen += batch.samples.tolist()
+    assert sorted(seen) == [at for at in range(len(OBJECTS)) if at != 5]
+    assert feeder.stats().skipped >= 1
+    feeder.close()
+    serving.join(10)
+
+
+def test_a_listing_that_is_refused_is_told_once(road: BadRoad) -> None:
+    road.fate = lambda _path, _before: "403"
+    with pytest.raises(FeedError, match=r"^s3://things: access denied"):
+        open_url("s3://things").catalog()
+    assert len(road.asked) == 1
