@@ -51,22 +51,31 @@ std::uint8_t shifted(std::int32_t sum, unsigned precision) {
   return static_cast<std::uint8_t>(sum >> precision);
 }
 
-void across(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+// kTaps: as x.taps, where the compiler is to know it; else 0.
+template <std::uint32_t kTaps>
+void across_by(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+  const std::uint32_t taps = kTaps == 0 ? x.taps : kTaps;
+  const std::uint32_t* first = x.first.data();
   const std::int16_t* weights = x.weights.data();
-  for (std::uint32_t pixel = 0; pixel < x.size; ++pixel, weights += x.taps, result += 3) {
-    const std::uint8_t* source = row + std::size_t{3} * x.first[pixel];
-    std::int32_t red = 1 << (x.precision - 1);
+  const unsigned precision = x.precision;
+  for (std::uint32_t left = x.size; left > 0; --left, weights += taps, result += 3) {
+    const std::uint8_t* source = row + std::size_t{3} * *first++;
+    std::int32_t red = 1 << (precision - 1);
     std::int32_t green = red;
     std::int32_t blue = red;
-    for (std::uint32_t tap = 0; tap < x.counts[pixel]; ++tap, source += 3) {
+    for (std::uint32_t tap = 0; tap < taps; ++tap, source += 3) {
       red += weights[tap] * source[0];
       green += weights[tap] * source[1];
       blue += weights[tap] * source[2];
     }
-    result[0] = shifted(red, x.precision);
-    result[1] = shifted(green, x.precision);
-    result[2] = shifted(blue, x.precision);
+    result[0] = shifted(red, precision);
+    result[1] = shifted(green, precision);
+    result[2] = shifted(blue, precision);
   }
+}
+
+void across(const Weights& x, const std::uint8_t* row, std::uint8_t* result) {
+  x.taps == 4 ? across_by<4>(x, row, result) : across_by<0>(x, row, result);
 }
 
 // In blocks, so that the sums stay in the nearest cache.
