@@ -55,12 +55,25 @@ make = fo.task({
 flow = fo.flow_output(*make(fo.flow_input("n", fo.int64)))
 """
 
+SCALES = """
+import numpy as np
+import flowos as fo
+
+@fo.task
+def twice(x: np.ndarray) -> np.ndarray:
+    return 2 * x
+
+flow = fo.flow_output(twice(fo.flow_input("x", np.ndarray)))
+"""
+
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    for name, text in {"adds": ADDS, "takes": TAKES_ALL, "gives": GIVES_ALL}.items():
+    files = {"adds": ADDS, "takes": TAKES_ALL, "gives": GIVES_ALL, "scales": SCALES}
+    for name, text in files.items():
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "notes.txt").write_text("none")
+    (tmp_path / "notes.npy").write_text("")
     return tmp_path
 
 
@@ -133,6 +146,9 @@ def test_a_dry_run_shows_the_flow(here: Path) -> None:
     assert "add" in done.stdout
 
 
+LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -149,6 +165,12 @@ def test_a_dry_run_shows_the_flow(here: Path) -> None:
         (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),
         (("takes.py", "grid=[1,2]"), "input 'grid': expected array(float64, (any, 2))"),
         (("takes.py", "grid=no.npy"), "input grid: array(float64, (any, 2)): 'no.npy' (str): "),
+        (("takes.py", "grid=notes.npy"), "input grid: array(float64, (any, 2)): 'notes.npy' (str)"),
+        (("takes.py", "grid={}"), f"input grid: array(float64, (any, 2)): '{{}}' (str): {LISTS}"),
+        (("scales.py", "x=3"), f"input x: array(any, any): '3' (str): {LISTS}"),
+        (("scales.py", "x=three"), f"input x: array(any, any): 'three' (str): {LISTS}"),
+        (("scales.py", 'x=["a"]'), f"input x: array(any, any): '[\"a\"]' (str): {LISTS}"),
+        (("scales.py", "x=[[1],[2,3]]"), f"input x: array(any, any): '[[1],[2,3]]' (str): {LISTS}"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(

@@ -165,7 +165,11 @@ def test_wrong_results_are_named_with_their_port() -> None:
         for kind, words in (
             ("three", "task 'pair', outputs out1, out2: expected 2 values, given 3 values"),
             ("one", "expected 2 values, given int"),
-            ("wrong", "task 'pair', output 'out2': expected float64, given 'x' (str)"),
+            (
+                "wrong",
+                "task 'pair', output 'out2': expected float64, given 'x' (str); its inputs were "
+                "kind = 'wrong' (str)",
+            ),
         ):
             with pytest.raises(fo.ValueRefused) as caught:
                 s.run(kind)

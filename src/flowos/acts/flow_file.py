@@ -30,6 +30,7 @@ from flowos.model import (
     str_,
 )
 
+_LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -165,7 +166,7 @@ def _named(flows: Mapping[str, Flow], name: str, file: str) -> Flow:
 def _read(port: PortSpec, text: str) -> object:
     try:
         value = _parsed(port, text)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError) as error:
         raise UsageError(f"input {port}: {shown(text)}: {error}") from error
     complaint = port.type.check(value)
     if complaint:
@@ -207,10 +208,18 @@ def _json_or_text(text: str) -> object:
 
 
 def _array(port: PortSpec, text: str) -> object:
-    """From a .npy file, or nested lists of numbers as JSON."""
+    """From a .npy file, or nested lists of numbers as JSON. ValueError: it is neither."""
     import numpy as np
 
     if text.endswith(".npy"):
         return np.load(text, allow_pickle=False)
-    dtype = getattr(port.type, "dtype", None)
-    return np.array(json.loads(text), dtype=dtype)
+    try:
+        made = np.array(json.loads(text), dtype=getattr(port.type, "dtype", None))
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(_LISTS) from error
+    is_number = made.ndim == 0 and getattr(port.type, "shape", None) != ()
+    if is_number or made.dtype.kind not in "biufc":
+        raise ValueError(_LISTS)
+    return made

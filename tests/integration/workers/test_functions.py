@@ -263,6 +263,27 @@ def test_a_refused_result_is_told_as_by_a_thread(fun: Callable[..., Any], output
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("workers", ["thread", "process"])
+def test_a_refused_result_is_told_with_what_the_task_was_given(workers: Any) -> None:
+    """A wrong input that the task let pass is seen in what it gave only."""
+
+    @fo.task
+    def half(x: fo.any_, by: fo.int64) -> fo.float64:
+        return x * by  # type: ignore[no-any-return]
+
+    flow = fo.flow_output(half(fo.flow_input("x", fo.any_), 2))
+    told = (
+        "task 'half', output 'out': expected float64, given 'abab' (str); its inputs were "
+        "x = 'ab' (str), by = 2 (int)"
+    )
+    with (
+        fo.slice(flow, workers=workers, cores=1) as s,
+        pytest.raises(fo.ValueRefused) as caught,
+    ):
+        s.run("ab")
+    assert str(caught.value) == told
+
+
 def test_a_file_result_becomes_the_absolute_path_of_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "made"
     path.write_text("x")

@@ -24,8 +24,16 @@ def task_failed(
     return TaskFailed(f"task {label!r} raised {what}{place}; given {given or 'nothing'}")
 
 
+def output_refused(
+    label: str, inputs: Sequence[PortSpec], values: Iterable[str], complaint: str
+) -> ValueRefused:
+    """A task's result is not what its output promises. values: as shown; they may be the cause."""
+    given = ", ".join(f"{p.name} = {v}" for p, v in zip(inputs, values, strict=True))
+    return refused(label, f"{complaint}; its inputs were {given}" if given else complaint)
+
+
 def refused(label: str, complaint: str) -> ValueRefused:
-    """A task's result is not what its output promises."""
+    """What a task was given or gave is not what its port promises."""
     return ValueRefused(f"task {label!r}, {complaint}")
 
 

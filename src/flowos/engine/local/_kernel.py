@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from flowos.engine.local._failures import refused, task_failed
+from flowos.engine.local._failures import output_refused, task_failed
 from flowos.engine.local._files import present
-from flowos.model import Cancelled, File, FlowosError, Python
+from flowos.model import Cancelled, File, FlowosError, Python, shown
 from flowos.plan import Step, Unit
 
 _Pick = Callable[[list[object]], Any]
@@ -78,15 +78,25 @@ def _settle(step: Step, value: object, frame: list[object]) -> None:
     else:
         names = ", ".join(p.name for p in outputs)
         many = f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__
-        raise refused(step.label, f"outputs {names}: expected {len(outputs)} values, given {many}")
-    for port, give, each in zip(outputs, step.gives, values, strict=True):
+        raise _refused(
+            step, frame, f"outputs {names}: expected {len(outputs)} values, given {many}"
+        )
+    good = []
+    for port, each in zip(outputs, values, strict=True):
         complaint = port.type.check(each)
         if complaint is None and port.type is File:
             path = present(each)  # type: ignore[arg-type]
             complaint, each = (path, each) if isinstance(path, str) else (None, path)
         if complaint:
-            raise refused(step.label, f"output {port.name!r}: {complaint}")
+            raise _refused(step, frame, f"output {port.name!r}: {complaint}")
+        good.append(each)
+    for give, each in zip(step.gives, good, strict=True):  # the place of an input may be reused
         frame[give] = each
+
+
+def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
+    given = [shown(frame[i]) for i in step.takes]
+    return output_refused(step.label, step.task.inputs, given, complaint)
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.local._failures import RemoteTraceback, refused
+from flowos.engine.local._failures import RemoteTraceback, output_refused, refused
 from flowos.engine.local._process_blobs import Packed
 from flowos.model import FlowosError, PortSpec, TaskFailed
 from flowos.plan import Step, Unit
@@ -67,14 +67,14 @@ def _opened(error: Any, last: str) -> BaseException:
     return RemoteError(last)
 
 
-def _refused(step: Step, port: int | None, complaint: str) -> FlowosError:
+def _refused(step: Step, shown: list[str], port: int | None, complaint: str) -> FlowosError:
     outputs = step.task.outputs
     if port is None:
         names = ", ".join(p.name for p in outputs)
-        return refused(
-            step.label, f"outputs {names}: expected {len(outputs)} values, given {complaint}"
-        )
-    return refused(step.label, f"output {outputs[port].name!r}: {complaint}")
+        what = f"outputs {names}: expected {len(outputs)} values, given {complaint}"
+    else:
+        what = f"output {outputs[port].name!r}: {complaint}"
+    return output_refused(step.label, step.task.inputs, shown, what)
 
 
 def _unsendable(step: Step, port: int, why: str) -> FlowosError:

@@ -266,7 +266,8 @@ class Worker:
                 else:
                     self._settle(result, gives, kinds, registers)
         except Refused as refused:
-            raise Failed(place >> 32, step, "refused", *refused.args) from None
+            given = [self.ports.shown(registers[i]) for i in takes]
+            raise Failed(place >> 32, step, "refused", given, *refused.args) from None
         except BaseException as error:
             given = [self.ports.shown(registers[i]) for i in takes]
             raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
@@ -292,6 +293,7 @@ class Worker:
         if not isinstance(values, (tuple, list)) or len(values) != len(gives):
             many = isinstance(values, (tuple, list))
             raise Refused(None, f"{len(values)} values" if many else type(values).__name__)
+        good = []
         for port, kind in enumerate(kinds):
             value = values[port]
             complaint = kind.check(value)
@@ -300,7 +302,9 @@ class Worker:
                 complaint = value if isinstance(value, str) else None
             if complaint is not None:
                 raise Refused(port, complaint)
-            registers[gives[port]] = value
+            good.append(value)
+        for give, value in zip(gives, good, strict=True):  # the place of an input may be reused
+            registers[give] = value
 
 
 def _stand_in_for(*packages: str) -> None:
