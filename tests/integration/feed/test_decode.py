@@ -2,7 +2,9 @@
 
 import math
 import pickle
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -272,3 +274,64 @@ def test_the_place_of_a_result_must_have_its_size() -> None:
         decode.native.decode(WHOLE, 0, 0, small)
     with pytest.raises(ValueError, match="must have 192 bytes"):
         fit_pixels(decode._settings(), photograph(5, 5), 0, 0, small)
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """24 JPEGs of different sizes in two folders."""
+    for number in range(24):
+        file = tmp_path / "album" / f"c{number % 2}" / f"{number:02d}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pixels = photograph(60 + number, 90 - number, number)
+        file.write_bytes(as_file(pixels, "JPEG", quality=85))
+    return tmp_path / "album"
+
+
+HOW: dict[str, Any] = {"crop": "random", "flip": True, "layout": "NCHW", "dtype": "float32"}
+
+
+def by_bytes(album: Path, **how: Any) -> Counter[bytes]:
+    """What came in an epoch, of all ranks."""
+    came: Counter[bytes] = Counter()
+    for rank in range(how.get("world_size", 1)):
+        with fo.Feed(album, rank=rank, **{"world_size": 1, **how}) as feed:
+            for arrays, _ in feed.epoch(3):
+                came.update(array.tobytes() for array in np.asarray(arrays))
+    return came
+
+
+def test_a_feed_gives_the_same_arrays_whatever_the_ranks_and_the_batches(album: Path) -> None:
+    decode = fo.decode.jpeg(32, seed=5, **HOW)
+    files = sorted(album.rglob("*.jpg"))
+    expected = Counter(
+        decode.decode(file.read_bytes(), 3, sample).tobytes() for sample, file in enumerate(files)
+    )
+    assert by_bytes(album, decode=decode, batch_size=5) == expected
+    assert by_bytes(album, decode=decode, batch_size=4, world_size=3) == expected
+
+
+def test_a_feed_decodes_by_pillow_to_the_same_batches(album: Path) -> None:
+    natively = fo.Feed(album, batch_size=8, decode=fo.decode.jpeg(32, **HOW))
+    by_threads = fo.Feed(album, batch_size=8, decode=fo.decode.image(32, **HOW))
+    with natively, by_threads:
+        pairs = list(zip(natively.epoch(1), by_threads.epoch(1), strict=True))
+    assert len(pairs) == 3
+    for (ours, labels), (theirs, same_labels) in pairs:
+        assert ours.shape == (8, 3, 32, 32)
+        assert ours.dtype == theirs.dtype == np.float32
+        assert np.array_equal(labels, same_labels)
+        assert np.abs(ours - theirs).max() <= 1.01 / 255 / 0.224  # a level
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "image"])
+def test_a_damaged_picture_in_a_feed_is_named_or_skipped(album: Path, kind: str) -> None:
+    victim = album / "c1" / "07.jpg"
+    victim.write_bytes(victim.read_bytes()[:700])
+    decode = getattr(fo.decode, kind)(32)
+    with (
+        fo.Feed(album, batch_size=8, decode=decode) as feed,
+        pytest.raises(SampleError, match=r"c1/07\.jpg: "),
+    ):
+        list(feed.epoch(0))
+    with fo.Feed(album, batch_size=8, decode=decode, on_error="skip") as feed:
+        assert sum(len(images) for images, _ in feed.epoch(0)) == 23
