@@ -22,16 +22,28 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _EXIT_DAMAGED = 1
+_EVERY_SECONDS = 10.0
 
 
 class _Steps(Live):
-    """What follows two spaces moves: only a terminal, where the line is rewritten, shows it."""
+    """What follows two spaces moves: without a terminal it is shown every ten seconds only."""
+
+    _step = ""
+    _told = 0.0
 
     def show(self, progress: "Progress") -> None:
-        moving = self._rewrites
-        super().show(
-            progress if moving else replace(progress, doing=progress.doing.partition("  ")[0])
-        )
+        from flowos.engine import now
+
+        if self._rewrites:
+            super().show(progress)
+            return
+        step = progress.doing.partition("  ")[0]
+        if step != self._step:
+            self._step, self._told = step, now()
+            super().show(replace(progress, doing=step))
+        elif now() - self._told >= _EVERY_SECONDS:
+            self._told = now()
+            super().show(progress)
 
 
 def add(commands: "Commands") -> None:

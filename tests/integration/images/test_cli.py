@@ -5,9 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from flowos.acts.measure import Progress
+from flowos.cli.image import _Steps
 
 from .conftest import Flowos
 from .sources import written_root
@@ -123,6 +127,19 @@ def test_progress_is_a_few_lines_where_nobody_watches(flowos: Flowos, tmp_path: 
     source = written_root(tmp_path / "x", [("bin/noise", os.urandom(40 << 20))])
     lines = flowos("image", "import", source).stderr.splitlines()
     assert lines[:-1] == [f"reading {source}", "squashing", "taking the digest"]
+
+
+def test_long_work_says_now_and_then_how_far_it_is_where_nobody_watches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown, seconds = StringIO(), iter((1.0, 2.0, 11.5, 12.0, 21.0, 22.0, 23.0))
+    monkeypatch.setattr("flowos.engine.now", lambda: next(seconds))
+    steps = _Steps(shown)
+    for doing in ("making x", "making x  5 MB", "making x  9 MB", "making x  9.5 MB"):
+        steps.show(Progress(doing=doing))
+    for doing in ("squashing  1 %", "squashing  2 %"):
+        steps.show(Progress(doing=doing))
+    assert shown.getvalue().splitlines() == ["making x", "making x  9 MB", "squashing"]
 
 
 def in_a_small_disk(tmp_path: Path, script: str) -> "subprocess.CompletedProcess[str]":
