@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <pyerrors.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,6 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>

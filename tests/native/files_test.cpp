@@ -3,18 +3,18 @@
 #include "files.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,6 +31,7 @@ namespace {
 std::atomic<int> open_fails_with = 0, opens_that_fail = 0;
 std::atomic<int> read_fails_with = 0, reads_that_fail = 0;
 std::atomic<bool> reads_are_short = false;
+constexpr int stale = ESTALE;  // NOLINT(misc-include-cleaner): in cerrno
 
 bool takes_one(std::atomic<int>& left) {
   int now = left;
@@ -133,7 +134,7 @@ void what_the_server_has_forgotten_is_opened_once_more() {
   const Files files = shards_of(folder, {"s.tar"});
   CHECK(bytes_of(files, 0) == "one");
   const std::size_t before = open_descriptors();
-  read_fails_with = ESTALE;
+  read_fails_with = stale;
   reads_that_fail = 1;
   CHECK(bytes_of(files, 1) == "two");
   reads_that_fail = 2;
@@ -142,7 +143,7 @@ void what_the_server_has_forgotten_is_opened_once_more() {
   const Folder other;
   other.write("x", "whole");
   const Files whole = files_of(other);
-  open_fails_with = ESTALE;
+  open_fails_with = stale;
   opens_that_fail = 1;
   CHECK(bytes_of(whole, 0) == "whole");
   opens_that_fail = 2;
@@ -226,6 +227,7 @@ void more_shards_than_descriptors_are_read_by_many_threads() {
   {
     const Files files = shards_of(folder, shards);
     std::vector<std::jthread> threads;
+    threads.reserve(8);
     for (unsigned t = 0; t < 8; ++t) {
       threads.emplace_back([&, t] {
         for (unsigned i = 0; i < 300; ++i) {

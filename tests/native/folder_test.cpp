@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <random>
 #include <string>

@@ -58,7 +58,9 @@ void parse(const std::string& bytes) {
     CHECK(catalog->label(i) >= INT64_MIN);
   }
   const std::optional<Catalog> again = Catalog::parse(catalog->serialized());
-  CHECK(again && again->cache_key() == catalog->cache_key());
+  CHECK(again.has_value());
+  if (!again) return;
+  CHECK(again->cache_key() == catalog->cache_key());
   CHECK(source_tools::names_of(*again) == source_tools::names_of(*catalog));
 }
 

@@ -1,6 +1,5 @@
 // Tar shards: the formats that there are, WebDataset's samples, and what is wrong with a shard.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>

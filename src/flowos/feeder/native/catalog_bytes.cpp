@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -41,7 +40,7 @@ struct Counts {
   std::uint64_t groups, samples, stamps;
 };
 
-enum Column : std::uint32_t { offsets = 1, sizes = 2, labels = 4, names = 8, all_columns = 15 };
+enum Column : std::uint8_t { offsets = 1, sizes = 2, labels = 4, names = 8, all_columns = 15 };
 
 std::uint32_t checksum(std::string_view bytes) { return crc32c(std::as_bytes(std::span(bytes))); }
 
@@ -67,7 +66,7 @@ class Bytes {
   bool take(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     if (bytes_.size() < sizeof value) return false;
-    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_.copy(reinterpret_cast<char*>(&value), sizeof value);
     bytes_.remove_prefix(sizeof value);
     return true;
   }

@@ -87,7 +87,7 @@ Opened Files::open(std::uint64_t sample) const {
 void Files::read(std::uint64_t sample, const Opened& opened, std::byte* into) const {
   if (opened.read(into)) return;
   int error = errno;
-  if (error == ESTALE) {
+  if (is_stale(error)) {
     kept_->forget(catalog_->extent(sample).group);
     const Opened again = open(sample);
     if (again.size() != opened.size()) refuse_changed(sample, "its size is another one");

@@ -15,10 +15,12 @@ namespace flowos::feed {
 void run_in_threads(unsigned threads, const std::function<void()>& work) {
   std::vector<std::jthread> others;
   others.reserve(threads);
-  try {
-    while (others.size() + 1 < threads) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The limit of threads: those that there are do it all.
+  while (others.size() + 1 < threads) {
+    try {
+      others.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // the limit of threads: those that there are do it all
+    }
   }
   work();
 }

@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,7 +55,7 @@ bool is_one_of_its_parents(const Folder& folder) {
   return false;
 }
 
-enum class EntryKind { file, folder, other };
+enum class EntryKind : std::uint8_t { file, folder, other };
 
 EntryKind kind_of(int folder, const dirent64& entry) {
   if (entry.d_type == DT_REG) return EntryKind::file;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,13 +72,17 @@ std::string shown_below(const std::string& root, std::string_view path) {
 
 std::string system_says(int error) { return std::system_category().message(error); }
 
+bool is_stale(int error) { return error == ESTALE; }  // NOLINT(misc-include-cleaner): in cerrno
+
 std::string why_unreadable(int error) {
+  constexpr const char* gone =
+      "it was there when the data set was listed: list it again, or put it back";
   const auto advice = [error] {
+    if (is_stale(error)) return gone;
     switch (error) {
       case ENOENT:
       case ENOTDIR:
-      case ESTALE:
-        return "it was there when the data set was listed: list it again, or put it back";
+        return gone;
       case EACCES:
       case EPERM:
         return "make it readable for you, or take it out of the data set";
@@ -101,7 +106,7 @@ Descriptor open_below(int folder, const std::string& path, int flags) {
     Descriptor file(::openat(folder, path.c_str(), flags | O_CLOEXEC));
     if (file) return file;
     if (errno == EINTR) continue;
-    if (errno != ESTALE || was_stale) return file;
+    if (!is_stale(errno) || was_stale) return file;
     was_stale = true;
   }
 }

@@ -23,6 +23,8 @@ std::string system_says(int error);
 // The same, and what to do about it.
 std::string why_unreadable(int error);
 
+// A server has forgotten a file that is open here.
+bool is_stale(int error);
 // None, with errno. Interruptions are not told, and what a server has forgotten is tried again
 // once.
 Descriptor open_below(int folder, const std::string& path, int flags);

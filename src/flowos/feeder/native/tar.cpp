@@ -40,6 +40,13 @@ std::string_view whole(std::string_view block, Field field) {
   return block.substr(field.offset, field.bytes);
 }
 
+std::optional<std::uint64_t> decimal(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::string_view until_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
 // Octal digits, or GNU's big-endian binary where the first bit is set. Nothing: neither.
@@ -91,30 +98,39 @@ TarReader::TarReader(int fd, std::uint64_t bytes, std::string name)
 }
 
 std::optional<TarMember> TarReader::next() {
-  Said said;
-  while (auto head = header()) {
-    const bool is_extending = is_extension(head->type);
-    if (!is_extending) {
-      if (said.path) head->path = *said.path;
-      if (said.size) head->size = *said.size;
-      if (has_no_content(head->type)) head->size = 0;
-    }
-    check_whole(*head);
-    if (is_extending) {
-      take_extension(*head, said);
-    } else {
-      said = {};
-    }
+  while (auto head = member_header()) {
     const std::uint64_t offset = at_;
-    const std::uint64_t padding = (block_bytes - head->size % block_bytes) % block_bytes;
-    at_ = std::min(bytes_, at_ + head->size + padding);
-    if (is_extending) continue;
+    pass(head->size);
     last_path_ = head->path;
     if (is_regular(head->type) && !head->path.ends_with('/')) {
       return TarMember{.path = std::move(head->path), .offset = offset, .size = head->size};
     }
   }
   return std::nullopt;
+}
+
+// With what extended headers before it say, which are passed. Nothing: the end.
+std::optional<TarReader::Header> TarReader::member_header() {
+  Said said;
+  auto head = header();
+  while (head && is_extension(head->type)) {
+    check_whole(*head);
+    take_extension(*head, said);
+    pass(head->size);
+    head = header();
+  }
+  if (!head) return std::nullopt;
+  if (said.path) head->path = *said.path;
+  if (said.size) head->size = *said.size;
+  if (has_no_content(head->type)) head->size = 0;
+  check_whole(*head);
+  return head;
+}
+
+// Content of so many bytes, which there are; the last padding may be missing.
+void TarReader::pass(std::uint64_t size) {
+  const std::uint64_t padding = (block_bytes - size % block_bytes) % block_bytes;
+  at_ = std::min(bytes_, at_ + size + padding);
 }
 
 std::string TarReader::content(const TarMember& member, std::size_t most) {
@@ -186,12 +202,9 @@ void TarReader::take_extension(const Header& head, Said& said) {
 // Records such as "30 path=a/name\n": their length, a space, a keyword, =, a value, a newline.
 void TarReader::take_pax(std::string_view records, Said& said) const {
   while (!records.empty() && records[0] != '\0') {
-    std::size_t length = 0;
-    const char* const end = records.data() + records.size();
-    const auto [space, error] = std::from_chars(records.data(), end, length);
-    const auto digits = static_cast<std::size_t>(space - records.data());
-    if (error != std::errc() || length > records.size() || length < digits + 2 || *space != ' ' ||
-        records[length - 1] != '\n') {
+    const std::size_t digits = std::min(records.find(' '), records.size());
+    const std::uint64_t length = decimal(records.substr(0, digits)).value_or(0);
+    if (length > records.size() || length < digits + 2 || records[length - 1] != '\n') {
       damaged("its pax records cannot be read");
     }
     const std::string_view record = records.substr(digits + 1, length - digits - 2);
@@ -201,11 +214,8 @@ void TarReader::take_pax(std::string_view records, Said& said) const {
       refuse("holds a sparse file after " + shown(last_path_) + "; write it without --sparse");
     }
     if (record.starts_with("size=")) {
-      std::uint64_t size = 0;
-      const char* const last = value.data() + value.size();
-      const auto parsed = std::from_chars(value.data(), last, size);
-      if (parsed.ec != std::errc() || parsed.ptr != last) damaged("a size is no number");
-      said.size = size;
+      said.size = decimal(value);
+      if (!said.size) damaged("a size is no number");
     }
     records.remove_prefix(length);
   }

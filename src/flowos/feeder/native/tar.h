@@ -41,7 +41,9 @@ class TarReader {
     std::optional<std::uint64_t> size;
   };
 
+  std::optional<Header> member_header();
   std::optional<Header> header();
+  void pass(std::uint64_t size);
   void check(std::string_view block) const;
   void check_whole(const Header& header) const;
   void take_extension(const Header& header, Said& said);
