@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from textwrap import wrap
 
 from flowos.model import Pairs, Verdict
@@ -31,6 +32,12 @@ class Group:
     def change_title(self) -> str:
         return self.rows[0].axis if self.one_axis else "change"
 
+    @property
+    def by_case(self) -> bool:
+        """Whether there are several cases, and in one of them several levels to compare."""
+        cases = {self.at(row) for row in self.rows}
+        return self.one_axis and 1 < len(cases) < len(self.rows)
+
     def change(self, v: Verdict) -> str:
         return v.other if self.one_axis else f"{v.axis}: {v.other} instead of {v.base}"
 
@@ -54,14 +61,26 @@ class Group:
 
 
 def grouped(verdicts: Iterable[Verdict]) -> tuple[Group, ...]:
-    """By probe in the order given; in each the slowest first and the fastest last."""
+    """By probe in the order given; in each the slowest first and the fastest last.
+
+    What compares several levels of one axis is ordered by case, so that they stand together.
+    """
     found: dict[str, list[Verdict]] = {}
     for v in verdicts:
         found.setdefault(v.probe, []).append(v)
     return tuple(
-        Group(probe=probe, rows=tuple(sorted(rows, key=_badness)), same=_same(rows))
+        Group(probe=probe, rows=tuple(_in_order(rows)), same=_same(rows))
         for probe, rows in found.items()
     )
+
+
+def _in_order(rows: Sequence[Verdict]) -> Sequence[Verdict]:
+    """Within a case and among the cases the worst first."""
+    ordered = sorted(rows, key=_badness)
+    if len({(v.axis, v.base) for v in rows}) > 1:
+        return ordered
+    cases = [(v.metric, v.rest) for v in ordered]
+    return sorted(ordered, key=lambda v: cases.index((v.metric, v.rest)))
 
 
 def _badness(v: Verdict) -> tuple[int, bool, float]:
@@ -139,12 +158,27 @@ def _table(group: Group) -> Iterator[str]:
     rows = [_cells(group, v, notes) for v in met]
     interval = "range" if all(map(_of_two_runs, met)) else "95 %"
     names = (group.change_title, "answer", f"ratio ({interval})", "rounds", "note", "at")
-    yield from _aligned([names, *rows]) if rows else ()
+    if rows:
+        head, *blocks = _aligned([names, *rows], "    " if group.by_case else "  ")
+        yield from head
+        yield from _under_cases(group, met, blocks) if group.by_case else chain(*blocks)
     if apart := len(group.rows) - len(met):
         yield f"  {apart} more: not measured there and back in one round"
     for note, number in notes.items():
-        head = f"  [{number}] "
-        yield from wrapped(note, head, " " * len(head))
+        mark = f"  [{number}] "
+        yield from wrapped(note, mark, " " * len(mark))
+
+
+def _under_cases(
+    group: Group, met: Iterable[Verdict], blocks: Iterable[Sequence[str]]
+) -> Iterator[str]:
+    """Each case once, above its rows."""
+    case = ""
+    for v, block in zip(met, blocks, strict=True):
+        if group.at(v) != case:
+            case = group.at(v)
+            yield from wrapped(case, "  ", "  ")
+        yield from block
 
 
 def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
@@ -157,20 +191,24 @@ def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
 def _cells(group: Group, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
     told = ",".join(map(str, sorted(notes[note] for note in notes_of(v))))
     answer = f"{v.answer} !" if v.disturbed else v.answer
-    return (group.change(v), answer, ratio_text(v), rounds_of(v), told, group.at(v))
+    at = "" if group.by_case else group.at(v)
+    return (group.change(v), answer, ratio_text(v), rounds_of(v), told, at)
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """The first and the last column wrap; a column in which nothing is said is left out."""
+def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[str]]:
+    """The lines of each row. The first and the last column wrap; one in which nothing is said is
+    left out."""
     used = [i for i in range(len(rows[0])) if i < 4 or any(row[i] for row in rows[1:])]
     widths = {i: max(len(row[i]) for row in rows) for i in used}
     widths[0] = min(widths[0], _CHANGE_WIDTH)
     if used[-1] == 5:
-        taken = sum(widths[i] + 2 for i in used[:-1]) + 2
+        taken = sum(widths[i] + 2 for i in used[:-1]) + len(indent)
         widths[5] = max(_LEAST_WIDTH, WIDTH - taken)
     for row in rows:
         columns = [wrap(row[i], widths[i]) if i in (0, 5) else [row[i]] for i in used]
+        lines = []
         for at in range(max(map(len, columns))):
             cells = [column[at] if at < len(column) else "" for column in columns]
             padded = (cell.ljust(widths[i]) for cell, i in zip(cells, used, strict=True))
-            yield f"  {'  '.join(padded)}".rstrip()
+            lines.append(f"{indent}{'  '.join(padded)}".rstrip())
+        yield lines

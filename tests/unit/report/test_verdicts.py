@@ -131,3 +131,36 @@ def test_columns_in_which_nothing_is_said_are_left_out(small: Book) -> None:
     table = page[page.index('class="told"') :]
     assert ">why<" not in table
     assert ">at<" not in table
+
+
+def test_environments_of_one_case_stand_together_the_case_with_the_worst_first() -> None:
+    verdicts = [
+        replace(VERDICT, axis="env", base="bare", other=env, rest=(("way", way),), ratio=ratio)
+        for way, env, ratio in (
+            ("exec", "i@ch-run", 0.94),
+            ("shell", "i@ch-run", 0.95),
+            ("exec", "i@podman", 0.93),
+            ("shell", "i@podman", 0.5),
+        )
+    ]
+    lines = verdicts_text(verdicts).splitlines()[2:]
+    assert [" ".join(line.split()[:3]) for line in lines] == [
+        "stream triad: env",
+        "env answer ratio",
+        "shell",
+        "i@podman slower 0.500",
+        "i@ch-run slower 0.950",
+        "exec",
+        "i@podman slower 0.930",
+        "i@ch-run slower 0.940",
+    ]
+    one_case = verdicts_text(verdicts[::2]).splitlines()
+    assert one_case[2] == "stream triad: env instead of bare (all with way exec)"
+    assert not any("exec" in line for line in one_case[3:])
+
+
+def test_several_settings_are_ordered_by_what_they_cost_whatever_their_case() -> None:
+    other = replace(VERDICT, axis="threads", base="1", other="2", rest=(("pages", "huge"),))
+    rows = [replace(VERDICT, ratio=0.5), replace(other, ratio=0.6), replace(VERDICT, ratio=0.7)]
+    shown = verdicts_text((rows[2], rows[0], rows[1]))
+    assert re.findall(r"(\d\.\d{3}) \(", shown) == ["0.500", "0.600", "0.700"]
