@@ -18,6 +18,7 @@ import atexit
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +48,7 @@ CHECK_SECONDS = 2.0
 
 def main() -> int:
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken away
     began = time.perf_counter()
     try:
         report = benchmark(options)

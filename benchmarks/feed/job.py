@@ -33,7 +33,7 @@ class Job:
     options: dict[str, str] = field(default_factory=dict)
     batches: int = 1000
     batch_size: int = 32
-    seconds: float = 600.0
+    seconds: float = 180.0
     cache: str = ""
     seed: int = 0
     check: bool = False

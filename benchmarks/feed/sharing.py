@@ -14,6 +14,7 @@ from typing import Any
 from entrants import BATCH_SIZE, Table
 from job import Job
 from peers import OURS, python_of
+from pictures import DataSet
 from places import say
 from stores import Source, far_files, warm
 from turns import Turn, taken
@@ -24,6 +25,7 @@ KILLED_AFTER_SHARE = 0.3
 MOST_IN_FLIGHT = 256
 LEAST_HIT_RATIO = 0.49
 EPOCHS = 4
+PAGE_BYTES = 4096
 LITTLE_MEMORY = "8000000"
 """So that little of the epoch after the last is read ahead and counted."""
 
@@ -96,12 +98,19 @@ def far_and_cache(table: Table, mbit: float = MBIT) -> Iterator[tuple[Source, st
         shutil.rmtree(cache, ignore_errors=True)
 
 
+def slots_bytes(data: DataSet) -> int:
+    """What all samples take in the cache, where each begins at a whole page."""
+    lines = data.listed.read_text().splitlines()
+    sizes = (int(line.split("\t")[1]) for line in lines)
+    return sum(-(-size // PAGE_BYTES) * PAGE_BYTES for size in sizes)
+
+
 def half_cache(table: Table) -> dict[str, Any]:
-    """Epochs with a cache that holds half of the data; hits as the source's bytes tell them."""
+    """Epochs with a cache that holds half of the samples; hits as the source's bytes tell them."""
     say("a cache of half of the data set")
     per_epoch = -(-table.data.count // BATCH_SIZE)
     with far_and_cache(table, mbit=10_000) as (source, cache):
-        half = str(table.data.bytes // 2)
+        half = str(slots_bytes(table.data) // 2)
         few = {"cache_bytes": half, "memory_bytes": LITTLE_MEMORY}
         job = ours(table, source, cache, EPOCHS * per_epoch, 1, **few)
         answer = taken(python_of(OURS, table.folder), job, source.variables)

@@ -15,7 +15,7 @@ from typing import Any
 from job import Job
 from places import HERE
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 45.0
 """Beside the job's own: to import, to start workers, and to write down what was found."""
 
 QUIET = {
