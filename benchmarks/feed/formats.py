@@ -39,7 +39,7 @@ def _read(path: str) -> bytes:
 
 
 def to_lit(files: Path, names: list[str], target: Path) -> None:
-    import litdata  # type: ignore[import-not-found]
+    import litdata
 
     litdata.optimize(
         fn=_read,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from job import Job, Packed
-from nvidia.dali import fn, pipeline_def, types  # type: ignore[import-not-found]
+from nvidia.dali import fn, pipeline_def, types
 from reading import reader
 
 PREFETCH = 4

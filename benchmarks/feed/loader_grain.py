@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grain  # type: ignore[import-not-found]
+import grain
 from job import Job
 from reading import DECODERS, reader
 

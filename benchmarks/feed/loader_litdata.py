@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import litdata  # type: ignore[import-not-found]
+import litdata
 from job import Job
 from reading import DECODERS
 

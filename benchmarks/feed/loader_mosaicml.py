@@ -6,7 +6,7 @@ from typing import Any
 from job import Job
 from reading import DECODERS
 from streaming_here import StreamingDataset, clean_stale_shared_memory
-from torch.utils.data import DataLoader  # type: ignore[import-not-found]
+from torch.utils.data import DataLoader
 
 
 class Samples(StreamingDataset):  # type: ignore[misc]

@@ -6,7 +6,7 @@ from typing import Any
 
 from job import Job
 from reading import DECODERS, reader
-from spdl.pipeline import PipelineBuilder  # type: ignore[import-not-found]
+from spdl.pipeline import PipelineBuilder
 
 
 def open_batches(job: Job) -> Callable[[], Iterator[Any]]:
@@ -42,7 +42,7 @@ def _decoder(job: Job) -> Callable[[bytes], Any]:
         return lambda data: data
     if job.options.get("decode") != "native":
         return DECODERS[job.options.get("decode", "pillow")]
-    import spdl.io  # type: ignore[import-not-found]
+    import spdl.io
 
     size = spdl.io.get_video_filter_desc(scale_width=224, scale_height=224, pix_fmt="rgb24")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf  # type: ignore[import-untyped]
+import tensorflow as tf
 from job import Job
 
 

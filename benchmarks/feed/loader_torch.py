@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch  # type: ignore[import-not-found]
+import torch
 from job import Job, Packed
 from reading import DECODERS, reader
-from torch.utils.data import DataLoader, Dataset, Sampler  # type: ignore[import-not-found]
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 
 class Files(Dataset):  # type: ignore[misc]

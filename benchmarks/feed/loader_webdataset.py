@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import webdataset as wds  # type: ignore[import-not-found]
+import webdataset as wds
 from job import Job
 from reading import DECODERS
-from torch.utils.data import DataLoader  # type: ignore[import-not-found]
+from torch.utils.data import DataLoader
 
 SHUFFLE_BUFFER = 1000
 

@@ -68,7 +68,7 @@ def by_turbojpeg(data: bytes) -> Any:
 def by_torch(data: bytes) -> Any:
     """libjpeg-turbo by simplejpeg, then the filter that torchvision uses, which is PyTorch's."""
     import simplejpeg
-    import torch  # type: ignore[import-not-found]
+    import torch
 
     pixels = torch.from_numpy(simplejpeg.decode_jpeg(data)).permute(2, 0, 1)[None]
     small = torch.nn.functional.interpolate(pixels, (SIDE, SIDE), mode="bilinear", antialias=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-import torch  # type: ignore[import-not-found]
+import torch
 
 _describe = torch.library.register_fake
 
@@ -21,8 +21,8 @@ def _describe_others(operator: str, *words: Any, **more: Any) -> Callable[..., A
 
 
 with patch.object(torch.library, "register_fake", _describe_others):
-    from streaming import MDSWriter, StreamingDataset  # type: ignore[import-not-found]
-    from streaming.base.util import (  # type: ignore[import-not-found]
+    from streaming import MDSWriter, StreamingDataset
+    from streaming.base.util import (
         clean_stale_shared_memory,
     )
 
