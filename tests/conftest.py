@@ -1,4 +1,4 @@
-"""What all tests share: a terminal with somebody at it."""
+"""What all tests share: a command in the foreground, and a terminal with somebody at it."""
 
 import fcntl
 import os
@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -91,3 +92,49 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
     yield at
     for one in opened:
         one.close()
+
+
+class Foreground(subprocess.Popen[str]):
+    """`flowos exec` as a program starts it that writes to it and reads from it."""
+
+    def __init__(self, *words: str) -> None:
+        """In a session of its own: the terminal of who tests is none of theirs."""
+        super().__init__(
+            [FLOWOS, "exec", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+
+    def read_line(self) -> str:
+        assert self.stdout
+        return self.stdout.readline().rstrip("\n")
+
+
+@pytest.fixture
+def opened() -> type[Foreground]:
+    return Foreground
+
+
+@pytest.fixture
+def is_gone() -> Callable[..., bool]:
+    """Waits for the end of a process; a zombie has ended."""
+
+    def wait(pid: int, seconds: float = 8.0) -> bool:
+        until = time.monotonic() + seconds
+        while runs(pid):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def runs(pid: int) -> bool:
+        try:
+            return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+        except OSError:
+            return False
+
+    return wait

@@ -16,7 +16,7 @@ from flowos.acts import image
 from flowos.engine import image_at
 from flowos.model import Environment, Form
 
-from .conftest import Images, ready_or_skip, squash, words_of
+from .conftest import Images, ready_or_skip, squash
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
@@ -42,31 +42,6 @@ def flowos(*words: str, **how: Any) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([FLOWOS, *words], **{**known, **how})
 
 
-def opened(*words: str) -> "subprocess.Popen[str]":
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [FLOWOS, "exec", *words],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        text=True,
-        bufsize=1,
-        start_new_session=True,
-    )
-
-
-def read_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout
-    return process.stdout.readline().rstrip("\n")
-
-
-def is_gone(pid: int, seconds: float = 8.0) -> bool:
-    until = time.monotonic() + seconds
-    while words_of(pid) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not words_of(pid)
-
-
 def test_streams_pass_through_byte_for_byte_and_so_does_the_exit_code(
     env: str, tmp_path: Path
 ) -> None:
@@ -81,12 +56,12 @@ def test_streams_pass_through_byte_for_byte_and_so_does_the_exit_code(
     assert (done.returncode, done.stdout == data, done.stderr == data) == (7, True, True)
 
 
-def test_what_is_printed_is_seen_while_the_command_still_reads(env: str) -> None:
+def test_what_is_printed_is_seen_while_the_command_still_reads(env: str, opened: Any) -> None:
     with opened("--env", env, "--", "sh", "-c", "echo ready; read line; echo got $line") as process:
-        assert read_line(process) == "ready"
+        assert process.read_line() == "ready"
         assert process.stdin
         process.stdin.write("it\n")
-        assert read_line(process) == "got it"
+        assert process.read_line() == "got it"
     assert process.returncode == 0
 
 
@@ -99,25 +74,29 @@ def test_a_command_that_is_not_there_is_told_by_its_name_and_code(env: str, tmp_
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT"])
-def test_a_signal_reaches_the_command_which_decides_how_it_ends(env: str, name: str) -> None:
+def test_a_signal_reaches_the_command_which_decides_how_it_ends(
+    env: str, name: str, opened: Any
+) -> None:
     script = f"trap 'echo told; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
     with opened("--env", env, "--", "sh", "-c", script) as process:
-        assert read_line(process) == "ready"
+        assert process.read_line() == "ready"
         process.send_signal(getattr(signal, f"SIG{name}"))
-        assert read_line(process) == "told"
+        assert process.read_line() == "told"
     assert process.returncode == 9
 
 
-def test_the_command_ends_with_a_flowos_that_is_killed(env: str) -> None:
+def test_the_command_ends_with_a_flowos_that_is_killed(env: str, opened: Any, is_gone: Any) -> None:
     script = "sleep 60 & echo $$ $!; wait"
     with opened("--env", env, "--", "sh", "-c", script) as process:
-        pids = [int(word) for word in read_line(process).split()]
+        pids = [int(word) for word in process.read_line().split()]
         process.kill()
     assert len(pids) == 2
     assert all(map(is_gone, pids))
 
 
-def test_when_it_returns_nothing_of_the_command_runs_on(env: str, tmp_path: Path) -> None:
+def test_when_it_returns_nothing_of_the_command_runs_on(
+    env: str, tmp_path: Path, is_gone: Any
+) -> None:
     done = flowos("exec", "--env", env, "--", "sh", "-c", "setsid sleep 60 & echo $!", cwd=tmp_path)
     assert is_gone(int(done.stdout))
 
@@ -254,7 +233,7 @@ def test_a_shell_has_job_control_and_gives_the_terminal_back(
 
 
 def test_a_killed_flowos_leaves_a_sane_terminal_and_no_shell(
-    env: str, terminal: Any, tmp_path: Path
+    env: str, terminal: Any, tmp_path: Path, is_gone: Any
 ) -> None:
     at = terminal()
     at.type(f"cd {tmp_path}; $FLOWOS shell --env {env} & sleep 0.1; echo pid=$!=; fg\n")

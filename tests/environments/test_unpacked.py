@@ -162,12 +162,6 @@ def test_a_person_s_own_folder_is_copied_rather_than_changed(folder: Path, tmp_p
     assert image_at(folder) == image
 
 
-def test_mount_points_asked_for_are_there(squashfs: Path) -> None:
-    env = Environment(image=image_at(squashfs), runtime="bwrap")
-    with make_ready(env, mount_points=(PurePath("/scratch/mine"),)) as ready:
-        assert said_in(ready, "ls", "/scratch") == "mine\n"
-
-
 def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
     for name in ("dev", "proc", "sys", "tmp"):
         (folder / name).rmdir()

@@ -6,9 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,36 +26,6 @@ def flowos(*words: str, **how: object) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def opened(*words: str) -> "subprocess.Popen[str]":
-    """In a session of its own: the terminal of who tests is none of theirs."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [FLOWOS, "exec", *words],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        text=True,
-        bufsize=1,
-        start_new_session=True,
-    )
-
-
-def read_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout
-    return process.stdout.readline().rstrip("\n")
-
-
-def is_gone(pid: int, seconds: float = 5.0) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_streams_pass_through_byte_for_byte() -> None:
     data = bytes(range(256)) * 4096
     words = [FLOWOS, "exec", "--", "sh", "-c", "tee /dev/stderr"]
@@ -63,12 +33,12 @@ def test_streams_pass_through_byte_for_byte() -> None:
     assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
 
 
-def test_what_is_printed_is_seen_while_the_command_still_reads() -> None:
+def test_what_is_printed_is_seen_while_the_command_still_reads(opened: Any) -> None:
     with opened("--", "sh", "-c", "echo ready; read line; echo got $line") as process:
-        assert read_line(process) == "ready"
+        assert process.read_line() == "ready"
         assert process.stdin
         process.stdin.write("it\n")
-        assert read_line(process) == "got it"
+        assert process.read_line() == "got it"
     assert process.returncode == 0
 
 
@@ -118,30 +88,30 @@ def test_no_command_is_a_wrong_call() -> None:
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
-def test_a_signal_reaches_the_command_which_decides_how_it_ends(name: str) -> None:
+def test_a_signal_reaches_the_command_which_decides_how_it_ends(name: str, opened: Any) -> None:
     script = f"trap 'echo told; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
     with opened("--", "sh", "-c", script) as process:
-        assert read_line(process) == "ready"
+        assert process.read_line() == "ready"
         process.send_signal(getattr(signal, f"SIG{name}"))
-        assert read_line(process) == "told"
+        assert process.read_line() == "told"
     assert process.returncode == 9
 
 
-def test_a_command_that_a_signal_ended_is_told_as_a_shell_would() -> None:
+def test_a_command_that_a_signal_ended_is_told_as_a_shell_would(opened: Any) -> None:
     with opened("--", "sh", "-c", "echo ready; exec sleep 30") as process:
-        assert read_line(process) == "ready"
+        assert process.read_line() == "ready"
         process.terminate()
     assert process.returncode == 128 + signal.SIGTERM
 
 
-def test_when_it_returns_nothing_of_the_command_runs_on() -> None:
+def test_when_it_returns_nothing_of_the_command_runs_on(is_gone: Any) -> None:
     done = flowos("exec", "--", "sh", "-c", "setsid sleep 60 & echo $!")
     assert is_gone(int(done.stdout))
 
 
-def test_the_command_ends_with_a_flowos_that_is_killed() -> None:
+def test_the_command_ends_with_a_flowos_that_is_killed(opened: Any, is_gone: Any) -> None:
     with opened("--", "sh", "-c", "echo $$; exec sleep 60") as process:
-        pid = int(read_line(process))
+        pid = int(process.read_line())
         process.kill()
     assert is_gone(pid)
 
@@ -214,7 +184,7 @@ def test_help_names_the_launchers_that_start_ranks() -> None:
     assert {*MPIS, "direct"} == set(LAUNCHERS)
 
 
-def gang(mpi: str, *words: str) -> "subprocess.Popen[str]":
+def gang(opened: Any, mpi: str, *words: str) -> Any:
     """Two ranks by this MPI that print a line each when they are ready."""
     starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
     if shutil.which(starter) is None:
@@ -225,21 +195,21 @@ def gang(mpi: str, *words: str) -> "subprocess.Popen[str]":
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 @pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143)])
 def test_ranks_that_a_signal_ended_are_told_as_a_shell_would(
-    mpi: str, name: str, code: int
+    mpi: str, name: str, code: int, opened: Any
 ) -> None:
-    with gang(mpi, "sh", "-c", "echo ready; exec sleep 30") as process:
-        assert [read_line(process) for _ in "12"] == ["ready", "ready"]
+    with gang(opened, mpi, "sh", "-c", "echo ready; exec sleep 30") as process:
+        assert [process.read_line() for _ in "12"] == ["ready", "ready"]
         process.send_signal(getattr(signal, f"SIG{name}"))
         process.communicate(timeout=30)
     assert process.returncode == code
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_an_interrupt_reaches_ranks_which_decide_how_they_end(mpi: str) -> None:
+def test_an_interrupt_reaches_ranks_which_decide_how_they_end(mpi: str, opened: Any) -> None:
     """Once the first has ended, Open MPI's starter leaves the others no time."""
     script = "trap 'echo told; exit 9' INT; echo ready; while :; do sleep 0.02; done"
-    with gang(mpi, "sh", "-c", script) as process:
-        assert [read_line(process) for _ in "12"] == ["ready", "ready"]
+    with gang(opened, mpi, "sh", "-c", script) as process:
+        assert [process.read_line() for _ in "12"] == ["ready", "ready"]
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert out.count("told\n") >= (1 if mpi == "openmpi" else 2)

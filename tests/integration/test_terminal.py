@@ -21,17 +21,6 @@ print("told", len(told), "times")
 """
 
 
-def is_gone(pid: int, seconds: float = 5.0) -> bool:
-    """A zombie has no command line any more."""
-    until = time.monotonic() + seconds
-    words = Path(f"/proc/{pid}/cmdline")
-    while words.exists() and words.read_bytes():
-        if time.monotonic() >= until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -150,7 +139,7 @@ def test_a_shell_controls_its_jobs_and_gives_the_terminal_back(terminal: Any) ->
     assert at.modes == "ECHO ICANON ISIG"
 
 
-def test_jobs_that_a_shell_left_end_with_it(terminal: Any) -> None:
+def test_jobs_that_a_shell_left_end_with_it(terminal: Any, is_gone: Any) -> None:
     at = terminal(SHELL="/bin/bash")
     in_shell(at)
     at.type("sleep 61 & disown; echo pid=$!=\n")
@@ -160,7 +149,7 @@ def test_jobs_that_a_shell_left_end_with_it(terminal: Any) -> None:
     assert is_gone(pid)
 
 
-def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any) -> None:
+def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any, is_gone: Any) -> None:
     at = terminal(SHELL="/bin/bash")
     in_shell(at)
     at.type("echo pid=$$= parent=$PPID=\n")
@@ -174,7 +163,9 @@ def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any) -> N
     assert at.modes == "ECHO ICANON ISIG"
 
 
-def test_an_init_that_is_killed_takes_nothing_else_of_the_session_along(terminal: Any) -> None:
+def test_an_init_that_is_killed_takes_nothing_else_of_the_session_along(
+    terminal: Any, is_gone: Any
+) -> None:
     """What is left of it is looked for, but not among what the person's own shell has started."""
     at = terminal()
     at.type("sleep 62 & echo other=$!=\n")

@@ -123,11 +123,6 @@ class WorkingSet:
         return None
 
 
-def memory_ceiling(cores: str) -> Case:
-    """What bounds a program that streams through memory on so many cores, one per core."""
-    return Case("working_set", levels=(("cores", cores), ("metric", MEMORY)))
-
-
 def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """In words, per number of cores: where the curve shows caches to end and memory to begin."""
     ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]

@@ -48,22 +48,16 @@ class Ready:
         self.close()
 
 
-def make_ready(
-    env: Environment, *, expected: str = "", mount_points: tuple[PurePath, ...] = ()
-) -> Ready:
-    """See to it that launches in `env` can start. EnvironmentRefused: one clear line.
-
-    expected: the digest that the image must have. mount_points: folders that must be there inside
-    beside the targets of the binds.
-    """
+def make_ready(env: Environment) -> Ready:
+    """See to it that launches in `env` can start. EnvironmentRefused: one clear line."""
     if env.image is None:
         return _ready_without_image(env)
     with ExitStack() as undo:
         devices = undo.enter_context(devices_of(env))
         binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
-        image = _verified(env.image, expected)
+        image = _verified(env.image)
         name, form = choose_runtime(env, image, devices)
-        points = [*_needed_by(name), *(MountPoint(point) for point in mount_points), *binds]
+        points = [*_needed_by(name), *binds]
         image, notes = _entered_form(name, form, image, points, undo)
         way = runtime_for(Environment(image=image, runtime=name))
         entered, tear_down = set_up(way, image)
@@ -101,15 +95,14 @@ def _checked_bind(source: str, target: str) -> MountPoint:
     return MountPoint(inside, file=not Path(source).is_dir())
 
 
-def _verified(image: Image, expected: str) -> Image:
+def _verified(image: Image) -> Image:
     """The image as it is there now, if it is the one that was meant."""
     found = image_at(Path(image.source))
-    for wanted in (image.digest, expected):
-        if wanted and wanted != found.digest:
-            raise EnvironmentRefused(
-                f"image {image.source}: it is not the one that was meant: its digest is "
-                f"{found.digest}, expected was {wanted}"
-            )
+    if image.digest and image.digest != found.digest:
+        raise EnvironmentRefused(
+            f"image {image.source}: it is not the one that was meant: its digest is "
+            f"{found.digest}, expected was {image.digest}"
+        )
     return replace(found, config=image.config)
 
 
