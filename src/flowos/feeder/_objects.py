@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
 
+_CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
 _MOST_PULLED = 256  # tickets at once
 _LISTINGS_AT_ONCE = 32
 _PAGE = 1000  # keys: as many as S3 lists in one answer
@@ -208,9 +209,12 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
 
 def _without_tls(url: Url) -> bool:
     """Whether a person asked for plain HTTP, by the URL or by the address of his own store."""
-    endpoints = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL")
-    addresses = [url.root, *(os.environ.get(name, "") for name in endpoints)]
-    return any(address.startswith("http://") for address in addresses)
+    named = [
+        value
+        for name, value in os.environ.items()
+        if name.startswith(_CLOUDS) and ("ENDPOINT" in name or "BASE_URL" in name)
+    ]
+    return any(address.startswith("http://") for address in (url.root, *named))
 
 
 def _entry(meta: "ObjectMeta") -> Entry:

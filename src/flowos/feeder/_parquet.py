@@ -16,13 +16,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowos.feeder._arrow import Rows, is_sample_type
-from flowos.feeder._parquet_desk import Desk, Group, Wanted
+from flowos.feeder._parquet_desk import Desk, Group
 from flowos.feeder._parquet_files import open_files
 from flowos.feeder._place import add
 from flowos.feeder._source import Tickets, answer, digest, one_line, run_threads
@@ -112,28 +113,28 @@ class ParquetSource:
 
     def _work(self, tickets: Tickets, desk: Desk, column: str) -> None:
         while taken := desk.take():
-            try:
-                self._hand_over(tickets, column, *taken)
-            finally:
-                desk.done(taken[0])
+            group, wanted = taken
+            rows, is_new = self._rows(group, column)
+            while wanted:
+                for ticket, _, row in wanted:
+                    answer(tickets, ticket, partial(_row, rows, row))
+                if is_new and isinstance(rows, Rows):
+                    _, sample, row = wanted[0]
+                    self._offer(tickets, rows, sample - row)
+                    is_new = False
+                wanted = desk.more(group)
 
-    def _hand_over(
-        self, tickets: Tickets, column: str, group: Group, wanted: Sequence[Wanted]
-    ) -> None:
-        rows = self._memory.get(group)
-        is_new = rows is None
+    def _rows(self, group: Group, column: str) -> tuple[Rows | Exception, bool]:
+        """The rows, or why they cannot be had; and whether they were read just now."""
+        kept = self._memory.get(group)
+        if kept is not None:
+            return kept, False
         try:
-            rows = self._files.rows(*group, column) if rows is None else rows
+            rows = self._files.rows(*group, column)
         except Exception as why:
-            for ticket, _, _ in wanted:
-                tickets.fail(ticket, one_line(why))
-            return
+            return why, False
         self._memory.keep(group, rows)
-        for ticket, _, row in wanted:
-            answer(tickets, ticket, lambda row=row: rows[row])  # type: ignore[misc]
-        if is_new:
-            _, sample, row = wanted[0]
-            self._offer(tickets, rows, sample - row)
+        return rows, True
 
     def _offer(self, tickets: Tickets, rows: Rows, first: int) -> None:
         """All rows of a group to the cache. Where it takes none, what is kept here has to do."""
@@ -162,9 +163,9 @@ class ParquetSource:
             raise FeedError(f"{self.name}: column {self._wish} is {kind}, one of {fit} can be read")
         if self._wish:
             raise FeedError(f"{self.name}: no column {self._wish}; there are {list(columns)}")
-        likely = [name for name in fit if name != self._label_column]
+        likely = [name for name in fit if name != self._label_column] or fit
         if len(likely) != 1:
-            raise FeedError(f"{self.name}: say which column is the sample: one of {likely or fit}")
+            raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
         return likely[0]
 
     def _labels(self, keys: Sequence[str], pool: ThreadPoolExecutor) -> list[int]:
@@ -188,6 +189,12 @@ class ParquetSource:
         texts = values.to_pylist()
         numbers = {text: at for at, text in enumerate(sorted(set(texts), key=str.encode))}
         return [numbers[text] for text in texts]
+
+
+def _row(rows: Rows | Exception, row: int) -> memoryview:
+    if isinstance(rows, Exception):
+        raise rows
+    return rows[row]
 
 
 class _Memory:

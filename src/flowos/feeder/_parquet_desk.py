@@ -32,11 +32,13 @@ class Desk:
                 self._changed.wait()
             return None
 
-    def done(self, group: Group) -> None:
-        """The group that was taken is anybody's again."""
+    def more(self, group: Group) -> list[Wanted]:
+        """What is wanted by now of the group that was taken; nothing: it is anybody's again."""
         with self._changed:
-            self._busy.discard(group)
-            self._changed.notify()
+            wanted = self._wanted.pop(group, [])
+            if not wanted:
+                self._busy.discard(group)
+            return wanted
 
     def close(self) -> None:
         with self._changed:

@@ -10,6 +10,7 @@ says in one line why it cannot (`fail`). How many are asked for at once is the f
 import hashlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from flowos.model import FeedError
@@ -62,7 +63,7 @@ def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", threads:
     def work() -> None:
         while got := tickets.pull(1):
             for ticket, sample in got:
-                answer(tickets, ticket, lambda sample=sample: read(sample))  # type: ignore[misc]
+                answer(tickets, ticket, partial(read, sample))
 
     run_threads(work, threads)
 

@@ -17,6 +17,7 @@ from moto.server import ThreadedMotoServer
 from typing_extensions import Buffer
 
 from flowos._native import Cache, Catalog, Feeder
+from flowos.feeder._pulled import serve
 from flowos.feeder._source import Source
 
 # What becomes of a request, by its path and how many came before it for the same path.
@@ -215,8 +216,7 @@ def fed(
     """What the feeder gives of a source, by name: every sample once per epoch."""
     catalog = source.catalog()
     feeder = Feeder(catalog, None, cache, None, batch_size=how.pop("batch_size", 8), **how)
-    serving = threading.Thread(target=source.serve, args=(feeder, catalog))
-    serving.start()
+    serving = serve(source, feeder, catalog, cache)
     got: dict[str, bytes] = {}
     try:
         for epoch in range(epochs):
