@@ -2,11 +2,9 @@
 
 #include "feeder.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -17,7 +15,6 @@
 
 #include "batch.h"
 #include "check.h"
-#include "errors.h"
 #include "feeding.h"
 #include "order.h"
 
@@ -97,7 +94,7 @@ void seeking_what_comes_next_costs_nothing(const DataSet& data) {
   CHECK(feeder.next() == nullptr);
   check_epoch(feeder, data, settings, 1);
   // Read once, and what was prepared of epoch 2: had it been thrown away, there were more.
-  const std::uint64_t most = 2 * share.count + 64 * share.batch_size;
+  const std::uint64_t most = 2 * share.count + std::uint64_t{64} * share.batch_size;
   CHECK(feeder.stats().source_samples >= 2 * share.count);
   CHECK(feeder.stats().source_samples <= most);
 }
@@ -189,11 +186,13 @@ void feeders_with_one_cache_read_each_sample_once(const DataSet& data) {
   const Folder folder;
   const FeederSettings settings = settings_of(16);
   std::vector<std::unique_ptr<Feeder>> feeders;
+  feeders.reserve(4);
   for (int i = 0; i < 4; ++i) {
     feeders.push_back(std::make_unique<Feeder>(settings, data.catalog, data.files,
                                                make_cache(folder.at("cache"), data), nullptr));
   }
   std::vector<std::thread> consumers;
+  consumers.reserve(4);
   for (const auto& feeder : feeders) {
     consumers.emplace_back([&] { check_epoch(*feeder, data, settings, 0); });
   }

@@ -19,9 +19,15 @@
 #include <vector>
 
 #include "batch.h"
+#include "cache.h"
 #include "catalog.h"
+#include "decoder.h"
+#include "depth.h"
 #include "errors.h"
+#include "files.h"
 #include "inside.h"
+#include "order.h"
+#include "pending.h"
 
 namespace flowos::feed {
 namespace {
@@ -101,13 +107,25 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
     room.notify_all();
   }
   ready.notify_all();
-  wake_another();
+  wake(another());
+}
+
+// Whether the first batch may be handed over.
+void Feeder::Inside::check_first() const {
+  if (!broken.empty()) throw FeedError(broken);
+  const Pending& first = *ring.first();
+  if (!first.error().empty()) throw SampleError(first.error());
+  const Pending::Settled& settled = first.settled();
+  const std::uint64_t lost = settled.skipped + settled.replaced;
+  if (lost > 0 && skipped + replaced + lost > settings.most_skipped) {
+    throw FeedError("more than " + std::to_string(settings.most_skipped) +
+                    " samples could not be had; one of the last: " + settled.why);
+  }
 }
 
 std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex);
-  started = true;
-  wake_another();
+  if (!std::exchange(started, true)) wake(another());
   const auto due = [&] {
     return closed || !broken.empty() || ring.ended() || (ring.first() && ring.first()->ready);
   };
@@ -119,12 +137,15 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
     if (!came) return std::nullopt;
   }
   if (closed || ring.ended()) return nullptr;
-  if (!broken.empty()) throw FeedError(broken);
-  if (!ring.first()->error().empty()) throw SampleError(ring.first()->error());
+  check_first();
   std::shared_ptr<Pending> pending = ring.take();
+  skipped += pending->settled().skipped;
+  replaced += pending->settled().replaced;
   waiting = false;
   ++batches;
-  wake_another();
+  const bool wanted = another();
+  lock.unlock();
+  wake(wanted);
   const Batch* batch = &pending->batch;
   return std::shared_ptr<const Batch>(std::move(pending), batch);
 }
@@ -154,8 +175,6 @@ FeederStats Feeder::Inside::stats() const {
   stats.source_samples = counters.source_samples;
   stats.cache_bytes = counters.cache_bytes;
   stats.cache_samples = counters.cache_samples;
-  stats.skipped = counters.skipped;
-  stats.replaced = counters.replaced;
   if (cache) {
     stats.damaged = cache->damaged();
     stats.stolen = cache->stolen();
@@ -164,6 +183,8 @@ FeederStats Feeder::Inside::stats() const {
   const std::lock_guard lock(mutex);
   stats.batches = batches;
   stats.waits = waits;
+  stats.skipped = skipped;
+  stats.replaced = replaced;
   stats.waited_seconds = waited_seconds;
   stats.in_flight = in_flight;
   stats.depth = source.allowed();
@@ -180,7 +201,8 @@ Feeder::Feeder(const FeederSettings& settings, std::shared_ptr<const Catalog> ca
 
 // A forked process has none of the threads, and perhaps locks that they held: it lets all lie.
 Feeder::~Feeder() {
-  if (process_ != getpid()) inside_.release();
+  if (process_ != getpid()) [[maybe_unused]]
+    Inside* left = inside_.release();
 }
 
 Feeder::Inside& Feeder::inside() const {

@@ -1,6 +1,8 @@
+#include <sys/resource.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -9,10 +11,21 @@
 
 #include "cache.h"
 #include "errors.h"
+#include "feeder.h"
 #include "files.h"
 #include "inside.h"
 
 namespace flowos::feed {
+namespace {
+
+// How often this thread has gone to sleep of its own accord.
+long times_slept() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+}  // namespace
 
 SampleError Feeder::Inside::about(const Slot& slot, const std::string& what) const {
   return SampleError(catalog->name(slot.sample) + ": " + what);
@@ -57,7 +70,7 @@ bool Feeder::Inside::read_cached(Worker& self, const Slot& slot) {
   const std::size_t bytes = cache->length(slot.sample);
   std::byte* into = buffer_for(self, slot, bytes);
   if (!cache->read(slot.sample, {into, bytes})) return false;
-  self.cached_bytes = bytes;
+  self.bytes_while_busy = bytes;
   counters.cache_bytes.fetch_add(bytes, std::memory_order_relaxed);
   counters.cache_samples.fetch_add(1, std::memory_order_relaxed);
   deliver(slot, {into, bytes});
@@ -71,7 +84,7 @@ bool Feeder::Inside::wait_for_others(const Slot& slot) {
   {
     std::optional<Away> away;
     if (elsewhere < kMostElsewhere) {
-      away.emplace(*this, elsewhere, lock);
+      away.emplace(*this, elsewhere, true, lock);
     } else {
       lock.unlock();
     }
@@ -88,12 +101,16 @@ void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
     const auto unwanted = [&] { return closed || slot.pending->discarded(); };
     room.wait(lock, [&] { return unwanted() || in_flight < source.allowed(); });
     if (unwanted()) return;
-    Away away(*this, in_flight, lock);
+    Away away(*this, in_flight, source_sleeps, lock);
+    const bool watched = self.source_reads++ % 4 == 0;
+    const long before = watched ? times_slept() : 0;
     const Opened opened = files->open(slot.sample);
     std::byte* into = buffer_for(self, slot, opened.size());
     files->read(slot.sample, opened, into);
     bytes = {into, opened.size()};
     away.brought(bytes.size());
+    if (watched) away.slept(times_slept() > before);
+    if (!away.waits()) self.bytes_while_busy = bytes.size();
   }
   counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   counters.source_samples.fetch_add(1, std::memory_order_relaxed);

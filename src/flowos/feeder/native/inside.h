@@ -86,7 +86,8 @@ struct Arrival {
 struct Feeder::Inside {
   struct Worker {
     bool busy = false;
-    std::uint64_t cached_bytes = 0;  // what it has just read from the cache
+    std::uint64_t bytes_while_busy = 0;  // what it has just read without waiting for the source
+    std::uint32_t source_reads = 0;
     std::unique_ptr<std::byte[]> memory;
     std::size_t capacity = 0;
 
@@ -105,16 +106,21 @@ struct Feeder::Inside {
   // feeder.cpp: the consumer
   void seek(std::uint64_t epoch, std::uint64_t start);
   std::optional<std::shared_ptr<const Batch>> next(std::chrono::milliseconds most);
+  void check_first() const;  // locked
   void close();
   FeederStats stats() const;
 
   // workers.cpp: the threads, and who may do what. Where marked so, the lock is held.
-  void wake_another();  // locked
-  void spawn();         // locked
+  [[nodiscard]] bool another();  // locked
+  void wake(bool wanted) {
+    if (wanted) work.notify_one();
+  }
+  void spawn();  // locked
   void run();
   Errand take(Worker& self);
   bool has_errand() const;                     // locked
   void note_source_read(std::uint64_t bytes);  // locked
+  void note_sleep(bool slept);                 // locked
   void arrived(const Slot& slot);
   void failed(const Slot& slot, const std::string& why);
   void settle(const std::shared_ptr<Pending>& pending);
@@ -154,7 +160,6 @@ struct Feeder::Inside {
   struct Counters {
     std::atomic<std::uint64_t> source_bytes = 0, source_samples = 0;
     std::atomic<std::uint64_t> cache_bytes = 0, cache_samples = 0;
-    std::atomic<std::uint64_t> skipped = 0, replaced = 0;
   } counters;
 
   mutable std::mutex mutex;          // guards all that follows
@@ -167,6 +172,10 @@ struct Feeder::Inside {
   std::string broken;  // why nothing more will come
   Ring ring;
   Depth source, cached;
+  // Reads of the source put their thread to sleep, as far as the last ones tell. Where they do not
+  // (files in the page cache) they are work like any other, and few threads do it.
+  bool source_sleeps = true;
+  double sleeping_share = 1.0;
   double shared_at = 0.0;  // when this process's part of the node's depth was looked up last
   std::uint32_t busy = 0, in_flight = 0, elsewhere = 0, idle = 0;
   std::size_t most_threads;
@@ -175,7 +184,7 @@ struct Feeder::Inside {
   std::unordered_map<std::uint64_t, Request> pulled;
   std::uint64_t next_id = 1;
   std::deque<Arrival> arrivals;
-  std::uint64_t batches = 0, waits = 0;
+  std::uint64_t batches = 0, waits = 0, skipped = 0, replaced = 0;
   double waited_seconds = 0.0;
   bool waiting = false;  // the batch that is asked for now has been counted as waited for
 };
@@ -183,22 +192,26 @@ struct Feeder::Inside {
 // Seconds of a clock that only goes forward.
 double now_seconds();
 
-// While a thread waits for something outside it is not busy, and is counted as being there.
+// While a thread waits for something outside it is counted as being there, and is not busy.
 class Feeder::Inside::Away {
  public:
   // Gives the lock back.
-  Away(Inside& inside, std::uint32_t& there, std::unique_lock<std::mutex>& lock);
+  Away(Inside& inside, std::uint32_t& there, bool waits, std::unique_lock<std::mutex>& lock);
   Away(const Away&) = delete;
   Away& operator=(const Away&) = delete;
   ~Away();
 
+  bool waits() const { return waits_; }
   // It brought so many bytes from the source.
   void brought(std::uint64_t bytes) { bytes_ = bytes; }
+  void slept(bool slept) { slept_ = slept; }
 
  private:
   Inside& inside_;
   std::uint32_t& there_;
+  bool waits_;
   std::uint64_t bytes_ = 0;
+  std::optional<bool> slept_;
 };
 
 }  // namespace flowos::feed

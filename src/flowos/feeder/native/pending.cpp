@@ -29,6 +29,7 @@ void Pending::open(const Plan& plan, std::size_t each, std::size_t capacity) {
   left_.store(size, std::memory_order_relaxed);
   filled_.store(each * size, std::memory_order_relaxed);
   discarded_.store(false, std::memory_order_relaxed);
+  settled_ = {};
   error_.clear();
   ready = false;
 }
@@ -57,31 +58,30 @@ bool Pending::failed(std::uint32_t slot, std::string why) {
   return arrived();
 }
 
-Pending::Settled Pending::settle(OnError policy) {
-  Settled settled;
+void Pending::settle(OnError policy) {
   const std::size_t failures = failures_.size();
   if (failures > 0) {
     std::ranges::sort(failures_, {}, &Failure::slot);
     if (policy == OnError::error || failures == batch.samples.size()) {
       error_ = failures_.front().why;
-      return settled;
+      return;
     }
-    settled.why = failures_.front().why;
+    settled_.why = failures_.front().why;
     if (policy == OnError::skip) {
       leave_out();
-      settled.skipped = failures;
+      settled_.skipped = failures;
     } else {
       stand_in();
-      settled.replaced = failures;
+      settled_.replaced = failures;
     }
   }
-  const bool gaps = each_ > 0 && settled.skipped > 0;
+  const bool gaps = each_ > 0 && settled_.skipped > 0;
   if (gaps || !spilled_.empty()) {
     gather();
   } else {
     note_places();
   }
-  return settled;
+  return;
 }
 
 void Pending::leave_out() {

@@ -25,6 +25,7 @@ class Pending {
     Share share;
     std::uint64_t number = 0;
   };
+  // What became of samples that could not be had.
   struct Settled {
     std::uint64_t skipped = 0, replaced = 0;
     std::string why;  // of one of these
@@ -42,7 +43,8 @@ class Pending {
 
   // Makes `batch` complete. Where the policy, or that no sample is left, makes it an error:
   // error().
-  Settled settle(OnError policy);
+  void settle(OnError policy);
+  const Settled& settled() const { return settled_; }
   const std::string& error() const { return error_; }
   // Bytes that were given places so far.
   std::size_t filled() const { return filled_.load(std::memory_order_relaxed); }
@@ -75,6 +77,7 @@ class Pending {
   std::atomic<std::uint32_t> left_ = 0;
   std::atomic<std::size_t> filled_ = 0;
   std::atomic<bool> discarded_ = false;
+  Settled settled_;
   std::string error_;
 
   std::mutex mutex_;  // guards the two below until the last one has arrived

@@ -12,9 +12,6 @@
 namespace flowos::feed {
 namespace {
 
-constexpr std::size_t kLeastBatches = 2;
-constexpr std::size_t kMostBatches = 64;
-
 Share from(Share share, std::uint64_t start) {
   share.start = start;
   return share;
@@ -48,6 +45,7 @@ bool Ring::seek(std::uint64_t epoch, std::uint64_t start) {
   for (const std::shared_ptr<Pending>& pending : window_) pending->discard();
   window_.clear();
   filling_.reset();
+  resume_at_ = kMostBatches;
   plan_ = wanted;
   return true;
 }
@@ -73,7 +71,12 @@ std::uint32_t Ring::ready() const {
 std::pair<std::shared_ptr<Pending>, std::uint32_t> Ring::claim() {
   if (!filling_) begin_batch();
   std::pair<std::shared_ptr<Pending>, std::uint32_t> claimed{filling_, slot_++};
-  if (slot_ == filling_->batch.samples.size()) filling_.reset();
+  if (slot_ == filling_->batch.samples.size()) {
+    filling_.reset();
+    const bool is_full = batch_bytes() > 0 && !fits();
+    resume_at_ =
+        is_full ? window_.size() - std::max<std::size_t>(window_.size() / 4, 1) : kMostBatches;
+  }
   return claimed;
 }
 

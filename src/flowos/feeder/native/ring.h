@@ -29,12 +29,17 @@ class Ring {
   std::shared_ptr<Pending> take();
   std::uint32_t ready() const;
 
-  // A slot may be claimed: there is one, and memory for it.
-  bool open() const { return filling_ || (plan_.share.batches() > 0 && fits()); }
+  // A slot may be claimed: there is one, and memory for it. Once that is used up, a quarter of it
+  // has to be free again, so that threads are woken for several batches at a time.
+  bool open() const {
+    return filling_ || (window_.size() <= resume_at_ && plan_.share.batches() > 0 && fits());
+  }
   // The next slot in order, of which batch. std::bad_alloc.
   std::pair<std::shared_ptr<Pending>, std::uint32_t> claim();
 
  private:
+  static constexpr std::size_t kLeastBatches = 2, kMostBatches = 64;
+
   bool fits() const;
   void begin_batch();
   void set_pool() const;
@@ -53,7 +58,8 @@ class Ring {
   std::deque<std::shared_ptr<Pending>> window_;
   std::shared_ptr<Pending> filling_;  // the last of these, while it has slots to claim
   std::uint32_t slot_ = 0;
-  Pending::Plan plan_;  // the next batch to begin
+  std::size_t resume_at_ = kMostBatches;  // batches in the window
+  Pending::Plan plan_;                    // the next batch to begin
 };
 
 }  // namespace flowos::feed

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,16 +12,16 @@
 #include <vector>
 
 #include "errors.h"
+#include "feeder.h"
 #include "inside.h"
 
 namespace flowos::feed {
 
-// In the order in which they are wanted, and not many more than may be in flight.
+// In the order in which they are wanted. Nobody waits here for those who pull: who did could not
+// finish what they pushed, for which they may wait in turn. (See has_errand for what bounds it.)
 void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
-  std::unique_lock lock(mutex);
-  const auto unwanted = [&] { return closed || slot.pending->discarded(); };
-  room.wait(lock, [&] { return unwanted() || requests.size() < source.allowed(); });
-  if (unwanted()) return;
+  const std::lock_guard lock(mutex);
+  if (closed || slot.pending->discarded()) return;
   requests.push_back({slot, std::move(owned)});
   outgoing.notify_one();
 }
@@ -46,9 +47,11 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
       pulled.emplace(next_id++, std::move(request));
       ++in_flight;
     }
-    room.notify_all();
   }
   if (may_pull()) outgoing.notify_one();
+  const bool wanted = another();
+  lock.unlock();
+  wake(wanted);
   return tickets;
 }
 
@@ -92,7 +95,7 @@ void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
   note_source_read(bytes.size());
   if (arrival && !closed) {
     arrivals.push_back(std::move(*arrival));
-    wake_another();
+    wake(another());
     return;
   }
   --in_flight;

@@ -10,8 +10,11 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 
+#include "feeder.h"
 #include "inside.h"
+#include "pending.h"
 
 namespace flowos::feed {
 
@@ -19,19 +22,24 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Feeder::Inside::Away::Away(Inside& inside, std::uint32_t& there, std::unique_lock<std::mutex>& lock)
-    : inside_(inside), there_(there) {
+Feeder::Inside::Away::Away(Inside& inside, std::uint32_t& there, bool waits,
+                           std::unique_lock<std::mutex>& lock)
+    : inside_(inside), there_(there), waits_(waits) {
   ++there_;
-  --inside_.busy;
-  inside_.wake_another();
+  if (waits_) --inside_.busy;
+  const bool wanted = inside_.another();
   lock.unlock();
+  inside_.wake(wanted);
 }
 
 Feeder::Inside::Away::~Away() {
-  const std::lock_guard lock(inside_.mutex);
-  if (bytes_ > 0) inside_.note_source_read(bytes_);
-  --there_;
-  ++inside_.busy;
+  {
+    const std::lock_guard lock(inside_.mutex);
+    if (bytes_ > 0) inside_.note_source_read(bytes_);
+    if (slept_) inside_.note_sleep(*slept_);
+    --there_;
+    if (waits_) ++inside_.busy;
+  }
   inside_.room.notify_one();
 }
 
@@ -46,19 +54,20 @@ std::byte* Feeder::Inside::Worker::buffer(std::size_t bytes) {
   return memory.get();
 }
 
+// Where others bring the bytes, not many more are asked for than may be in flight.
 bool Feeder::Inside::has_errand() const {
-  return started && !closed && broken.empty() && (!arrivals.empty() || ring.open());
+  const bool may_ask = files || requests.size() < source.allowed();
+  return started && !closed && broken.empty() && (!arrivals.empty() || (may_ask && ring.open()));
 }
 
-// Whatever makes an errand or a place among the busy calls this; who takes one calls it again, so
-// that one after the other is woken for as long as there is something to do.
-void Feeder::Inside::wake_another() {
-  if (busy >= cached.allowed() || !has_errand()) return;
-  if (idle > 0) {
-    work.notify_one();
-  } else if (threads.size() < most_threads) {
-    spawn();
-  }
+// Whether another thread is to be woken, which is done when the lock is given back; where all are
+// at work it is started. Whatever makes an errand or a place among the busy asks; who takes an
+// errand asks again, so that one after the other is woken for as long as there is something to do.
+bool Feeder::Inside::another() {
+  if (busy >= cached.allowed() || !has_errand()) return false;
+  if (idle > 0) return true;
+  if (threads.size() < most_threads) spawn();
+  return false;
 }
 
 void Feeder::Inside::spawn() {
@@ -98,9 +107,9 @@ void Feeder::Inside::run() {
 }
 
 Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
-  const double now = self.cached_bytes > 0 ? now_seconds() : 0.0;
+  const double now = self.bytes_while_busy > 0 ? now_seconds() : 0.0;
   std::unique_lock lock(mutex);
-  if (self.cached_bytes > 0) cached.ended(now, std::exchange(self.cached_bytes, 0), busy);
+  if (self.bytes_while_busy > 0) cached.ended(now, std::exchange(self.bytes_while_busy, 0), busy);
   if (self.busy && (busy > cached.allowed() || !has_errand())) {
     self.busy = false;
     --busy;
@@ -117,13 +126,16 @@ Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
     Errand errand = std::move(arrivals.front());
     arrivals.pop_front();
     --in_flight;
+    const bool wanted = another();
+    lock.unlock();
     outgoing.notify_one();
-    wake_another();
+    wake(wanted);
     return errand;
   }
   auto [pending, number] = ring.claim();
-  wake_another();
+  const bool wanted = another();
   lock.unlock();
+  wake(wanted);
   const Pending::Plan& plan = pending->plan();
   const std::uint64_t position = plan.share.position(plan.number, number);
   const std::uint64_t sample = order.at(plan.epoch, position);
@@ -145,6 +157,12 @@ void Feeder::Inside::note_source_read(std::uint64_t bytes) {
   }
 }
 
+void Feeder::Inside::note_sleep(bool slept) {
+  sleeping_share += ((slept ? 1.0 : 0.0) - sleeping_share) / 8;
+  if (sleeping_share < 0.05) source_sleeps = false;
+  if (sleeping_share > 0.2) source_sleeps = true;
+}
+
 void Feeder::Inside::arrived(const Slot& slot) {
   if (slot.pending->arrived()) settle(slot.pending);
 }
@@ -156,16 +174,9 @@ void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
 // By the thread that brought the last sample.
 void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
   if (pending->discarded()) return;
-  const Pending::Settled settled = pending->settle(settings.on_error);
-  pending->batch.writable = decoder != nullptr || cache == nullptr;
+  pending->settle(settings.on_error);
+  pending->batch.writable = decoder != nullptr;
   sizes.note_batch(pending->filled());
-  counters.skipped += settled.skipped;
-  counters.replaced += settled.replaced;
-  const std::uint64_t lost = settled.skipped + settled.replaced;
-  if (lost > 0 && counters.skipped + counters.replaced > settings.most_skipped) {
-    break_down("more than " + std::to_string(settings.most_skipped) +
-               " samples could not be had; one of the last: " + settled.why);
-  }
   const std::lock_guard lock(mutex);
   pending->ready = true;
   if (ring.first() == pending) ready.notify_all();
