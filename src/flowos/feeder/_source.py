@@ -9,6 +9,7 @@ says in one line why it cannot (`fail`). How many are asked for at once is the f
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from flowos._native import Catalog, Counter
+
+_PARTING_SECONDS = 1.0
 
 
 class Tickets(Protocol):
@@ -57,15 +60,53 @@ class Source(Protocol):
         """Answers tickets until it is closed. What goes wrong with a sample fails its ticket."""
 
 
-def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", threads: int) -> None:
-    """Each thread reads one sample after the other. `read` raises FeedError with the reason."""
+def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", most: int) -> None:
+    """Answers tickets until they are closed, in as many threads as the feeder keeps busy.
 
-    def work() -> None:
-        while got := tickets.pull(1):
-            for ticket, sample in got:
-                answer(tickets, ticket, partial(read, sample))
+    read: of a sample, in any thread; FeedError with the reason. One that hangs when the feeder is
+    closed is left to end by itself.
+    """
+    crew = _Crew(tickets, read, most)
+    crew.start_another()
+    crew.closed.wait()
+    crew.leave(_PARTING_SECONDS)
 
-    run_threads(work, threads)
+
+class _Crew:
+    """Threads that read one sample after the other; when all are at work there is another."""
+
+    def __init__(self, tickets: Tickets, read: "Callable[[int], Buffer]", most: int) -> None:
+        self.closed = threading.Event()
+        self._tickets, self._read, self._most = tickets, read, most
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def start_another(self) -> None:
+        thread = threading.Thread(target=self._work, name="flowos-read", daemon=True)
+        self._idle += 1
+        self._threads.append(thread)
+        thread.start()
+
+    def leave(self, seconds: float) -> None:
+        """Waits for those that are not held up."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _work(self) -> None:
+        try:
+            while got := self._tickets.pull(1):
+                with self._lock:
+                    self._idle -= 1
+                    if self._idle == 0 and len(self._threads) < self._most:
+                        self.start_another()
+                for ticket, sample in got:
+                    answer(self._tickets, ticket, partial(self._read, sample))
+                with self._lock:
+                    self._idle += 1
+        finally:
+            self.closed.set()
 
 
 def answer(tickets: Tickets, ticket: int, read: "Callable[[], Buffer]") -> None:
