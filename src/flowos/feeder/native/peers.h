@@ -15,20 +15,11 @@
 #include "cache.h"
 #include "keeper.h"
 #include "peer_server.h"
+#include "peer_settings.h"
 #include "peer_wire.h"
 #include "readers.h"
 
 namespace flowos::feed {
-
-struct PeerSettings {
-  std::vector<std::string> nodes;           // HOST:PORT of each; we listen at ours, nowhere else
-  std::uint32_t node = 0;                   // which of these we are
-  std::vector<std::uint32_t> node_of_rank;  // of each rank; empty: rank by rank
-  std::string secret;                       // of the run, 16 bytes at least
-  std::chrono::milliseconds most{2000};     // to wait for a connection, or for the next byte
-  std::chrono::milliseconds rest{10000};    // how long one that failed is left alone
-  std::uint32_t connections = 16;           // at most, to each node
-};
 
 // What other nodes of the same run have in their caches, and what this one keeps for them.
 // Whatever goes wrong with them, the source has it too: nothing here is an error of a sample.
