@@ -24,6 +24,7 @@
 #include "errors.h"
 #include "order.h"
 #include "peer_server.h"
+#include "peer_settings.h"
 #include "peer_wire.h"
 
 using cache_tools::bytes_of;

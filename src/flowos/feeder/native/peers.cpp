@@ -16,6 +16,7 @@
 #include "crc32c.h"
 #include "errors.h"
 #include "order.h"
+#include "peer_settings.h"
 #include "peer_wire.h"
 
 namespace flowos::feed {
