@@ -9,7 +9,18 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("engine", "stream", "gemm", "mpi", "fio", "trust", "aa", "environments", "leftovers")
+NAMES = (
+    "engine",
+    "stream",
+    "gemm",
+    "mpi",
+    "fio",
+    "trust",
+    "aa",
+    "environments",
+    "leftovers",
+    "feed",
+)
 
 
 def main(names: list[str]) -> int:

@@ -3,26 +3,26 @@
 import datetime
 import platform
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import paper
 from cases import WHERE_OTHERS_ARE_AS_GOOD
-from peers import OURS, PEERS
+from peers import OURS
+from told import TITLES, apart
 
 from flowos.acts._facts import facts
 from flowos.model import Case as Point
-from flowos.model import Chart, Run, Sample, Wanted
+from flowos.model import Chart, Measurement, Run, Sample, Wanted
 from flowos.plan import summarize
-from flowos.report import Book, Section, html, markdown
+from flowos.report import Book, Headline, Section, html, markdown
 
-TITLES = {contestant.name: contestant.title for contestant in (OURS, *PEERS)}
 SECONDS = "seconds"
 
 
-def _chart(title: str, kind: Any, x: str, about: str, **more: Any) -> Chart:
+def _chart(title: str, kind: Any, x: str, about: str, ceilings: bool = False, **more: Any) -> Chart:
     return Chart(
         title=title,
         kind=kind,
@@ -30,7 +30,7 @@ def _chart(title: str, kind: Any, x: str, about: str, **more: Any) -> Chart:
         metrics=(SECONDS,),
         series=("contestant",),
         facets=("where",),
-        ceilings=False,
+        ceilings=ceilings,
         about=about,
         **more,
     )
@@ -48,6 +48,7 @@ SECTIONS = (
                 "Workers are processes or threads, as the contestant has them; ours is at 1, as it "
                 "finds its number by itself. The paper's curves are given where its text has "
                 "figures.",
+                ceilings=True,
                 log_x=True,
                 log_y=True,
             ),
@@ -107,17 +108,34 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
     """feed.html and feed.md in that folder."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(Sample(**one) for one in _samples(report))
+    measured = summarize(samples, ceiling_of=_limit_of)
     book = Book(
         run=_run(),
-        measurements=summarize(samples),
+        measurements=measured,
         samples=samples,
         sections=SECTIONS,
+        headlines=tuple(_headlines(measured)),
         findings=tuple(_findings(report)),
     )
     page, text = folder / "feed.html", folder / "feed.md"
     page.write_text(html(book))
     text.write_text(markdown(book))
     return page, text
+
+
+def _limit_of(point: Point) -> Point | None:
+    if point.probe != "workers" or point.level("where") == paper.WHERE:
+        return None
+    return Point("limit", levels=(("where", point.level("where")),))
+
+
+def _headlines(measured: Iterable[Measurement]) -> Iterator[Headline]:
+    """Ours, case by case."""
+    for m in measured:
+        if m.case.probe == "workers" and m.case.level("contestant") == TITLES[OURS.name]:
+            yield Headline(
+                label=m.case.level("where"), measured=m, named=("where", "contestant", "workers")
+            )
 
 
 def _run() -> Run:
@@ -168,6 +186,7 @@ def _here() -> str:
 
 def _of_case(fought: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     where = fought["case"]["title"]
+    yield _sample("limit", where, fought["case"]["limit"], fought["limits"])
     for name, points in fought["swept"].items():
         for point in points:
             if "seconds" in point and point["workers"]:
@@ -202,13 +221,13 @@ def _of_paper() -> Iterator[dict[str, Any]]:
 
 def _findings(report: Mapping[str, Any]) -> Iterator[str]:
     for line in report["table"]:
-        if "ratio" not in line:
-            continue
-        ours = line["contestants"]["ours"]
-        yield (
-            f"{line['title']}: {ours['seconds']:.2f} s for {ours['ratio']:.3f} of the limit "
-            f"({line['limit_seconds']:.2f} s), promised {line['most']:.2f}: "
-            f"{'holds' if line['holds'] else 'MISSED'}"
-        )
+        if "ratio" in line:
+            ours = line["contestants"][OURS.name]
+            yield (
+                f"{line['title']}: {ours['seconds']:.2f} s, {line['ratio']:.3f} x the limit of "
+                f"{line['limit_seconds']:.2f} s ({line['limit']}), promised {line['most']:.2f}: "
+                f"{'holds' if line['holds'] else 'MISSED'}"
+            )
         if line["case"] == "far-once":
             yield WHERE_OTHERS_ARE_AS_GOOD
+    yield from apart(report)

@@ -23,12 +23,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _case(line)
         if line["case"] == "far-once":
             yield f"  {WHERE_OTHERS_ARE_AS_GOOD}"
-    for name in ("shared", "shared_killed", "half_cache", "store_check", "first_listing"):
-        if name in report:
-            yield f"{name}: {report[name]}"
-    for name in ("figure_6", "table_3", "figure_8"):
-        if name in report:
-            yield f"{name}: {report[name]}"
+    yield ""
+    yield from apart(report)
     yield from (f"not here: {name}: {why}" for name, why in report["missing"].items())
     yield from (f"MISSED {what}" for what in report["missed"])
 
@@ -58,3 +54,38 @@ def _case(line: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {TITLES[name]:22}" + "".join(f"{cell:>10}" for cell in cells) + scaled
     for name, why in line["failed"].items():
         yield f"  {TITLES[name]:22} failed: {why}"
+
+
+def apart(report: Mapping[str, Any]) -> Iterator[str]:
+    for found in report.get("store_check", ()):
+        yield (
+            f"far storage of {found['mbit']:g} Mbit and {found['round_trip_ms']:g} ms, "
+            f"{found['readers']} readers: {found['bytes_per_second'] / 1e6:.1f} MB/s, "
+            f"{found['share_of_link']:.1%} of its link"
+        )
+    if cost := report.get("python_cost"):
+        verdict = _verdict(cost)
+        yield f"Python for a batch: {cost['seconds_per_batch'] * 1e6:.2f} us, at most 5: {verdict}"
+    for case, seconds in report.get("first_listing", {}).items():
+        yield f"first listing and first batch, {case}: {seconds:.3f} s"
+    for name in ("shared", "shared_killed"):
+        if found := report.get(name):
+            killed = ", one of them killed" if found["killed"] else ""
+            yield (
+                f"{found['processes']} processes, one cache{killed}: from the source "
+                f"{found['source_bytes_over_data']:.4f}x the data, at most {found['most']:.4f}: "
+                f"{_verdict(found)}"
+            )
+    if found := report.get("half_cache"):
+        ratio = found["hit_ratio"]
+        yield f"a cache of half: hit ratio {ratio:.3f}, at least 0.49: {_verdict(found)}"
+    for point in report.get("figure_6", ()):
+        yield f"{point['in_flight']} reads in flight: {point['seconds']:.2f} s for 1,000 batches"
+    for way, seconds in report.get("table_3", {}).get("seconds", {}).items():
+        yield f"all files copied, {way}: {seconds:.2f} s"
+    for way, seconds in report.get("figure_8", {}).items():
+        yield f"ten epochs, {way}: {seconds:.1f} s"
+
+
+def _verdict(found: Mapping[str, Any]) -> str:
+    return "holds" if found["holds"] else "MISSED"
