@@ -1,4 +1,5 @@
-"""FlowOS: flows of typed tasks on slices of resources, and measurements that can be trusted.
+"""FlowOS: flows of typed tasks on slices of resources, training data fed to them, and measurements
+that can be trusted.
 
 The names below are loaded when first used: importing flowos loads none of its rooms.
 """
@@ -9,6 +10,7 @@ _MODEL = (
     "Cancelled",
     "Environment",
     "EnvironmentRefused",
+    "FeedError",
     "File",
     "Flow",
     "FlowosError",
@@ -16,6 +18,7 @@ _MODEL = (
     "Needs",
     "Out",
     "Outcome",
+    "SampleError",
     "SliceFreed",
     "SliceRefused",
     "Task",
@@ -48,7 +51,10 @@ _MODEL = (
 
 _FACE: dict[str, tuple[str, str]] = {
     **{name: ("flowos.model", name) for name in _MODEL},
+    "Feed": ("flowos.feeder", "Feed"),
+    "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.acts.environment", "environment"),
+    "serve_metrics": ("flowos.acts.feed", "serve_metrics"),
     "slice": ("flowos.acts._slice", "slice_"),
 }
 """Public name -> where it lives: module and name."""

@@ -6,9 +6,13 @@ from typing import Any, TypeAlias
 
 from flowos.acts._slice import slice_ as _slice
 from flowos.acts.environment import environment as environment
+from flowos.acts.feed import serve_metrics as serve_metrics
+from flowos.feeder import Feed as Feed
+from flowos.feeder import decode as decode
 from flowos.model import Cancelled as Cancelled
 from flowos.model import Environment as Environment
 from flowos.model import EnvironmentRefused as EnvironmentRefused
+from flowos.model import FeedError as FeedError
 from flowos.model import Flow as Flow
 from flowos.model import FlowosError as FlowosError
 from flowos.model import In as In
@@ -16,6 +20,7 @@ from flowos.model import Needs as Needs
 from flowos.model import Out as Out
 from flowos.model import Outcome as Outcome
 from flowos.model import PortType as _PortType
+from flowos.model import SampleError as SampleError
 from flowos.model import SliceFreed as SliceFreed
 from flowos.model import SliceRefused as SliceRefused
 from flowos.model import Task as Task

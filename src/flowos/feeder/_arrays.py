@@ -27,23 +27,24 @@ def converter(kind: str) -> Convert | None:
         raise FeedError(f"Feed: as_={kind!r}: {kind} is not installed here: {why}") from why
     if kind == "torch":
         return _to_torch(module)
-    convert: Convert = module.from_dlpack
-    return convert
+    return lambda array: module.from_dlpack(_owned(array))
 
 
 def _to_torch(torch: Any) -> Convert:
-    """Where torch has a GPU, a copy in page-locked memory, from which the GPU fetches by itself.
-
-    Tensors can be written, so what the cache may still be filled from is copied too.
-    """
+    """Where torch has a GPU, a copy in page-locked memory, from which the GPU fetches by itself."""
 
     def shared(array: NDArray[Any]) -> Any:
-        return torch.from_numpy(array if array.flags.writeable else array.copy())
+        return torch.from_numpy(_owned(array))
 
     def pinned(array: NDArray[Any]) -> Any:
         return torch.from_dlpack(array).pin_memory()
 
     return pinned if torch.cuda.is_available() else shared
+
+
+def _owned(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of what the cache may still be filled from: tensors can be written, this must not."""
+    return array if array.flags.writeable else array.copy()
 
 
 def distributed_ranks() -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from flowos.feeder._start import started
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
-    from flowos._native import Batch, Cache, Counter, Feeder, FeederStats
+    from flowos._native import Batch, Cache, Counter, Feeder
 
 _BATCH = 64
 _IN_FLIGHT = 256
@@ -75,32 +75,37 @@ class Warming:
 
     def steps(self) -> Iterator[Warmth]:
         """Goes through all samples, those that are here already too: they are checked."""
-        samples = self._samples
-        yield Warmth(samples=samples)
-        self._feeder.seek(0, 0)
-        done = 0
-        while (batch := self._feeder.next()) is not None:
-            done += len(batch.samples)
+        yield Warmth(samples=self._samples)
+        for batch, done, missing in _once(self._feeder, self._samples):
             del batch
-            at = _warmth(samples, done, self._feeder.stats())
-            yield at
-            if at.full:
+            s = self._feeder.stats()
+            yield Warmth(
+                samples=self._samples,
+                done=done,
+                source_bytes=s.source_bytes,
+                cache_bytes=s.cache_bytes,
+                missing=missing,
+                full=bool(s.complaint),
+                complaint=s.complaint,
+            )
+            if s.complaint:
                 return
 
     def close(self) -> None:
         self._feeder.close()
 
 
-def _warmth(samples: int, done: int, s: "FeederStats") -> Warmth:
-    return Warmth(
-        samples=samples,
-        done=done + s.skipped,
-        source_bytes=s.source_bytes,
-        cache_bytes=s.cache_bytes,
-        missing=s.skipped,
-        full=bool(s.complaint),
-        complaint=s.complaint,
-    )
+def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
+    """The batches of one epoch, and how many samples are done by then, and could not be had.
+
+    What is read ahead of the next epoch counts nowhere.
+    """
+    feeder.seek(0, 0)
+    had = done = 0
+    while (batch := feeder.next()) is not None:
+        had += len(batch.samples)
+        done = min(samples, done + _BATCH)
+        yield batch, done, done - had
 
 
 def _through() -> Settings:
@@ -190,20 +195,16 @@ def compare(where: Where, cache: str | PathLike[str], of_data: Asked) -> Iterato
 def _compared(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[Compared]:
     samples = len(data.catalog)
     changed: list[str] = []
-    done = 0
-    feeder.seek(0, 0)
-    while (batch := feeder.next()) is not None:
+    for batch, done, missing in _once(feeder, samples):
         for sample in _differing(batch, kept):
             changed.append(data.catalog.name(sample))
             kept.drop(sample)
-        done += len(batch.samples)
-        stats = feeder.stats()
         yield Compared(
             samples=samples,
-            done=done + stats.skipped,
-            bytes=stats.source_bytes,
+            done=done,
+            bytes=feeder.stats().source_bytes,
             changed=tuple(changed),
-            missing=stats.skipped,
+            missing=missing,
         )
 
 
