@@ -1,0 +1,75 @@
+"""What a feed keeps on the node's own storage, and what it does where it cannot."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+
+from .shared import content, make_folder, taken
+
+
+def test_what_is_cached_is_not_read_again_by_the_next_process(data: Path, cache: Path) -> None:
+    size = sum(len(content(name)) for name in make_folder(data))
+    with fo.Feed(data, cache, batch_size=8) as feed:
+        taken(feed.epoch(0), feed)
+        assert feed.stats().source_bytes >= size
+        taken(feed.epoch(1), feed)
+        assert feed.stats().source_bytes == size
+        assert feed.stats().cache_bytes >= size
+    for file in data.rglob("*.jpg"):
+        file.write_bytes(b"")
+    with fo.Feed(data, cache, batch_size=8) as feed:
+        assert len(taken(feed.epoch(0), feed)) == 100
+        assert feed.stats().source_samples == 0
+    assert cache.stat().st_mode & 0o077 == 0 or (next(cache.iterdir()).stat().st_mode & 0o077) == 0
+
+
+def test_a_kept_listing_is_used_until_something_comes_or_goes(data: Path, cache: Path) -> None:
+    for folder in (data, *data.iterdir()):
+        os.utime(folder, (1e9, 1e9))
+    fo.Feed(data, cache, batch_size=8).close()
+    (kept,) = cache.glob("*/catalog")
+    written = kept.stat().st_ino
+    fo.Feed(data, cache, batch_size=8).close()
+    assert kept.stat().st_ino == written
+    (data / "ant" / "new.jpg").write_bytes(content("ant/new.jpg"))
+    with fo.Feed(data, cache, batch_size=8) as feed:
+        assert feed.samples == 101
+        assert "ant/new.jpg" in taken(feed.epoch(0), feed)
+
+
+def test_a_damaged_kept_listing_is_made_anew(data: Path, cache: Path) -> None:
+    fo.Feed(data, cache, batch_size=8).close()
+    (kept,) = cache.glob("*/catalog")
+    whole = kept.read_bytes()
+    for damaged in (b"", b"nothing of ours", whole[: len(whole) // 2]):
+        kept.write_bytes(damaged)
+        with fo.Feed(data, cache, batch_size=8) as feed:
+            assert feed.samples == 100
+    assert len(kept.read_bytes()) == len(whole)
+
+
+def test_without_a_usable_cache_it_reads_through_and_says_so_once(
+    data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.warns(UserWarning, match=r"Feed: not all is kept.*Not a directory") as warned:
+        feed = fo.Feed(data, tmp_path / "file" / "cache", batch_size=8)
+    with feed:
+        assert len(taken(feed.epoch(0), feed)) == 100
+        assert "Not a directory" in feed.stats().complaint
+    assert len(warned) == 1
+
+
+def test_a_cache_that_is_too_small_is_filled_and_the_rest_read_through(
+    data: Path, cache: Path
+) -> None:
+    feed = fo.Feed(data, cache, batch_size=8, cache_bytes=1 << 17)
+    with pytest.warns(UserWarning, match="Feed: not all is kept") as warned:
+        orders = [taken(feed.epoch(epoch), feed) for epoch in range(3)]
+    assert [len(order) for order in orders] == [100, 100, 100]
+    assert 0 < feed.stats().cache_samples < 200
+    feed.close()
+    assert len(warned) == 1

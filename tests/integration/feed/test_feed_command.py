@@ -1,0 +1,173 @@
+"""`flowos feed`, as the people who stage data before a job call it."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import flowos as fo
+
+from .shared import content, make_folder
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    words = (str(data), "--cache", str(cache))
+    warmed = json.loads(flowos("feed", "warm", *words, "--json").stdout)
+    size = sum(len(content(name)) for name in make_folder(data))
+    assert (warmed["kept"]["samples"], warmed["kept"]["cached"]) == (100, 100)
+    assert warmed["warmth"]["source_bytes"] == size
+    with fo.Feed(data, cache, batch_size=8) as feed:
+        list(feed.epoch(0))
+        assert feed.stats().source_bytes == 0
+        (busy,) = json.loads(flowos("feed", "stat", "--cache", str(cache), "--json").stdout)
+        assert (busy["source"], busy["cached"], busy["processes"]) == (str(data), 100, 1)
+        refused = flowos("feed", "clear", *words, "--yes", code=1).stderr
+        assert "process" in refused
+        assert refused.count("\n") == 1
+    assert "100 of 100 samples (100.0%)" in flowos("feed", "stat", *words).stdout
+    assert "100 samples read, 0 damaged" in flowos("feed", "verify", *words).stdout
+    assert "would remove 100 samples" in flowos("feed", "clear", *words, "--dry-run").stdout
+    assert "removed 100 samples" in flowos("feed", "clear", *words, "--yes").stdout
+    assert list(cache.iterdir()) == []
+    assert "nothing cached" in flowos("feed", "stat", "--cache", str(cache), code=1).stderr
+
+
+def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, cache: Path) -> None:
+    words = ("feed", "warm", str(data), "--cache", str(cache))
+    assert "100 of 100 samples are cached" in flowos(*words).stdout
+    again = json.loads(flowos(*words, "--json").stdout)
+    assert again["warmth"]["source_bytes"] == 0
+
+
+def test_a_dry_run_lists_and_reads_nothing(flowos: Flowos, data: Path, cache: Path) -> None:
+    done = flowos("feed", "warm", str(data), "--cache", str(cache), "--dry-run").stdout
+    assert done == f"{data}: 100 samples, sizes not known before they are read; 0 are cached\n"
+    assert not cache.exists()
+
+
+def test_what_fits_is_kept_and_it_says_so(flowos: Flowos, data: Path, cache: Path) -> None:
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--most-bytes", "128KiB")
+    done = flowos(*words)
+    assert "no more is kept: " in done.stderr
+    (kept,) = json.loads(flowos("feed", "stat", "--cache", str(cache), "--json").stdout)
+    assert 0 < kept["cached"] < 100
+    assert kept["bytes"] <= 128 << 10
+
+
+def test_what_has_changed_at_the_source_is_named_and_forgotten(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    words = (str(data), "--cache", str(cache))
+    flowos("feed", "warm", *words)
+    (data / "bee" / "003.jpg").write_bytes(b"another picture")
+    done = flowos("feed", "verify", *words, "--source", code=1)
+    assert "changed at the source: bee/003.jpg\n" in done.stdout
+    assert "    1 changed at the source, 0 not there any more" in done.stdout
+    flowos("feed", "verify", *words, "--source")
+    with fo.Feed(data, cache, batch_size=100, shuffle=False) as feed:
+        ((samples, _),) = feed.epoch(0)
+        assert b"another picture" in [bytes(sample) for sample in samples]
+        assert feed.stats().source_samples == 1
+
+
+def test_a_damaged_sample_is_forgotten(flowos: Flowos, data: Path, cache: Path) -> None:
+    words = (str(data), "--cache", str(cache))
+    flowos("feed", "warm", *words)
+    (segment,) = cache.glob("*/samples/*.seg")
+    at = segment.read_bytes().index(content("cat/010.jpg")[:64])
+    with segment.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\0\0")
+    (told,) = json.loads(flowos("feed", "verify", *words, "--json", code=1).stdout)
+    assert told["damaged"] == 1
+    assert "99 of 100 samples" in flowos("feed", "stat", *words).stdout
+    assert "1 of 1" not in flowos("feed", "verify", *words).stdout
+
+
+def test_only_what_is_ours_is_removed(flowos: Flowos, data: Path, cache: Path) -> None:
+    flowos("feed", "warm", str(data), "--cache", str(cache))
+    (home,) = cache.iterdir()
+    (home / "thesis.tex").write_text("mine")
+    (cache / "photos").mkdir()
+    refused = flowos("feed", "clear", "--cache", str(cache), "--yes", code=1).stderr
+    assert "what is left in it is not ours" in refused
+    assert (home / "thesis.tex").read_text() == "mine"
+    assert (cache / "photos").is_dir()
+    assert [path.name for path in home.iterdir()] == ["thesis.tex"]
+
+
+def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    for words, code, said in (
+        (("warm", str(tmp_path / "nosuch"), "--cache", cache), 1, "there is no"),
+        (("stat", "--cache", cache), 1, "No such file"),
+        (("stat", str(data), "--cache", str(tmp_path)), 1, "there is nothing of"),
+        (("verify", "--cache", str(tmp_path), "--source"), 1, "name it"),
+        (("warm", str(data), "--cache", str(data / "ant" / "000.jpg" / "x")), 1, "Not a direc"),
+        (("warm", str(data), "--cache", cache, "--dtype", "unit8"), 1, "dtype='unit8'"),
+    ):
+        refused = flowos("feed", *words, code=code).stderr
+        assert said in refused
+        assert refused.startswith("flowos feed: ")
+        assert refused.count("\n") == 1
+    assert (
+        "no size such as"
+        in flowos(
+            "feed", "warm", str(data), "--cache", cache, "--most-bytes", "lots", code=2
+        ).stderr
+    )
+
+
+def test_samples_that_cannot_be_read_are_counted_and_the_rest_is_kept(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    (data / "cat" / "000.jpg").unlink()
+    (data / "cat" / "000.jpg").symlink_to("nowhere")
+    done = flowos("feed", "warm", str(data), "--cache", str(cache), code=1)
+    assert "99 of 100 samples are cached" in done.stdout
+    assert "1 samples could not be read" in done.stderr
+
+
+def test_progress_is_shown_and_an_interrupt_keeps_what_is_there(
+    terminal: Callable[..., Any], tmp_path: Path
+) -> None:
+    tokens = tmp_path / "tokens.bin"
+    tokens.touch()
+    os.truncate(tokens, 4096 * 60_000)
+    at = terminal(DATA=str(tokens), CACHE=str(tmp_path / "cache"))
+    words = "$FLOWOS feed warm $DATA --cache $CACHE --dtype uint16 --length 2048"
+    at.type(f"{words}; echo code=$?=\n")
+    at.read_until("%")
+    at.type("\x03")
+    shown = at.read_until("code=", seconds=30)
+    assert "B/s" in shown
+    assert "interrupted: " in shown
+    assert "of 60000 samples are cached and stay" in " ".join(shown.split())
+    at.read_until("130=")
+    at.type("$FLOWOS feed stat --cache $CACHE\n")
+    assert "of 60000 samples (" in at.read_until("no process", "0 processes", "1 process")
+
+
+def test_somebody_at_the_terminal_is_asked_before_anything_is_removed(
+    terminal: Callable[..., Any], flowos: Flowos, data: Path, cache: Path
+) -> None:
+    flowos("feed", "warm", str(data), "--cache", str(cache))
+    at = terminal(CACHE=str(cache))
+    at.type("$FLOWOS feed clear --cache $CACHE\n")
+    at.read_until("[y/N]")
+    at.type("n\n")
+    at.read_until("nothing was removed")
+    assert list(cache.glob("*/catalog"))
+    at.type("$FLOWOS feed clear --cache $CACHE\n")
+    at.read_until("[y/N]")
+    at.type("y\n")
+    at.read_until("removed 100 samples")
+    assert not list(cache.iterdir())
+    refused = flowos("feed", "clear", "--cache", str(cache), code=1).stderr
+    assert "nothing cached" in refused

@@ -1,0 +1,104 @@
+"""Samples that cannot be had, and functions that decode them."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowos as fo
+
+from .shared import content, taken
+
+
+def without_one(data: Path, policy: str) -> fo.Feed:
+    """One sample is gone after it was listed, and before its epoch is read."""
+    feed = fo.Feed(data, batch_size=10, shuffle=False, on_error=policy, memory_bytes=1 << 16)
+    (data / "ant" / "013.jpg").unlink()
+    return feed
+
+
+def test_a_missing_sample_is_an_error_that_names_it(data: Path) -> None:
+    with without_one(data, "error") as feed:
+        feed.epoch(0)
+        with pytest.raises(fo.SampleError, match=r"ant/013\.jpg") as error:
+            taken(feed.epoch(7), feed)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_a_missing_sample_is_left_out_or_replaced_and_counted(data: Path, policy: str) -> None:
+    with without_one(data, policy) as feed:
+        names = taken(feed.epoch(7), feed)
+        assert "ant/013.jpg" not in names
+        assert len(names) == (99 if policy == "skip" else 100)
+        stats = feed.stats()
+        assert (stats.skipped if policy == "skip" else stats.replaced) >= 1
+
+
+def first_byte(data: memoryview) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    return np.frombuffer(data, dtype=np.uint8)[:3].reshape(1, 3)
+
+
+def test_a_function_decodes_in_threads_and_the_order_stays(data: Path) -> None:
+    used: set[str] = set()
+
+    def decode(sample: memoryview) -> Any:
+        used.add(threading.current_thread().name)
+        return first_byte(sample)
+
+    with (
+        fo.Feed(data, batch_size=8, decode=decode, threads=3) as feed,
+        fo.Feed(data, batch_size=8) as plain,
+    ):
+        for (images, labels), (samples, expected) in zip(
+            feed.epoch(4), plain.epoch(4), strict=True
+        ):
+            assert images.shape == (len(samples), 1, 3)
+            assert [i.tobytes() for i in images] == [bytes(s[:3]) for s in samples]
+            assert labels.tolist() == expected.tolist()
+    assert used
+    assert all(name.startswith("flowos-decode") for name in used)
+
+
+def test_results_that_do_not_stack_come_as_a_list(data: Path) -> None:
+    with fo.Feed(data, batch_size=8, decode=bytes) as feed:
+        values, labels = next(feed.epoch(0))
+    assert [type(value) for value in values] == [bytes] * 8
+    assert len(labels) == 8
+    with fo.Feed(data, batch_size=8, decode=lambda d: np.frombuffer(d, np.uint8)) as feed:
+        values, _ = next(feed.epoch(0))
+    assert isinstance(values, list)
+    assert all(isinstance(value, np.ndarray) for value in values)
+
+
+def fails_for_7(sample: memoryview) -> int:
+    if bytes(sample) == content("bee/007.jpg"):
+        raise ValueError("bad marker\nsecond line")
+    return len(sample)
+
+
+def test_a_function_that_raises_names_the_sample(data: Path) -> None:
+    with fo.Feed(data, batch_size=8, decode=fails_for_7) as feed:
+        with pytest.raises(
+            fo.SampleError, match=r"^bee/007\.jpg: ValueError: bad marker$"
+        ) as error:
+            list(feed.epoch(0))
+        assert isinstance(error.value.__cause__, ValueError)
+
+
+def test_what_a_function_cannot_decode_is_left_out_or_replaced_and_counted(data: Path) -> None:
+    with fo.Feed(data, batch_size=8, decode=fails_for_7, on_error="skip") as feed:
+        assert sum(len(values) for values, _ in feed.epoch(0)) == 99
+        assert feed.stats().skipped == 1
+    with fo.Feed(data, batch_size=8, decode=fails_for_7, on_error="replace") as feed:
+        pairs = list(feed.epoch(0))
+        assert sum(len(values) for values, _ in pairs) == 100
+        assert all(len(values) == len(labels) for values, labels in pairs)
+        assert feed.stats().replaced == 1
+    with (
+        fo.Feed(data, batch_size=8, decode=fails_for_7, on_error="skip", most_skipped=0) as feed,
+        pytest.raises(fo.SampleError, match=r"bee/007\.jpg"),
+    ):
+        list(feed.epoch(0))

@@ -1,0 +1,120 @@
+"""How a feed ends: closed, forked, left in the middle."""
+
+import gc
+import json
+import os
+import pickle
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowos as fo
+
+from .shared import make_folder
+
+
+def refusals(feed: fo.Feed, epoch: Iterator[Any]) -> list[str]:
+    """What a feed says that cannot be used any more."""
+    uses: list[Callable[[], object]] = [
+        lambda: next(epoch),
+        lambda: feed.epoch(1),
+        feed.stats,
+        lambda: len(feed),
+    ]
+    said = []
+    for use in uses:
+        with pytest.raises(fo.FeedError) as refused:
+            use()
+        said.append(str(refused.value))
+    return said
+
+
+def tasks() -> set[str]:
+    return {path.name for path in Path("/proc/self/task").iterdir()}
+
+
+def test_an_epoch_that_was_left_cannot_go_on_behind_another_ones_back(data: Path) -> None:
+    with fo.Feed(data, batch_size=8) as feed:
+        first = feed.epoch(0)
+        next(first)
+        second = feed.epoch(1)
+        with pytest.raises(fo.FeedError, match="another epoch of this Feed was begun"):
+            next(first)
+        assert len(list(second)) == 13
+        assert list(second) == []
+
+
+@pytest.mark.parametrize("decode", [None, bytes])
+def test_a_closed_feed_says_so_and_leaves_no_thread(data: Path, decode: Any) -> None:
+    before = tasks()
+    feed = fo.Feed(data, batch_size=8, decode=decode)
+    epoch = feed.epoch(0)
+    next(epoch)
+    feed.close()
+    feed.close()
+    for said in refusals(feed, epoch):
+        assert said == "this Feed is closed"
+    assert (feed.state_dict()["epoch"], feed.state_dict()["taken"]) == (0, 8)
+    del epoch, feed
+    gc.collect()
+    until = time.monotonic() + 10
+    while (left := tasks() - before) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left
+
+
+def test_a_forked_child_is_told_and_neither_hangs_nor_harms(data: Path, cache: Path) -> None:
+    with fo.Feed(data, cache, batch_size=8, decode=bytes) as feed:
+        epoch = feed.epoch(0)
+        next(epoch)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = refusals(feed, epoch)
+            feed.close()
+            os.write(writer, json.dumps(said).encode())
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        os.close(writer)
+        with os.fdopen(reader) as told:
+            assert ["fork" in line for line in json.load(told)] == [True] * 4
+        assert len(list(epoch)) == 12
+
+
+def test_a_feed_cannot_be_pickled_and_says_what_to_do(data: Path) -> None:
+    with fo.Feed(data, batch_size=8) as feed, pytest.raises(fo.FeedError, match="make one in each"):
+        pickle.dumps(feed)
+
+
+def test_a_wrong_epoch_and_a_state_of_other_data_are_refused(data: Path, tmp_path: Path) -> None:
+    make_folder(tmp_path / "other", each=2)
+    with fo.Feed(data, batch_size=8) as feed, fo.Feed(tmp_path / "other", batch_size=8) as other:
+        with pytest.raises(fo.FeedError, match="samples=100, this feed has samples=8"):
+            other.load_state_dict(feed.state_dict())
+        for wrong in (-1, 1.0, "0", True):
+            with pytest.raises(fo.FeedError, match="expected a whole number, at least 0"):
+                feed.epoch(wrong)  # type: ignore[arg-type]
+            with pytest.raises(fo.FeedError, match="expected a whole number, at least 0"):
+                feed.set_epoch(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["nosuch", "."])
+def test_data_that_is_not_there_is_one_line(tmp_path: Path, source: str) -> None:
+    with pytest.raises(fo.FeedError) as refused:
+        fo.Feed(tmp_path / source, batch_size=8)
+    assert str(tmp_path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_feed_counts_is_served_to_prometheus(data: Path) -> None:
+    with fo.Feed(data, batch_size=8) as feed, fo.serve_metrics("127.0.0.1:0", feed) as server:
+        list(feed.epoch(0))
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.at.port}/metrics") as answer:
+            text = answer.read().decode()
+    batches = [line for line in text.splitlines() if line.startswith("flowos_feed_batches_total")]
+    assert batches == [f'flowos_feed_batches_total{{source="{data}",rank="0"}} 13']
+    assert text.count("# TYPE") == 16
