@@ -30,6 +30,7 @@
 #include "files.h"
 #include "lent.h"
 #include "order.h"
+#include "peer_settings.h"
 
 namespace nb = nanobind;
 using flowos::feed::Feeder;
@@ -97,7 +98,8 @@ OnError on_error_of(const std::string& name) {
 // A feeder ends its threads when it goes, which may have to wait for a read: never with the GIL.
 class PythonFeeder {
  public:
-  PythonFeeder(FeederSettings settings, const std::shared_ptr<const flowos::feed::Catalog>& catalog,
+  PythonFeeder(const FeederSettings& settings,
+               const std::shared_ptr<const flowos::feed::Catalog>& catalog,
                std::shared_ptr<const flowos::feed::Files> files,
                std::shared_ptr<flowos::feed::Cache> cache,
                std::shared_ptr<const flowos::feed::Decoder> decoder)
@@ -165,7 +167,8 @@ void make(PythonFeeder* at, const std::shared_ptr<const flowos::feed::Catalog>& 
           std::shared_ptr<const flowos::feed::Decoder> decoder, std::uint32_t batch_size,
           std::uint32_t rank, std::uint32_t world_size, const std::string& last, std::uint64_t seed,
           bool shuffle, std::uint64_t record_bytes, std::uint64_t memory_bytes,
-          std::uint32_t most_in_flight, const std::string& on_error, std::uint64_t most_skipped) {
+          std::uint32_t most_in_flight, const std::string& on_error, std::uint64_t most_skipped,
+          std::optional<flowos::feed::PeerSettings> peers) {
   FeederSettings settings;
   settings.share.batch_size = batch_size;
   settings.share.rank = rank;
@@ -178,6 +181,7 @@ void make(PythonFeeder* at, const std::shared_ptr<const flowos::feed::Catalog>& 
   settings.most_in_flight = most_in_flight;
   settings.on_error = on_error_of(on_error);
   settings.most_skipped = most_skipped;
+  settings.peers = std::move(peers);
   new (at) PythonFeeder(settings, catalog, std::move(files), std::move(cache), std::move(decoder));
 }
 
@@ -219,10 +223,36 @@ void bind_stats(nb::module_& m) {
       .def_ro("complaint", &FeederStats::complaint, "Of the cache; empty: none.");
 }
 
+void bind_peers(nb::module_& m) {
+  using flowos::feed::PeerSettings;
+  const auto make_settings =
+      [](PeerSettings* at, std::vector<std::string> nodes, std::uint32_t node, std::string secret,
+         std::vector<std::uint32_t> node_of_rank, double timeout_seconds, double rest_seconds) {
+        using Seconds = std::chrono::duration<double>;
+        using std::chrono::duration_cast;
+        using std::chrono::milliseconds;
+        new (at) PeerSettings{.nodes = std::move(nodes),
+                              .node = node,
+                              .node_of_rank = std::move(node_of_rank),
+                              .secret = std::move(secret),
+                              .most = duration_cast<milliseconds>(Seconds(timeout_seconds)),
+                              .rest = duration_cast<milliseconds>(Seconds(rest_seconds))};
+      };
+  nb::class_<PeerSettings>(m, "PeerSettings",
+                           "How the nodes of a run give each other what they have cached.")
+      .def(
+          "__init__", make_settings, nb::arg("nodes"), nb::arg("node"), nb::arg("secret"),
+          nb::arg("node_of_rank") = std::vector<std::uint32_t>(), nb::arg("timeout_seconds") = 2.0,
+          nb::arg("rest_seconds") = 10.0,
+          "nodes: HOST:PORT of each, where it listens. node: which is ours. node_of_rank: empty is "
+          "rank by rank.");
+}
+
 }  // namespace
 
 void bind_feeder(nb::module_& m) {
   bind_batch(m);
+  bind_peers(m);
   bind_stats(m);
   nb::class_<PythonFeeder>(m, "Feeder",
                            "Batches in the order's order, read ahead in threads of its own.")
@@ -232,7 +262,7 @@ void bind_feeder(nb::module_& m) {
            nb::arg("shuffle") = true, nb::arg("record_bytes") = 0,
            nb::arg("memory_bytes") = std::uint64_t{1} << 30, nb::arg("most_in_flight") = 256,
            nb::arg("on_error") = "error", nb::arg("most_skipped") = 1000,
-           "files: None where others pull tickets and push bytes.")
+           nb::arg("peers") = nb::none(), "files: None where others pull tickets and push bytes.")
       .def(
           "seek",
           [](PythonFeeder& feeder, std::uint64_t epoch, std::uint64_t start) {

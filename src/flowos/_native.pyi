@@ -232,6 +232,14 @@ class Batch:
         The used bytes, without a copy: uint8, (bytes,). Read-only where the cache may still be filled from it.
         """
 
+class PeerSettings:
+    """How the nodes of a run give each other what they have cached."""
+
+    def __init__(self, nodes: Sequence[str], node: int, secret: str, node_of_rank: Sequence[int] = [], timeout_seconds: float = 2.0, rest_seconds: float = 10.0) -> None:
+        """
+        nodes: HOST:PORT of each, where it listens. node: which is ours. node_of_rank: empty is rank by rank.
+        """
+
 class FeederStats:
     """What a feeder has done, and what it does now."""
 
@@ -298,7 +306,7 @@ class FeederStats:
 class Feeder:
     """Batches in the order's order, read ahead in threads of its own."""
 
-    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, on_error: str = 'error', most_skipped: int = 1000) -> None:
+    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, on_error: str = 'error', most_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
         """files: None where others pull tickets and push bytes."""
 
     def seek(self, epoch: int, start: int) -> None:

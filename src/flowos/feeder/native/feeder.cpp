@@ -27,6 +27,7 @@
 #include "files.h"
 #include "inside.h"
 #include "order.h"
+#include "peers.h"
 #include "pending.h"
 
 namespace flowos::feed {
@@ -59,6 +60,14 @@ Depth::Limits source_limits(const FeederSettings& settings) {
   return {.least = 8, .start = 32, .most = settings.most_in_flight};
 }
 
+std::unique_ptr<Peers> joined(const FeederSettings& settings, const Order& order,
+                              const std::shared_ptr<Cache>& cache, const Catalog& catalog) {
+  if (!settings.peers) return nullptr;
+  if (!cache) throw FeedError("peers: what is to be given to others needs a cache");
+  return std::make_unique<Peers>(*settings.peers, order, settings.share, cache,
+                                 catalog.cache_key());
+}
+
 // Warm, reading is copying: a few threads do it. From a cold disk, or to decode, it takes more.
 Depth::Limits cached_limits(bool decodes) {
   const std::uint32_t all = std::max(cores(), 2U);
@@ -76,6 +85,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       cache(std::move(its_cache)),
       decoder(std::move(its_decoder)),
       order(settings.share.count, settings.seed, settings.shuffle),
+      peers(joined(settings, order, cache, *catalog)),
       each(decoder ? decoder->size() : settings.record_bytes),
       ring(settings.share, settings.memory_bytes, each, sizes),
       source(source_limits(settings)),
@@ -151,6 +161,7 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
 }
 
 void Feeder::Inside::close() {
+  if (peers) peers->close();
   std::vector<std::thread> ending;
   {
     const std::lock_guard lock(mutex);
@@ -179,6 +190,13 @@ FeederStats Feeder::Inside::stats() const {
     stats.damaged = cache->damaged();
     stats.stolen = cache->stolen();
     stats.complaint = cache->complaint();
+  }
+  if (peers) {
+    stats.peer_bytes = counters.peer_bytes;
+    stats.peer_samples = counters.peer_samples;
+    const std::string complaint = peers->complaint();
+    if (!complaint.empty() && !stats.complaint.empty()) stats.complaint += "; ";
+    stats.complaint += complaint;
   }
   const std::lock_guard lock(mutex);
   stats.batches = batches;

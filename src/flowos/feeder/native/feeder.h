@@ -16,6 +16,7 @@
 #include "decoder.h"
 #include "files.h"
 #include "order.h"
+#include "peer_settings.h"
 
 namespace flowos::feed {
 
@@ -34,6 +35,7 @@ struct FeederSettings {
   std::uint32_t most_in_flight = 256;       // reads of the source, on this node
   OnError on_error = OnError::error;
   std::uint64_t most_skipped = 1000;
+  std::optional<PeerSettings> peers;  // of a run on several nodes; they need a cache
 };
 
 struct FeederStats {
@@ -47,7 +49,7 @@ struct FeederStats {
   std::uint32_t in_flight = 0;            // reads of the source under way now
   std::uint32_t depth = 0;                // how many feedback allows
   std::uint32_t ready = 0;                // batches that wait to be taken
-  std::string complaint;                  // of the cache; empty: none
+  std::string complaint;                  // of the cache, or of another node; empty: none
 };
 
 // Order -> fetch -> batch, ahead of the consumer, in threads of its own.

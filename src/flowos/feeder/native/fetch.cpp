@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,12 +30,13 @@ SampleError Feeder::Inside::about(const Slot& slot, const std::string& what) con
   return SampleError(catalog->name(slot.sample) + ": " + what);
 }
 
-// From the cache, else from the source. (Other nodes, when they can be asked, stand between.)
+// From the cache, else from another node, else from the source.
 void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
   if (slot.pending->discarded()) return;
   try {
     Owned owned;
     if (from_cache(self, slot, owned) != Found::missing) return;
+    if (peers && from_peer(self, slot, owned)) return;
     if (files) {
       from_source(self, slot, std::move(owned));
     } else {
@@ -50,16 +50,21 @@ void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
 // Missing and owned: it is ours to bring it into the cache.
 Feeder::Inside::Found Feeder::Inside::from_cache(Worker& self, const Slot& slot, Owned& owned) {
   if (!cache) return Found::missing;
+  unsigned tries = 0;  // what goes for a larger one may not make room enough
   for (;;) {
     switch (cache->claim(slot.sample)) {
       case Cache::Claim::ready:
-        if (read_cached(self, slot)) return Found::delivered;
+        if (read_cached(self, slot)) {
+          note_kept(slot);
+          return Found::delivered;
+        }
         [[fallthrough]];
       case Cache::Claim::ours:
         owned = Owned(cache.get(), slot.sample);
         return Found::missing;
       case Cache::Claim::full:
-        return Found::missing;
+        if (tries++ == 4 || !make_room(slot)) return Found::missing;
+        break;
       case Cache::Claim::theirs:
         if (!wait_for_others(slot)) return Found::unwanted;
     }
@@ -82,12 +87,7 @@ bool Feeder::Inside::wait_for_others(const Slot& slot) {
   constexpr std::chrono::milliseconds kLookAgain{100};
   std::unique_lock lock(mutex);
   {
-    std::optional<Away> away;
-    if (elsewhere < kMostElsewhere) {
-      away.emplace(*this, elsewhere, true, lock);
-    } else {
-      lock.unlock();
-    }
+    const Away away(*this, elsewhere, true, lock);
     cache->wait(slot.sample, kLookAgain);
   }
   lock.lock();
@@ -115,7 +115,7 @@ void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
   counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   counters.source_samples.fetch_add(1, std::memory_order_relaxed);
   deliver(slot, bytes);
-  owned.publish(bytes);
+  keep(slot, owned, bytes);
 }
 
 // The sample's place in its batch; SampleError where it does not fit there.
@@ -156,7 +156,7 @@ void Feeder::Inside::finish(Arrival arrival) {
       return;
     }
   }
-  arrival.request.owned.publish(arrival.bytes);
+  keep(slot, arrival.request.owned, arrival.bytes);
 }
 
 }  // namespace flowos::feed

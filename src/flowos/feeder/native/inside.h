@@ -25,6 +25,7 @@
 #include "feeder.h"
 #include "files.h"
 #include "order.h"
+#include "peers.h"
 #include "pending.h"
 #include "ring.h"
 
@@ -119,6 +120,7 @@ struct Feeder::Inside {
   void run();
   Errand take(Worker& self);
   bool has_errand() const;                     // locked
+  bool may_claim() const;                      // locked
   void note_source_read(std::uint64_t bytes);  // locked
   void note_sleep(bool slept);                 // locked
   void arrived(const Slot& slot);
@@ -139,6 +141,12 @@ struct Feeder::Inside {
   void finish(Arrival arrival);
   SampleError about(const Slot& slot, const std::string& what) const;
 
+  // fetch_peer.cpp: what other nodes have, and what is kept here
+  bool from_peer(Worker& self, const Slot& slot, Owned& owned);
+  bool make_room(const Slot& slot);
+  void keep(const Slot& slot, Owned& owned, std::span<const std::byte> bytes);
+  void note_kept(const Slot& slot);
+
   // tickets.cpp: bytes that somebody else brings
   void hand_out(const Slot& slot, Owned owned);
   std::vector<Ticket> pull(std::size_t most);
@@ -154,12 +162,14 @@ struct Feeder::Inside {
   const std::shared_ptr<Cache> cache;
   const std::shared_ptr<const Decoder> decoder;
   const Order order;
+  const std::unique_ptr<Peers> peers;
   const std::size_t each;  // bytes that every sample takes in a batch; 0: as many as it has
   Sizes sizes;
 
   struct Counters {
     std::atomic<std::uint64_t> source_bytes = 0, source_samples = 0;
     std::atomic<std::uint64_t> cache_bytes = 0, cache_samples = 0;
+    std::atomic<std::uint64_t> peer_bytes = 0, peer_samples = 0;
   } counters;
 
   mutable std::mutex mutex;          // guards all that follows

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +19,7 @@
 namespace flowos::feed {
 
 // In the order in which they are wanted. Nobody waits here for those who pull: who did could not
-// finish what they pushed, for which they may wait in turn. (See has_errand for what bounds it.)
+// finish what they pushed, for which they may wait in turn. (See may_claim for what bounds it.)
 void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
   const std::lock_guard lock(mutex);
   if (closed || slot.pending->discarded()) return;
@@ -90,16 +91,21 @@ void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
   if (!request) return;
   counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   counters.source_samples.fetch_add(1, std::memory_order_relaxed);
-  std::optional<Arrival> arrival = accept(std::move(*request), bytes);
+  std::optional<Arrival> arrival;
+  try {
+    arrival = accept(std::move(*request), bytes);
+  } catch (const std::bad_alloc&) {
+    break_down("no memory for a sample of " + std::to_string(bytes.size()) + " bytes");
+  }
   const std::lock_guard lock(mutex);
   note_source_read(bytes.size());
   if (arrival && !closed) {
     arrivals.push_back(std::move(*arrival));
-    wake(another());
-    return;
+  } else {
+    --in_flight;
+    outgoing.notify_one();
   }
-  --in_flight;
-  outgoing.notify_one();
+  wake(another());
 }
 
 void Feeder::Inside::fail(std::uint64_t id, const std::string& why) {

@@ -56,8 +56,14 @@ std::byte* Feeder::Inside::Worker::buffer(std::size_t bytes) {
 
 // Where others bring the bytes, not many more are asked for than may be in flight.
 bool Feeder::Inside::has_errand() const {
+  return started && !closed && broken.empty() && (!arrivals.empty() || may_claim());
+}
+
+// Not more than others can be asked to bring, or are waited for: nobody who is busy waits for them,
+// so that what they bring always finds a thread.
+bool Feeder::Inside::may_claim() const {
   const bool may_ask = files || requests.size() < source.allowed();
-  return started && !closed && broken.empty() && (!arrivals.empty() || (may_ask && ring.open()));
+  return may_ask && elsewhere < kMostElsewhere && ring.open();
 }
 
 // Whether another thread is to be woken, which is done when the lock is given back; where all are
@@ -175,7 +181,7 @@ void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
 void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
   if (pending->discarded()) return;
   pending->settle(settings.on_error);
-  pending->batch.writable = decoder != nullptr;
+  pending->batch.writable = decoder != nullptr || cache == nullptr;
   sizes.note_batch(pending->filled());
   const std::lock_guard lock(mutex);
   pending->ready = true;
