@@ -8,12 +8,12 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from flowos.feeder._arrays import converter, distributed_ranks
+from flowos.feeder._arrays import Convert, converter, distributed_ranks
 from flowos.feeder._asked import asked
 from flowos.feeder._data import Room, open_data
-from flowos.feeder._decoding import Ahead, Decoding, Policy, chosen
+from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
 from flowos.feeder._epoch import Epoch, Giver
-from flowos.feeder._labels import How, labels_of
+from flowos.feeder._labels import How, Labels, labels_of
 from flowos.feeder._places import Where
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._ranks import Ranks, ranks_of
@@ -43,6 +43,31 @@ class Feed:
     processes, each of which takes its share, the same number of batches as every other. An array's
     memory stays the batch's as long as anything refers to it, and is used again after that.
     Not to be used by several threads at once; `close` and `stats` may be called by any.
+
+    Reading begins with the first epoch that is asked for.
+
+    source: a folder, whose files are the samples; tar shards of WebDataset's layout, as a
+    folder of them, a path or a pattern ("train-{000..099}.tar"); token arrays (.npy, .bin);
+    Parquet files; a URL (s3://, gs://, az://, http://, any of fsspec).
+    cache: a folder on storage of this node, shared by all its processes. What does not fit is
+    read through.
+    rank, world_size: of torch.distributed, or of torchrun, MPI or Slurm, by default.
+    decode: None gives the bytes (`Samples`), `fo.decode.jpeg(...)` arrays of images, and a
+    function of a sample's bytes what it returns, stacked where that can be.
+    labels: "folders" (classes are numbered in sorted order, see `classes`; of shards, what the
+    .cls member says), the path of a CSV file with rows PATH,LABEL, a function of a sample's
+    name, or None.
+    last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
+    (with samples from the epoch's beginning).
+    on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
+    "replace" takes another of the batch; both count, up to `most_skipped`.
+    as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
+    member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
+    array; a sample is so many of its values. column, label_column: of Parquet files.
+    cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
+    memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
+    node. threads: for a decode function (default: one per processor).
+    Raises FeedError: there is no such data, or a keyword cannot be so.
     """
 
     def __init__(  # noqa: PLR0913 - what a person may say of it, each by keyword
@@ -72,31 +97,6 @@ class Feed:
         most_in_flight: int = 256,
         threads: int | None = None,
     ) -> None:
-        """Opens the data. Reading begins with the first epoch that is asked for.
-
-        source: a folder, whose files are the samples; tar shards of WebDataset's layout, as a
-        folder of them, a path or a pattern ("train-{000..099}.tar"); token arrays (.npy, .bin);
-        Parquet files; a URL (s3://, gs://, az://, http://, any of fsspec).
-        cache: a folder on storage of this node, shared by all its processes. What does not fit is
-        read through.
-        rank, world_size: of torch.distributed, or of torchrun, MPI or Slurm, by default.
-        decode: None gives the bytes (`Samples`), `fo.decode.jpeg(...)` arrays of images, and a
-        function of a sample's bytes what it returns, stacked where that can be.
-        labels: "folders" (classes are numbered in sorted order, see `classes`; of shards, what the
-        .cls member says), the path of a CSV file with rows PATH,LABEL, a function of a sample's
-        name, or None.
-        last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
-        (with samples from the epoch's beginning).
-        on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
-        "replace" takes another of the batch; both count, up to `most_skipped`.
-        as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
-        member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
-        array; a sample is so many of its values. column, label_column: of Parquet files.
-        cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
-        memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
-        node. threads: for a decode function (default: one per processor).
-        Raises FeedError: there is no such data, or a keyword cannot be so.
-        """
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._why_not = _CLOSED
         self._settings = Settings(
@@ -116,11 +116,13 @@ class Feed:
         of_data = asked(member, dtype, length, column, label_column)
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
         self._data = open_data(source, cache, of_data, room)
-        self._warned = ""
-        self._warn(self._data.complaint)
         self._feeder: Feeder | None = started(self._data, self._settings, self._ranks, way.native)
         self._own()
-        found = labels_of(self._data.catalog, labels)
+        self._begin(labels_of(self._data.catalog, labels), way, convert)
+
+    def _begin(self, found: Labels, way: Way, convert: Convert | None) -> None:
+        self._warned = ""
+        self._warn(self._data.complaint)
         self.classes = found.classes
         """The names that class numbers stand for; empty where there are none."""
         self._decoding = self._threads_for(way.function)
