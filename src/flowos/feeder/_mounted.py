@@ -60,10 +60,11 @@ class Mounted:
 
 def mounted(places: Sequence[str], asked: Asked) -> Mounted:
     """places: a folder, or files and patterns of one kind. FeedError: there is no such thing."""
-    if len(places) == 1 and Path(places[0]).is_dir():
-        return _of_folder(places[0], asked)
-    files = [found for place in places for found in _matching(place)]
-    return _of_files(", ".join(places), files, asked)
+    words = [str(Path(place).absolute()) for place in places]
+    if len(words) == 1 and Path(words[0]).is_dir():
+        return _of_folder(words[0], asked)
+    files = [found for word in words for found in _matching(word)]
+    return _of_files(", ".join(words), files, asked)
 
 
 def _matching(place: str) -> list[Path]:
