@@ -52,6 +52,7 @@ _MODEL = (
 _FACE: dict[str, tuple[str, str]] = {
     **{name: ("flowos.model", name) for name in _MODEL},
     "Feed": ("flowos.feeder", "Feed"),
+    "Peers": ("flowos.feeder", "Peers"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.acts.environment", "environment"),
     "serve_metrics": ("flowos.acts.feed", "serve_metrics"),

@@ -8,6 +8,7 @@ from flowos.acts._slice import slice_ as _slice
 from flowos.acts.environment import environment as environment
 from flowos.acts.feed import serve_metrics as serve_metrics
 from flowos.feeder import Feed as Feed
+from flowos.feeder import Peers as Peers
 from flowos.feeder import decode as decode
 from flowos.model import Cancelled as Cancelled
 from flowos.model import Environment as Environment

@@ -15,6 +15,7 @@ from flowos.feeder._care import (
 )
 from flowos.feeder._data import Room
 from flowos.feeder._feed import Feed
+from flowos.feeder._peers import Peers
 from flowos.feeder._places import Where
 from flowos.feeder._samples import Samples
 from flowos.feeder._stats import Stats
@@ -24,6 +25,7 @@ __all__ = [
     "Compared",
     "Feed",
     "Kept",
+    "Peers",
     "Room",
     "Samples",
     "Stats",

@@ -14,6 +14,7 @@ from flowos.feeder._data import Room, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
 from flowos.feeder._epoch import Epoch, Giver
 from flowos.feeder._labels import How, Labels, labels_of
+from flowos.feeder._peers import Peers
 from flowos.feeder._places import Where
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._ranks import Ranks, ranks_of
@@ -66,7 +67,8 @@ class Feed:
     array; a sample is so many of its values. column, label_column: of Parquet files.
     cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
     memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
-    node. threads: for a decode function (default: one per processor).
+    node. threads: for a decode function (default: one per processor). peers: other nodes of the
+    run, whose caches are asked before the source is (`fo.Peers`).
     Raises FeedError: there is no such data, or a keyword cannot be so.
     """
 
@@ -96,6 +98,7 @@ class Feed:
         memory_bytes: int = 1 << 30,
         most_in_flight: int = 256,
         threads: int | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._why_not = _CLOSED
@@ -116,7 +119,9 @@ class Feed:
         of_data = asked(member, dtype, length, column, label_column)
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
         self._data = open_data(source, cache, of_data, room)
-        self._feeder: Feeder | None = started(self._data, self._settings, self._ranks, way.native)
+        self._feeder: Feeder | None = started(
+            self._data, self._settings, self._ranks, way.native, peers
+        )
         self._own()
         self._begin(labels_of(self._data.catalog, labels), way, convert)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from flowos.feeder._asked import Record
 from flowos.feeder._data import Data
 from flowos.feeder._mounted import Mounted
+from flowos.feeder._peers import Peers
 from flowos.feeder._pulled import serve
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._settings import Settings
@@ -18,7 +19,13 @@ def record_of(data: Data) -> Record | None:
     return data.source.record if isinstance(data.source, Mounted) else None
 
 
-def started(data: Data, s: Settings, ranks: Ranks, decoder: "Decoder | None" = None) -> "Feeder":
+def started(
+    data: Data,
+    s: Settings,
+    ranks: Ranks,
+    decoder: "Decoder | None" = None,
+    peers: Peers | None = None,
+) -> "Feeder":
     """Reads at once; where Python has to read, in a thread that ends when this is closed."""
     from flowos._native import Feeder
 
@@ -39,6 +46,7 @@ def started(data: Data, s: Settings, ranks: Ranks, decoder: "Decoder | None" = N
         most_in_flight=s.most_in_flight,
         on_error=s.on_error,
         most_skipped=s.most_skipped,
+        peers=peers.settings(ranks) if peers else None,
     )
     if not isinstance(data.source, Mounted):
         serve(data.source, feeder, data.catalog, data.cache)

@@ -1,0 +1,77 @@
+"""`fo.Feed` with other nodes of its run: here two feeds of one process, as two nodes."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+
+from .shared import taken
+from .test_peers import SECRET, free_addresses
+
+
+def feeds(data: Path, folder: Path, peers: fo.Peers) -> list[fo.Feed]:
+    return [
+        fo.Feed(data, folder / f"cache{rank}", batch_size=5, rank=rank, world_size=2, peers=peers)
+        for rank in range(2)
+    ]
+
+
+def run(nodes: list[fo.Feed], epoch: int) -> list[str]:
+    """The names that both nodes have of an epoch, which they go through together."""
+    names: list[list[str]] = [[], []]
+
+    def read(rank: int) -> None:
+        names[rank] = taken(nodes[rank].epoch(epoch), nodes[rank])
+
+    threads = [threading.Thread(target=read, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return [*names[0], *names[1]]
+
+
+def test_what_one_node_has_is_not_read_from_the_source_by_another(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOWOS_PEERS_SECRET", SECRET)
+    nodes = feeds(data, tmp_path, fo.Peers(nodes=free_addresses(2)))
+    for epoch in range(4):
+        assert len(set(run(nodes, epoch))) == 100
+    stats = [feed.stats() for feed in nodes]
+    ahead = sum(one.source_samples for one in stats) - 100
+    assert 0 <= ahead <= 60  # what was read ahead before the other node had it
+    assert all(one.peer_samples > 10 for one in stats)
+    assert all(one.peer_bytes > one.peer_samples * 300 for one in stats)
+    for feed in nodes:
+        feed.close()
+
+
+@pytest.mark.parametrize(
+    ("peers", "why"),
+    [
+        ({"nodes": ["127.0.0.1:1"]}, "no secret: set secret= or the variable FLOWOS_PEERS_SECRET"),
+        ({"nodes": [], "secret": SECRET}, "peers have no nodes"),
+        ({"nodes": ["127.0.0.1"], "secret": SECRET}, "127.0.0.1 is no HOST:PORT"),
+        ({"nodes": ["127.0.0.1:1"], "secret": "short"}, "a secret of 16 characters at least"),
+        ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": [0]}, "1 entries for 2 ranks"),
+        ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": [0, 1]}, "one of 1 nodes"),
+    ],
+)
+def test_peers_that_cannot_be_are_told(
+    data: Path, tmp_path: Path, peers: dict[str, object], why: str
+) -> None:
+    with pytest.raises(fo.FeedError, match=why):
+        feeds(data, tmp_path, fo.Peers(**peers))  # type: ignore[arg-type]
+
+
+def test_peers_without_a_cache_are_told(data: Path) -> None:
+    peers = fo.Peers(nodes=free_addresses(1), secret=SECRET)
+    with pytest.raises(fo.FeedError, match="needs a cache"):
+        fo.Feed(data, batch_size=5, peers=peers, rank=0, world_size=1)
+
+
+def test_the_secret_is_not_shown() -> None:
+    assert SECRET not in repr(fo.Peers(nodes=["a:1"], secret=SECRET))
