@@ -306,7 +306,7 @@ class Feed:
     def _warn(self, complaint: str) -> None:
         if complaint and not self._warned:
             self._warned = complaint
-            warnings.warn(f"Feed: not all is kept in the cache: {complaint}", stacklevel=3)
+            warnings.warn(f"Feed: not all is kept in the cache: {complaint}", stacklevel=4)
 
     def _forked(self) -> None:
         """In a child: the threads are not here, and nothing may wait for them."""
