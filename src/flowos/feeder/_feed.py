@@ -72,6 +72,8 @@ class Feed:
     Raises FeedError: there is no such data, or a keyword cannot be so.
     """
 
+    _feeder: "Feeder | None"
+
     def __init__(  # noqa: PLR0913 - what a person may say of it, each by keyword
         self,
         source: Where,
@@ -119,9 +121,7 @@ class Feed:
         of_data = asked(member, dtype, length, column, label_column)
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
         self._data = open_data(source, cache, of_data, room)
-        self._feeder: Feeder | None = started(
-            self._data, self._settings, self._ranks, way.native, peers
-        )
+        self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own()
         self._begin(labels_of(self._data.catalog, labels), way, convert)
 
