@@ -2,7 +2,7 @@
 
 `python benchmarks/feed.py [--json] [--only far-1ms,local-warm] [--peers torch,spdl]
 [--rounds N] [--quick] [--kib 41|110] [--report FOLDER] [--folder DIR] [--sweep] [--install]`
-Debian: g++ libjpeg62-turbo-dev libfuse3-dev fuse3 pkg-config iproute2. Pillow makes the pictures.
+Debian: g++ libjpeg62-turbo-dev fuse3 iproute2. Pillow makes the pictures.
 
 Far storage is a folder behind a modelled round trip and one shared link (slowfs.cpp), and an S3
 server behind a shaped one (s3server.cpp). The time for 1,000 minibatches of 32 counts from before a

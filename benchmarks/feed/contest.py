@@ -133,8 +133,8 @@ class Settings:
 
 
 def sweep(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
-    """Seconds for the case at each count of workers, until more only makes it worse; then each
-    other variant at the best count."""
+    """Seconds for the case, the first batch included, at each count of workers, until more only
+    makes it worse; then each other variant at the best count."""
     contestant = entrant.contestant
     first, *others = contestant.decoded if case.decoded else contestant.raw
     best, worse = Setting(workers=case.workers[0], options=first), 0
@@ -162,7 +162,7 @@ def swept_point(table: Table, case: Case, entrant: Entrant, setting: Setting) ->
         return {**told, "failed": f"one batch in {SWEEP_SECONDS:g} s"}
     return {
         **told,
-        "seconds": steady(found) * case.batches,
+        "seconds": first_seconds(found) + steady(found) * (case.batches - 1),
         "first_seconds": first_seconds(found),
         "batches": found["batches"],
     }

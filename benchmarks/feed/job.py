@@ -22,7 +22,8 @@ FINE_MARKS, MARK_EVERY = (1, 2, 5, 10, 20), 50
 class Job:
     """`root`: the folder or s3:// address of the form that the contestant reads. `cache`: an empty
     folder for those that keep samples on this node; "": not to be used. `seconds`: it ends so long
-    after the first batch at the latest. `check`: every sample is looked at, so the times count for nothing.
+    after the first batch at the latest. `check`: every sample is looked at, so the times count for
+    nothing.
     """
 
     loader: str

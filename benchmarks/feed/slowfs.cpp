@@ -11,20 +11,21 @@
 // Prints a line of JSON once it is mounted, and one with what went over the link for each line that
 // it reads. At the end of its standard input, and on SIGTERM, it ends, and fusermount3 unmounts it,
 // as it does when this is killed.
-#define FUSE_USE_VERSION 314
 #include <dirent.h>
 #include <fcntl.h>
-#include <fuse3/fuse_lowlevel.h>
-#include <pthread.h>
+#include <linux/fuse.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
-#include <csignal>
-#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <queue>
@@ -35,17 +36,22 @@
 #include <utility>
 #include <vector>
 
+#include "fuse_device.h"
 #include "link.h"
 #include "words.h"
 
 namespace {
 
 using flowos::bench::Clock;
+using flowos::bench::FuseDevice;
 using flowos::bench::Link;
+using flowos::bench::Request;
 
-constexpr double kForever = 3600;
+constexpr std::uint64_t kForever = 3600;  // seconds
 constexpr std::uint64_t kEntriesPerRoundTrip = 1000;
-constexpr unsigned kWorkers = 8, kRepliers = 2, kMostInFlight = 1024;
+constexpr unsigned kWorkers = 8, kRepliers = 2;
+constexpr std::uint16_t kMostInFlight = 1024, kPagesPerRead = 256;
+constexpr std::uint32_t kMinor = 31;  // of the protocol, as this speaks it
 
 // Answers, each sent when it is due.
 class Later {
@@ -111,11 +117,11 @@ class Later {
 // that stays the same from mount to mount.
 class Paths {
  public:
-  void remember(fuse_ino_t number, const std::string& path) {
+  void remember(std::uint64_t number, const std::string& path) {
     const std::lock_guard<std::mutex> guard(lock_);
     paths_.try_emplace(number, path);
   }
-  std::string path_of(fuse_ino_t number) {
+  std::string path_of(std::uint64_t number) {
     if (number == FUSE_ROOT_ID) return ".";
     const std::lock_guard<std::mutex> guard(lock_);
     return paths_.at(number);
@@ -123,92 +129,8 @@ class Paths {
 
  private:
   std::mutex lock_;
-  std::unordered_map<fuse_ino_t, std::string> paths_;
+  std::unordered_map<std::uint64_t, std::string> paths_;
 };
-
-struct Store {
-  int folder;
-  Link link;
-  Paths paths;
-  Later later{kRepliers};
-};
-
-Store& store_of(fuse_req_t request) { return *static_cast<Store*>(fuse_req_userdata(request)); }
-
-void init(void*, fuse_conn_info* connection) {
-  connection->max_background = kMostInFlight;
-  connection->congestion_threshold = kMostInFlight;
-  std::cout << "{\"mounted\": true}" << std::endl;
-}
-
-void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  Store& store = store_of(request);
-  const std::string path = store.paths.path_of(parent) + "/" + name;
-  fuse_entry_param entry{};
-  const int error =
-      fstatat(store.folder, path.c_str(), &entry.attr, AT_SYMLINK_NOFOLLOW) != 0 ? errno : 0;
-  if (error == 0) {
-    entry.ino = entry.attr.st_ino;
-    store.paths.remember(entry.ino, path);
-    entry.attr_timeout = kForever;
-    entry.entry_timeout = S_ISDIR(entry.attr.st_mode) ? kForever : 0;
-  }
-  store.later.at(store.link.answered(), [request, entry, error] {
-    if (error == 0) {
-      fuse_reply_entry(request, &entry);
-    } else {
-      fuse_reply_err(request, error);
-    }
-  });
-}
-
-void getattr(fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
-  Store& store = store_of(request);
-  struct stat found{};
-  const std::string path = store.paths.path_of(number);
-  const int error =
-      fstatat(store.folder, path.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ? errno : 0;
-  found.st_ino = number;
-  store.later.at(store.link.answered(), [request, found, error] {
-    if (error == 0) {
-      fuse_reply_attr(request, &found, kForever);
-    } else {
-      fuse_reply_err(request, error);
-    }
-  });
-}
-
-// Costs nothing by itself: the lookup before it had the same round trip.
-void open_file(fuse_req_t request, fuse_ino_t number, fuse_file_info* file) {
-  Store& store = store_of(request);
-  const int fd = openat(store.folder, store.paths.path_of(number).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    fuse_reply_err(request, errno);
-    return;
-  }
-  file->fh = static_cast<std::uint64_t>(fd);
-  file->noflush = 1;
-  if (fuse_reply_open(request, file) != 0) close(fd);
-}
-
-void read_file(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
-               fuse_file_info* file) {
-  Store& store = store_of(request);
-  const auto bytes = std::make_shared<std::vector<char>>(size);
-  const ssize_t got = pread(static_cast<int>(file->fh), bytes->data(), size, offset);
-  if (got < 0) {
-    fuse_reply_err(request, errno);
-    return;
-  }
-  bytes->resize(static_cast<std::size_t>(got));
-  store.later.at(store.link.carried(bytes->size()),
-                 [request, bytes] { fuse_reply_buf(request, bytes->data(), bytes->size()); });
-}
-
-void release_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  close(static_cast<int>(file->fh));
-  fuse_reply_err(request, 0);
-}
 
 struct Entry {
   std::string name;
@@ -217,96 +139,195 @@ struct Entry {
 };
 using Entries = std::vector<Entry>;
 
-void open_folder(fuse_req_t request, fuse_ino_t number, fuse_file_info* file) {
-  Store& store = store_of(request);
-  const int fd =
-      openat(store.folder, store.paths.path_of(number).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
-  if (folder == nullptr) {
-    fuse_reply_err(request, errno);
-    return;
+fuse_attr attributes_of(const struct stat& found) {
+  fuse_attr told{};
+  told.ino = found.st_ino;
+  told.size = static_cast<std::uint64_t>(found.st_size);
+  told.blocks = static_cast<std::uint64_t>(found.st_blocks);
+  told.atime = static_cast<std::uint64_t>(found.st_atim.tv_sec);
+  told.mtime = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
+  told.ctime = static_cast<std::uint64_t>(found.st_ctim.tv_sec);
+  told.atimensec = static_cast<std::uint32_t>(found.st_atim.tv_nsec);
+  told.mtimensec = static_cast<std::uint32_t>(found.st_mtim.tv_nsec);
+  told.ctimensec = static_cast<std::uint32_t>(found.st_ctim.tv_nsec);
+  told.mode = found.st_mode;
+  told.nlink = static_cast<std::uint32_t>(found.st_nlink);
+  told.uid = found.st_uid;
+  told.gid = found.st_gid;
+  told.blksize = static_cast<std::uint32_t>(found.st_blksize);
+  return told;
+}
+
+class Store {
+ public:
+  Store(int folder, const std::string& mountpoint, double bytes_per_second,
+        std::chrono::nanoseconds round_trip)
+      : folder_(folder), link_(bytes_per_second, round_trip), device_(mountpoint) {}
+
+  // Until it is unmounted.
+  void serve() {
+    Request request{};
+    while (device_.next(request)) handle(request);
   }
-  auto* entries = new Entries;
-  while (const dirent* found = readdir(folder)) {
-    entries->push_back({found->d_name, found->d_type, found->d_ino});
+  const Link& link() const { return link_; }
+
+ private:
+  void handle(const Request& request) {
+    const std::uint64_t unique = request.head.unique;
+    switch (request.head.opcode) {
+      case FUSE_INIT:
+        return begin(request);
+      case FUSE_LOOKUP:
+        return lookup(request);
+      case FUSE_GETATTR:
+        return get_attributes(request);
+      case FUSE_OPEN:
+        return open_file(request);
+      case FUSE_READ:
+        return read_file(request);
+      case FUSE_OPENDIR:
+        return open_folder(request);
+      case FUSE_READDIR:
+        return read_folder(request);
+      case FUSE_RELEASE:
+        close(static_cast<int>(request.as<fuse_release_in>().fh));
+        return device_.refuse(unique, 0);
+      case FUSE_RELEASEDIR:
+        delete reinterpret_cast<Entries*>(request.as<fuse_release_in>().fh);
+        return device_.refuse(unique, 0);
+      case FUSE_FORGET:
+      case FUSE_BATCH_FORGET:
+        return;  // has no answer
+      case FUSE_DESTROY:
+        return device_.refuse(unique, 0);
+      default:
+        return device_.refuse(unique, ENOSYS);  // the kernel then does without
+    }
   }
-  closedir(folder);
-  file->fh = reinterpret_cast<std::uint64_t>(entries);
-  const Clock::time_point due = store.link.answered(1 + entries->size() / kEntriesPerRoundTrip);
-  store.later.at(due, [request, opened = *file, entries] {
-    if (fuse_reply_open(request, &opened) != 0) delete entries;
-  });
-}
 
-void read_folder(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
-                 fuse_file_info* file) {
-  const Entries& entries = *reinterpret_cast<const Entries*>(file->fh);
-  std::vector<char> bytes(size);
-  std::size_t used = 0;
-  for (auto i = static_cast<std::size_t>(offset); i < entries.size(); ++i) {
-    struct stat kind{};
-    kind.st_mode = DTTOIF(entries[i].type);
-    kind.st_ino = entries[i].number;
-    const std::size_t needed =
-        fuse_add_direntry(request, bytes.data() + used, size - used, entries[i].name.c_str(), &kind,
-                          static_cast<off_t>(i + 1));
-    if (needed > size - used) break;
-    used += needed;
+  void begin(const Request& request) {
+    const auto asked = request.as<fuse_init_in>();
+    fuse_init_out told{};
+    told.major = FUSE_KERNEL_VERSION;
+    told.minor = kMinor;
+    told.max_readahead = asked.max_readahead;
+    told.flags = asked.flags & (FUSE_ASYNC_READ | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES);
+    told.max_background = told.congestion_threshold = kMostInFlight;
+    told.max_write = 4096;
+    told.max_pages = kPagesPerRead;
+    told.time_gran = 1;
+    device_.answer(request.head.unique, told);
   }
-  fuse_reply_buf(request, bytes.data(), used);
-}
 
-void release_folder(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  delete reinterpret_cast<Entries*>(file->fh);
-  fuse_reply_err(request, 0);
-}
+  // Error and attributes of a path.
+  std::pair<int, struct stat> look_at(const std::string& path) const {
+    struct stat found{};
+    const int failed = fstatat(folder_, path.c_str(), &found, AT_SYMLINK_NOFOLLOW);
+    return {failed != 0 ? errno : 0, found};
+  }
 
-fuse_lowlevel_ops operations() {
-  fuse_lowlevel_ops all{};
-  all.init = init;
-  all.lookup = lookup;
-  all.getattr = getattr;
-  all.open = open_file;
-  all.read = read_file;
-  all.release = release_file;
-  all.opendir = open_folder;
-  all.readdir = read_folder;
-  all.releasedir = release_folder;
-  return all;
-}
-
-std::string libfuse_said;
-
-void remember(fuse_log_level, const char* format, std::va_list values) {
-  char line[512];
-  std::vsnprintf(line, sizeof line, format, values);
-  libfuse_said.assign(line, std::strcspn(line, "\n"));
-}
-
-// The signals that end this are for the first thread alone, which waits for them.
-void take_signals(int how) {
-  sigset_t ending;
-  sigemptyset(&ending);
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) sigaddset(&ending, signal);
-  pthread_sigmask(how, &ending, nullptr);
-}
-
-void serve(fuse_session* session, const Link& link) {
-  std::thread([&link] {
-    flowos::bench::serve_questions([&link] {
-      return "{\"requests\": " + std::to_string(link.requests()) +
-             ", \"reads\": " + std::to_string(link.reads()) +
-             ", \"bytes\": " + std::to_string(link.bytes()) + "}";
+  void lookup(const Request& request) {
+    const std::string path = paths_.path_of(request.head.nodeid) + "/" + request.name();
+    const auto [error, found] = look_at(path);
+    fuse_entry_out told{};
+    if (error == 0) {
+      paths_.remember(found.st_ino, path);
+      told.nodeid = found.st_ino;
+      told.attr = attributes_of(found);
+      told.attr_valid = kForever;
+      told.entry_valid = S_ISDIR(found.st_mode) ? kForever : 0;
+    }
+    later_.at(link_.answered(), [this, told, error = error, unique = request.head.unique] {
+      if (error == 0) {
+        device_.answer(unique, told);
+      } else {
+        device_.refuse(unique, error);
+      }
     });
-    kill(getpid(), SIGTERM);
-  }).detach();
-  take_signals(SIG_UNBLOCK);
-  fuse_loop_config* loop = fuse_loop_cfg_create();
-  fuse_loop_cfg_set_max_threads(loop, kWorkers);
-  fuse_loop_cfg_set_idle_threads(loop, kWorkers);
-  fuse_session_loop_mt(session, loop);
-  fuse_loop_cfg_destroy(loop);
-}
+  }
+
+  void get_attributes(const Request& request) {
+    const auto [error, found] = look_at(paths_.path_of(request.head.nodeid));
+    fuse_attr_out told{};
+    told.attr = attributes_of(found);
+    told.attr.ino = request.head.nodeid;
+    told.attr_valid = kForever;
+    later_.at(link_.answered(), [this, told, error = error, unique = request.head.unique] {
+      if (error == 0) {
+        device_.answer(unique, told);
+      } else {
+        device_.refuse(unique, error);
+      }
+    });
+  }
+
+  // Costs nothing by itself: the lookup before it had the same round trip.
+  void open_file(const Request& request) {
+    const std::string path = paths_.path_of(request.head.nodeid);
+    const int fd = openat(folder_, path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return device_.refuse(request.head.unique, errno);
+    fuse_open_out told{};
+    told.fh = static_cast<std::uint64_t>(fd);
+    told.open_flags = FOPEN_NOFLUSH;
+    device_.answer(request.head.unique, told);
+  }
+
+  void read_file(const Request& request) {
+    const auto asked = request.as<fuse_read_in>();
+    const auto bytes = std::make_shared<std::vector<char>>(asked.size);
+    const ssize_t got = pread(static_cast<int>(asked.fh), bytes->data(), asked.size,
+                              static_cast<off_t>(asked.offset));
+    if (got < 0) return device_.refuse(request.head.unique, errno);
+    bytes->resize(static_cast<std::size_t>(got));
+    later_.at(link_.carried(bytes->size()), [this, bytes, unique = request.head.unique] {
+      device_.answer(unique, 0, bytes->data(), bytes->size());
+    });
+  }
+
+  void open_folder(const Request& request) {
+    const std::string path = paths_.path_of(request.head.nodeid);
+    const int fd = openat(folder_, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
+    if (folder == nullptr) return device_.refuse(request.head.unique, errno);
+    auto* entries = new Entries;  // FUSE_RELEASEDIR deletes them
+    while (const dirent* found = readdir(folder)) {
+      entries->push_back({found->d_name, found->d_type, found->d_ino});
+    }
+    closedir(folder);
+    fuse_open_out told{};
+    told.fh = reinterpret_cast<std::uint64_t>(entries);
+    const std::uint64_t round_trips = 1 + entries->size() / kEntriesPerRoundTrip;
+    later_.at(link_.answered(round_trips),
+              [this, told, unique = request.head.unique] { device_.answer(unique, told); });
+  }
+
+  void read_folder(const Request& request) const {
+    const auto asked = request.as<fuse_read_in>();
+    const Entries& entries = *reinterpret_cast<const Entries*>(asked.fh);
+    std::vector<char> bytes;
+    for (std::size_t i = asked.offset; i < entries.size(); ++i) {
+      const std::string& name = entries[i].name;
+      fuse_dirent head{};
+      head.ino = entries[i].number;
+      head.off = i + 1;
+      head.namelen = static_cast<std::uint32_t>(name.size());
+      head.type = entries[i].type;
+      const std::size_t size = FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + name.size());
+      const std::size_t place = bytes.size();
+      if (place + size > asked.size) break;
+      bytes.resize(place + size);
+      std::memcpy(bytes.data() + place, &head, FUSE_NAME_OFFSET);
+      std::memcpy(bytes.data() + place + FUSE_NAME_OFFSET, name.data(), name.size());
+    }
+    device_.answer(request.head.unique, 0, bytes.data(), bytes.size());
+  }
+
+  const int folder_;
+  Link link_;
+  Paths paths_;
+  FuseDevice device_;
+  Later later_{kRepliers};
+};
 
 }  // namespace
 
@@ -317,19 +338,19 @@ int main(int count, char** words) {
   if (folder < 0) flowos::bench::give_up("slowfs: " + asked[0] + ": " + std::strerror(errno));
   const std::chrono::nanoseconds round_trip(
       static_cast<std::int64_t>(1e6 * asked.number("round-trip-ms")));
-  take_signals(SIG_BLOCK);
-  // Not on the stack: a thread that waits for questions may outlive main.
-  auto* store = new Store{folder, {1e6 / 8 * asked.number("mbit"), round_trip}, {}};
-
-  fuse_set_log_func(remember);
-  const char* options[] = {"slowfs", "-o", "ro,fsname=slowfs,auto_unmount"};
-  fuse_args arguments = FUSE_ARGS_INIT(3, const_cast<char**>(options));
-  const fuse_lowlevel_ops all = operations();
-  fuse_session* session = fuse_session_new(&arguments, &all, sizeof all, store);
-  if (session == nullptr || fuse_set_signal_handlers(session) != 0 ||
-      fuse_session_mount(session, asked[1].c_str()) != 0) {
-    flowos::bench::give_up("slowfs: cannot mount at " + asked[1] + ": " + libfuse_said);
+  // Not on the stack: its threads may outlive main.
+  auto* store = new Store(folder, asked[1], 1e6 / 8 * asked.number("mbit"), round_trip);
+  for (unsigned i = 0; i < kWorkers; ++i) {
+    std::thread([store] {
+      store->serve();
+      std::_Exit(0);  // somebody has unmounted it
+    }).detach();
   }
-  serve(session, store->link);
-  std::_Exit(0);  // fusermount3 sees it and unmounts; requests that still wait have nobody any more
+  std::cout << "{\"mounted\": true}" << std::endl;
+  flowos::bench::serve_questions([&link = store->link()] {
+    return "{\"requests\": " + std::to_string(link.requests()) +
+           ", \"reads\": " + std::to_string(link.reads()) +
+           ", \"bytes\": " + std::to_string(link.bytes()) + "}";
+  });
+  std::_Exit(0);  // requests that still wait have nobody any more
 }
