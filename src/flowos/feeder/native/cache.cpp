@@ -324,6 +324,8 @@ std::uint32_t Cache::part_of(std::uint32_t most) const {
   return std::max<std::uint32_t>(1, most / inside_->processes());
 }
 
+std::uint64_t Cache::fingerprint() const { return inside_->attached.index->identity().fingerprint; }
+
 std::string Cache::complaint() const { return inside_->complaint.text(); }
 
 std::uint64_t Cache::damaged() const { return inside_->damaged.load(); }

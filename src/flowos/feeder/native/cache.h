@@ -74,6 +74,8 @@ class Cache {
   // The share of `most` source reads in flight on this node that this process may have: equal
   // parts for all processes attached.
   std::uint32_t part_of(std::uint32_t most) const;
+  // Of the data set that it was attached for.
+  std::uint64_t fingerprint() const;
   // Once, the first reason for which something was not kept; empty: all was.
   std::string complaint() const;
   std::uint64_t damaged() const;  // reads that did not find what was published

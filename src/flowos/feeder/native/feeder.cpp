@@ -61,11 +61,10 @@ Depth::Limits source_limits(const FeederSettings& settings) {
 }
 
 std::unique_ptr<Peers> joined(const FeederSettings& settings, const Order& order,
-                              const std::shared_ptr<Cache>& cache, const Catalog& catalog) {
+                              const std::shared_ptr<Cache>& cache) {
   if (!settings.peers) return nullptr;
   if (!cache) throw FeedError("peers: what is to be given to others needs a cache");
-  return std::make_unique<Peers>(*settings.peers, order, settings.share, cache,
-                                 catalog.cache_key());
+  return std::make_unique<Peers>(*settings.peers, order, settings.share, cache);
 }
 
 // Warm, reading is copying: a few threads do it. From a cold disk, or to decode, it takes more.
@@ -85,7 +84,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       cache(std::move(its_cache)),
       decoder(std::move(its_decoder)),
       order(settings.share.count, settings.seed, settings.shuffle),
-      peers(joined(settings, order, cache, *catalog)),
+      peers(joined(settings, order, cache)),
       each(decoder ? decoder->size() : settings.record_bytes),
       ring(settings.share, settings.memory_bytes, each, sizes),
       source(source_limits(settings)),

@@ -58,13 +58,12 @@ PeerSettings checked(PeerSettings settings, const Share& share) {
 }  // namespace
 
 Peers::Peers(const PeerSettings& settings, const Order& order, const Share& share,
-             std::shared_ptr<Cache> cache, std::uint64_t data)
+             const std::shared_ptr<Cache>& cache)
     : settings_(checked(settings, share)),
-      password_{settings_.secret, data},
+      password_{settings_.secret, cache->fingerprint()},
       readers_(order, share, settings_.node_of_rank),
       keeper_(readers_, settings_.node),
-      server_(Endpoint::parse(settings_.nodes[settings_.node]), password_, std::move(cache),
-              settings_.most) {
+      server_(Endpoint::parse(settings_.nodes[settings_.node]), password_, cache, settings_.most) {
   for (const std::string& text : settings_.nodes) {
     nodes_.push_back(std::make_unique<Node>());
     nodes_.back()->end = Endpoint::parse(text);

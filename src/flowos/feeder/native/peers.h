@@ -47,10 +47,10 @@ class Peers {
     std::uint32_t crc_;
   };
 
-  // data: see Catalog::cache_key(). share: of any rank. FeedError: the settings do not fit, or
-  // nothing can listen here.
+  // share: of any rank. cache: nodes whose caches are for other data do not talk to us. FeedError:
+  // the settings do not fit, or nothing can listen here.
   Peers(const PeerSettings& settings, const Order& order, const Share& share,
-        std::shared_ptr<Cache> cache, std::uint64_t data);
+        const std::shared_ptr<Cache>& cache);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
