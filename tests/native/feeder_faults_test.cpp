@@ -237,12 +237,15 @@ void serve(Feeder& feeder, const DataSet& data, std::uint32_t seed, std::uint64_
   }
 }
 
-void others_can_be_the_source(const DataSet& data, bool with_cache, bool decoded) {
+void others_can_be_the_source(const DataSet& data, bool with_cache, bool decoded,
+                              std::uint32_t most_in_flight) {
   const Folder folder;
   const std::uint64_t refused = 33;
   const auto cache = with_cache ? make_cache(folder.at("cache"), data) : nullptr;
   const auto decoder = decoded ? std::make_shared<const Summing>() : nullptr;
-  Feeder feeder(settings_of(16, OnError::skip), data.catalog, nullptr, cache, decoder);
+  FeederSettings settings = settings_of(16, OnError::skip);
+  settings.most_in_flight = most_in_flight;
+  Feeder feeder(settings, data.catalog, nullptr, cache, decoder);
   std::vector<std::thread> sources;
   sources.reserve(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -260,6 +263,33 @@ void others_can_be_the_source(const DataSet& data, bool with_cache, bool decoded
   feeder.close();
   for (std::thread& source : sources) source.join();
   if (with_cache && !decoded) CHECK(feeder.stats().source_samples == data.samples.size() - 1);
+}
+
+// Each waits for what the other one was asked for; nobody may wait for himself by that.
+void two_that_share_a_cache_can_have_others_as_their_source(const DataSet& data) {
+  const Folder folder;
+  const auto decoder = std::make_shared<const Summing>();
+  std::vector<std::unique_ptr<Feeder>> feeders;
+  std::vector<std::thread> threads;
+  feeders.reserve(2);
+  threads.reserve(4);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    feeders.push_back(std::make_unique<Feeder>(settings_of(16, OnError::skip), data.catalog,
+                                               nullptr, make_cache(folder.at("cache"), data),
+                                               decoder));
+    Feeder& feeder = *feeders.back();
+    threads.emplace_back([&, i] { serve(feeder, data, i, ~std::uint64_t{0}); });
+  }
+  for (const auto& feeder : feeders) {
+    threads.emplace_back([&] {
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+        seen_in_epoch(*feeder, epoch,
+                      [&](const feed::Batch& batch) { check_decoded(batch, data); });
+      }
+      feeder->close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void as_many_are_pulled_as_the_depth_allows(const DataSet& data) {
@@ -315,8 +345,13 @@ int main() {
   const DataSet data = make_data_set(folder.at("data"), 300, usual_size);
   decoded_samples_come_from_the_cache_as_from_the_source(data);
   for (const bool with_cache : {false, true}) {
-    for (const bool decoded : {false, true}) others_can_be_the_source(data, with_cache, decoded);
+    for (const bool decoded : {false, true}) {
+      for (const std::uint32_t most_in_flight : {1U, 4U, 256U}) {
+        others_can_be_the_source(data, with_cache, decoded, most_in_flight);
+      }
+    }
   }
+  two_that_share_a_cache_can_have_others_as_their_source(data);
   as_many_are_pulled_as_the_depth_allows(data);
   late_answers_are_for_nobody(data);
 }
