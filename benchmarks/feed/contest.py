@@ -9,7 +9,6 @@ from typing import Any
 
 from cases import FIRST_BATCH_SECONDS, Case
 from entrants import (
-    IN_FLIGHT_OURS,
     Entrant,
     Setting,
     Table,
@@ -20,7 +19,7 @@ from entrants import (
     thousand,
     turn,
 )
-from peers import OURS
+from peers import BY_ITSELF, OURS
 from places import NotHere, say
 from turns import TurnFailed
 
@@ -60,7 +59,7 @@ def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
         "case": asdict(case),
         "limits": limits,
         "settings": {name: asdict(setting) for name, setting in chosen.items()},
-        "swept": {name: settings.swept(table, case, name) for name in chosen},
+        "swept": {name: settings.swept(case, name) for name in chosen},
         "checks": checks,
         "turns": {name: found for name, found in turns.items() if found},
         "failed": failed,
@@ -112,15 +111,14 @@ class Settings:
     def _key(self, case: Case, name: str) -> str:
         return f"{self.data}/{case.name}/{name}"
 
-    def swept(self, table: Table, case: Case, name: str) -> list[Found]:
-        del table
+    def swept(self, case: Case, name: str) -> list[Found]:
         found: list[Found] = self.known.get(self._key(case, name), [])
         return found
 
     def best(self, table: Table, case: Case, entrant: Entrant) -> Setting:
         """TurnFailed, where no setting gave a batch."""
         if entrant.contestant is OURS:
-            return Setting(workers=IN_FLIGHT_OURS)
+            return Setting(workers=BY_ITSELF)
         key = self._key(case, entrant.name)
         points = self.known.get(key) or list(sweep(table, case, entrant))
         good = [point for point in points if "seconds" in point]

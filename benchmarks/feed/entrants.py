@@ -21,8 +21,6 @@ from turns import taken
 
 BATCH_SIZE = 32
 COLD_THREADS, DECODE_THREADS = 32, 2
-IN_FLIGHT_OURS = 0
-"""Workers of ours: none are set, it finds its depth by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifdef FLOWOS_JPEG
@@ -50,10 +51,11 @@ std::vector<File> read_list(const std::string& folder, const std::string& list) 
   std::ifstream lines(list);
   if (!lines) give_up("limit: cannot read " + list);
   std::vector<File> files;
+  const std::string below = folder + "/", wrong = "limit: a line without a size in " + list;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t tab = line.find('\t');
-    if (tab == std::string::npos) give_up("limit: " + list + " has a line without a size: " + line);
-    files.push_back({folder + "/" + line.substr(0, tab), std::stoul(line.substr(tab + 1))});
+    if (tab == std::string::npos) give_up(wrong);
+    files.push_back({below + line.substr(0, tab), std::stoul(line.substr(tab + 1))});
   }
   if (files.empty()) give_up("limit: " + list + " names no file");
   return files;
@@ -196,6 +198,7 @@ int main(int count, char** words) {
   Ring ring(std::move(files), std::move(order), size, decodes);
   const auto began = std::chrono::steady_clock::now();
   std::vector<std::thread> all;
+  all.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) all.emplace_back([&ring] { ring.fill(); });
   double first = 0;
   for (std::size_t batch = 0; batch < batches; ++batch) {

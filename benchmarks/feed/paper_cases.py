@@ -14,7 +14,7 @@ from typing import Any
 from cases import CASES, Case
 from contest import Settings
 from entrants import BATCH_SIZE, Entrant, Setting, Table, first_seconds, steady, turn
-from peers import OURS
+from peers import BY_ITSELF, OURS
 from places import say
 from sharing import far_and_cache
 
@@ -35,7 +35,7 @@ def first_listing(table: Table) -> dict[str, float]:
     found = {}
     for case in CASES:
         if case.stages and case.store == "far":
-            turned = turn(table, case, ours, Setting(workers=0), listing=True, batches=1)
+            turned = turn(table, case, ours, Setting(workers=BY_ITSELF), listing=True, batches=1)
             found[case.name] = first_seconds(turned)
     return found
 
@@ -94,7 +94,7 @@ def ten_epochs(table: Table, settings: Settings) -> dict[str, float]:
     by_name = {entrant.name: entrant for entrant in table.entrants}
     found = {}
     all_of_it: dict[str, Any] = {"batches": EPOCHS * per_epoch}
-    ours = turn(table, far, by_name["ours"], Setting(workers=0), **all_of_it)
+    ours = turn(table, far, by_name["ours"], Setting(workers=BY_ITSELF), **all_of_it)
     found["FlowOS, empty cache"] = float(ours["seconds"])
     if "torch" in by_name:
         torch = by_name["torch"]

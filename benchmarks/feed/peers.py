@@ -55,6 +55,9 @@ DECODERS: tuple[Options, ...] = tuple(
     {"decode": decoder} for decoder in ("pillow", "turbojpeg", "torch")
 )
 
+BY_ITSELF = 0
+"""Workers of ours: none are set, as it finds how many reads are of use."""
+
 OURS = Contestant(
     name="ours",
     title="FlowOS",

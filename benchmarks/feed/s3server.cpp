@@ -15,6 +15,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,10 +23,16 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <functional>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -328,25 +335,32 @@ bool serve_request(Server& server, int connection, const Request& request) {
   return get_object(server, connection, request, request.path);
 }
 
+// Reads until there is a whole head, and takes it; false: the other side ended, or sends no head.
+bool read_next(int connection, std::string& read, std::string& head) {
+  std::array<char, 16384> some{};
+  while (true) {
+    const std::size_t end = read.find("\r\n\r\n");
+    if (end != std::string::npos) {
+      head = read.substr(0, end);
+      read.erase(0, end + 4);
+      return true;
+    }
+    const ssize_t got = recv(connection, some.data(), some.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || read.size() > kMostHead) return false;
+    read.append(some.data(), static_cast<std::size_t>(got));
+  }
+}
+
 void serve_connection(Server& server, int connection) {
   const int yes = 1;
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  std::string read;
-  std::array<char, 16384> some{};
-  for (bool goes_on = true; goes_on;) {
-    const std::size_t end = read.find("\r\n\r\n");
-    if (end == std::string::npos) {
-      const ssize_t got = recv(connection, some.data(), some.size(), 0);
-      if (got < 0 && errno == EINTR) continue;
-      goes_on = got > 0 && read.size() < kMostHead;
-      if (goes_on) read.append(some.data(), static_cast<std::size_t>(got));
-      continue;
-    }
-    const std::optional<Request> request = read_head(std::string_view(read).substr(0, end));
-    read.erase(0, end + 4);
-    goes_on = request && serve_request(server, connection, *request);
-    const auto wish = goes_on ? request->fields.find("connection") : request->fields.end();
-    if (goes_on && wish != request->fields.end() && wish->second == "close") goes_on = false;
+  std::string read, head;
+  while (read_next(connection, read, head)) {
+    const std::optional<Request> request = read_head(head);
+    if (!request || !serve_request(server, connection, *request)) break;
+    const auto wish = request->fields.find("connection");
+    if (wish != request->fields.end() && wish->second == "close") break;
   }
   close(connection);
 }
@@ -359,6 +373,7 @@ int listening(const std::string& address, std::uint16_t port) {
     flowos::bench::give_up("s3server: '" + address + "' is no IPv4 address, such as 127.0.0.1");
   }
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+  // NOLINTNEXTLINE(misc-include-cleaner): sys/socket.h brings them, from elsewhere
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
       listen(listener, 4096) != 0) {
@@ -367,14 +382,14 @@ int listening(const std::string& address, std::uint16_t port) {
   }
   socklen_t length = sizeof at;
   getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length);
-  std::cout << "{\"port\": " << ntohs(at.sin_port) << "}" << std::endl;
+  std::cout << "{\"port\": " << ntohs(at.sin_port) << "}\n" << std::flush;
   return listener;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(misc-include-cleaner): csignal brings it
   const flowos::bench::Words asked(count, words, {{"delay-ms", 1}, {"mbit", 0}}, 3,
                                    "s3server [--delay-ms 1] [--mbit 0] FOLDER ADDRESS PORT");
   if (!fs::is_directory(asked[0])) flowos::bench::give_up("s3server: no folder " + asked[0]);

@@ -13,7 +13,7 @@ from typing import Any
 
 from entrants import BATCH_SIZE, Table
 from job import Job
-from peers import OURS, python_of
+from peers import BY_ITSELF, OURS, python_of
 from pictures import DataSet
 from places import say
 from stores import Source, far_files, warm
@@ -72,7 +72,7 @@ def ours(table: Table, source: Source, cache: str, batches: int, seed: int, **op
         loader=OURS.name,
         root=f"{source.root}/files",
         listed=str(table.data.listed),
-        workers=0,
+        workers=BY_ITSELF,
         options=options,
         batches=batches,
         batch_size=BATCH_SIZE,

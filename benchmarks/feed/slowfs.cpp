@@ -139,6 +139,29 @@ struct Entry {
 };
 using Entries = std::vector<Entry>;
 
+// What folders held when they were opened.
+class Listings {
+ public:
+  std::uint64_t keep(std::shared_ptr<const Entries> entries) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    kept_[++last_] = std::move(entries);
+    return last_;
+  }
+  std::shared_ptr<const Entries> at(std::uint64_t number) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return kept_.at(number);
+  }
+  void forget(std::uint64_t number) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    kept_.erase(number);
+  }
+
+ private:
+  std::mutex lock_;
+  std::uint64_t last_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Entries>> kept_;
+};
+
 fuse_attr attributes_of(const struct stat& found) {
   fuse_attr told{};
   told.ino = found.st_ino;
@@ -193,7 +216,7 @@ class Store {
         close(static_cast<int>(request.as<fuse_release_in>().fh));
         return device_.refuse(unique, 0);
       case FUSE_RELEASEDIR:
-        delete reinterpret_cast<Entries*>(request.as<fuse_release_in>().fh);
+        listings_.forget(request.as<fuse_release_in>().fh);
         return device_.refuse(unique, 0);
       case FUSE_FORGET:
       case FUSE_BATCH_FORGET:
@@ -289,21 +312,22 @@ class Store {
     const int fd = openat(folder_, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* folder = fd < 0 ? nullptr : fdopendir(fd);
     if (folder == nullptr) return device_.refuse(request.head.unique, errno);
-    auto* entries = new Entries;  // FUSE_RELEASEDIR deletes them
+    auto entries = std::make_shared<Entries>();
     while (const dirent* found = readdir(folder)) {
       entries->push_back({found->d_name, found->d_type, found->d_ino});
     }
     closedir(folder);
     fuse_open_out told{};
-    told.fh = reinterpret_cast<std::uint64_t>(entries);
     const std::uint64_t round_trips = 1 + entries->size() / kEntriesPerRoundTrip;
+    told.fh = listings_.keep(std::move(entries));
     later_.at(link_.answered(round_trips),
               [this, told, unique = request.head.unique] { device_.answer(unique, told); });
   }
 
-  void read_folder(const Request& request) const {
+  void read_folder(const Request& request) {
     const auto asked = request.as<fuse_read_in>();
-    const Entries& entries = *reinterpret_cast<const Entries*>(asked.fh);
+    const std::shared_ptr<const Entries> listing = listings_.at(asked.fh);
+    const Entries& entries = *listing;
     std::vector<char> bytes;
     for (std::size_t i = asked.offset; i < entries.size(); ++i) {
       const std::string& name = entries[i].name;
@@ -325,6 +349,7 @@ class Store {
   const int folder_;
   Link link_;
   Paths paths_;
+  Listings listings_;
   FuseDevice device_;
   Later later_{kRepliers};
 };
@@ -346,7 +371,7 @@ int main(int count, char** words) {
       std::_Exit(0);  // somebody has unmounted it
     }).detach();
   }
-  std::cout << "{\"mounted\": true}" << std::endl;
+  std::cout << "{\"mounted\": true}\n" << std::flush;
   flowos::bench::serve_questions([&link = store->link()] {
     return "{\"requests\": " + std::to_string(link.requests()) +
            ", \"reads\": " + std::to_string(link.reads()) +

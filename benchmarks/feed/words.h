@@ -1,13 +1,12 @@
 #pragma once
 
-#include <unistd.h>
-
-#include <cstdio>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flowos::bench {
@@ -53,7 +52,9 @@ class Words {
 // Answers each line of the standard input with a line; returns at its end, which is also when the
 // one who started this program is gone.
 inline void serve_questions(const std::function<std::string()>& answer) {
-  for (std::string line; std::getline(std::cin, line);) std::cout << answer() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << answer() << '\n' << std::flush;
+  }
 }
 
 }  // namespace flowos::bench
