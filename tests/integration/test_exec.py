@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,15 @@ def test_no_command_is_a_wrong_call() -> None:
     )
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """What nohup has ignored, no shell below it can trap."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
 def test_a_signal_reaches_the_command_which_decides_how_it_ends(name: str, opened: Any) -> None:
     script = f"trap 'echo told; exit 9' {name}; echo ready; while :; do sleep 0.02; done"
