@@ -20,9 +20,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -42,6 +40,7 @@
 #include <utility>
 #include <vector>
 
+#include "http.h"
 #include "link.h"
 #include "words.h"
 
@@ -49,6 +48,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using flowos::bench::Clock;
+using flowos::bench::HttpRequest;
 using flowos::bench::Link;
 
 constexpr std::size_t kMostHead = 1 << 16;
@@ -70,26 +70,6 @@ struct Server {
   std::mutex lock;
   std::map<std::string, Objects> buckets;  // listed when first asked for
 };
-
-struct Request {
-  std::string method, path;
-  std::map<std::string, std::string> query, fields;
-};
-
-std::string unescaped(std::string_view word) {
-  std::string plain;
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    unsigned value = 0;
-    if (word[i] == '%' && i + 2 < word.size() &&
-        std::from_chars(&word[i + 1], &word[i + 1] + 2, value, 16).ptr == &word[i + 1] + 2) {
-      plain += static_cast<char>(value);
-      i += 2;
-    } else {
-      plain += word[i] == '+' ? ' ' : word[i];
-    }
-  }
-  return plain;
-}
 
 std::string escaped_for_xml(const std::string& words) {
   std::string safe;
@@ -121,46 +101,6 @@ std::string in_time_format(std::time_t when, const char* format) {
 
 std::string tag_of(std::uint64_t size, std::time_t changed) {
   return "\"" + std::to_string(changed) + "-" + std::to_string(size) + "\"";
-}
-
-std::map<std::string, std::string> read_query(std::string_view words) {
-  std::map<std::string, std::string> found;
-  while (!words.empty()) {
-    const std::string_view pair = words.substr(0, words.find('&'));
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    const std::string_view value = pair.substr(std::min(equals + 1, pair.size()));
-    found[unescaped(pair.substr(0, equals))] = unescaped(value);
-    words.remove_prefix(std::min(pair.size() + 1, words.size()));
-  }
-  return found;
-}
-
-// The head of a request, its lines ended by CR LF; nothing where it is none.
-std::optional<Request> read_head(std::string_view head) {
-  const std::size_t first = head.find("\r\n");
-  const std::string_view line = head.substr(0, first);
-  const std::size_t space = line.find(' '), last = line.rfind(' ');
-  if (space == std::string_view::npos || last <= space) return std::nullopt;
-  Request request;
-  request.method = line.substr(0, space);
-  const std::string_view target = line.substr(space + 1, last - space - 1);
-  const std::size_t mark = std::min(target.find('?'), target.size());
-  request.path = unescaped(target.substr(0, mark));
-  request.query = read_query(target.substr(std::min(mark + 1, target.size())));
-  head.remove_prefix(std::min(first, head.size()));
-  while (head.size() > 2) {
-    head.remove_prefix(2);
-    const std::string_view field = head.substr(0, head.find("\r\n"));
-    const std::size_t colon = std::min(field.find(':'), field.size());
-    std::string name(field.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char sign) { return static_cast<char>(std::tolower(sign)); });
-    std::size_t value = std::min(colon + 1, field.size());
-    while (value < field.size() && field[value] == ' ') ++value;
-    request.fields[name] = field.substr(value);
-    head.remove_prefix(field.size());
-  }
-  return request;
 }
 
 Objects listed(const fs::path& bucket) {
@@ -200,7 +140,7 @@ bool refuse(int connection, const std::string& status, const std::string& code) 
 }
 
 // A page of the bucket's keys; the token is the last key of the page before.
-bool list_objects(Server& server, int connection, const Request& request,
+bool list_objects(Server& server, int connection, const HttpRequest& request,
                   const std::string& bucket) {
   const fs::path folder = fs::path(server.folder) / bucket;
   if (!fs::is_directory(folder)) return refuse(connection, "404 Not Found", "NoSuchBucket");
@@ -245,26 +185,6 @@ bool list_objects(Server& server, int connection, const Request& request,
                     (more ? token : "") + keys + "</ListBucketResult>");
 }
 
-// First and last byte of what `field` asks for; the whole where it asks for nothing, and nothing
-// where it asks for what is not there.
-std::optional<std::pair<std::int64_t, std::int64_t>> range_of(const std::string& field,
-                                                              std::int64_t size) {
-  std::int64_t first = 0, last = size - 1;
-  if (field.rfind("bytes=", 0) != 0) return std::pair{first, last};
-  const std::string asked = field.substr(6);
-  const std::size_t dash = asked.find('-');
-  if (dash == std::string::npos) return std::nullopt;
-  const std::string from = asked.substr(0, dash), to = asked.substr(dash + 1);
-  if (from.empty()) {
-    first = std::max<std::int64_t>(0, size - std::strtoll(to.c_str(), nullptr, 10));
-  } else {
-    first = std::strtoll(from.c_str(), nullptr, 10);
-    if (!to.empty()) last = std::min<std::int64_t>(last, std::strtoll(to.c_str(), nullptr, 10));
-  }
-  if (first > last) return std::nullopt;
-  return std::pair{first, last};
-}
-
 bool send_piece_by_piece(Server& server, int connection, int file, std::int64_t first,
                          std::int64_t last) {
   off_t place = first;
@@ -285,7 +205,8 @@ bool send_piece_by_piece(Server& server, int connection, int file, std::int64_t 
   return true;
 }
 
-bool get_object(Server& server, int connection, const Request& request, const std::string& path) {
+bool get_object(Server& server, int connection, const HttpRequest& request,
+                const std::string& path) {
   const int file = open((server.folder + path).c_str(), O_RDONLY | O_CLOEXEC);
   struct stat found{};
   if (file < 0 || fstat(file, &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -294,7 +215,7 @@ bool get_object(Server& server, int connection, const Request& request, const st
   }
   const auto field = request.fields.find("range");
   const bool partly = field != request.fields.end();
-  const auto range = range_of(partly ? field->second : "", found.st_size);
+  const auto range = flowos::bench::range_of(partly ? field->second : "", found.st_size);
   if (!range) {
     close(file);
     return refuse(connection, "416 Range Not Satisfiable", "InvalidRange");
@@ -318,7 +239,7 @@ bool get_object(Server& server, int connection, const Request& request, const st
   return whole;
 }
 
-bool serve_request(Server& server, int connection, const Request& request) {
+bool serve_request(Server& server, int connection, const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") {
     refuse(connection, "405 Method Not Allowed", "MethodNotAllowed");
     return false;  // a body may follow, which is not read
@@ -357,7 +278,7 @@ void serve_connection(Server& server, int connection) {
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::string read, head;
   while (read_next(connection, read, head)) {
-    const std::optional<Request> request = read_head(head);
+    const std::optional<HttpRequest> request = flowos::bench::read_head(head);
     if (!request || !serve_request(server, connection, *request)) break;
     const auto wish = request->fields.find("connection");
     if (wish != request->fields.end() && wish->second == "close") break;
