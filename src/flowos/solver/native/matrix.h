@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace flowos::solve {
+
+// A symmetric matrix as compressed sparse rows, looked at where it lies; both triangles are there.
+// Index is int32_t or int64_t, as in scipy.sparse. Rows need not be sorted.
+template <class Index>
+struct Csr {
+  std::int64_t rows = 0;
+  const Index* starts = nullptr;   // rows + 1
+  const Index* columns = nullptr;  // starts[rows]
+  const double* values = nullptr;  // starts[rows]
+};
+
+// The same with arrays of its own: what was read, generated or put together.
+template <class Index>
+struct OwnedCsr {
+  std::vector<Index> starts;
+  std::vector<Index> columns;
+  std::vector<double> values;
+
+  Csr<Index> view() const {
+    return {.rows = static_cast<std::int64_t>(starts.size()) - 1,
+            .starts = starts.data(),
+            .columns = columns.data(),
+            .values = values.data()};
+  }
+};
+
+}  // namespace flowos::solve
