@@ -5,14 +5,16 @@ from flowos.report._csv import csv
 from flowos.report._json import json, read_json
 from flowos.report._markdown import markdown
 from flowos.report._text import text, verdicts_text
+from flowos.report._trace import Trace, trace_text
 from flowos.report._units import number
-from flowos.report.page import html
+from flowos.report.page import html, trace_html, trace_svg
 
 __all__ = [
     "Book",
     "Headline",
     "Section",
     "Step",
+    "Trace",
     "csv",
     "html",
     "json",
@@ -20,5 +22,8 @@ __all__ = [
     "number",
     "read_json",
     "text",
+    "trace_html",
+    "trace_svg",
+    "trace_text",
     "verdicts_text",
 ]

@@ -19,15 +19,12 @@ from flowos.report._words import (
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
 from flowos.report.page._curve import curve
+from flowos.report.page._head import head
 from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
-from flowos.report.page._style import CSS, DARK, LIGHT
 from flowos.report.page._tables import panel_table, scrolled
 from flowos.report.page._verdicts import verdict_table
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""The page loads nothing and runs nothing, whatever text from outside it holds."""
 
 
 def html(book: Book) -> str:
@@ -70,26 +67,7 @@ def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | 
 
 
 def _head(book: Book) -> Markup:
-    title = f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS"
-    theme = ((LIGHT, "light"), (DARK, "dark"))
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        *(
-            tag(
-                "meta",
-                name="theme-color",
-                content=colours["paper"],
-                media=f"(prefers-color-scheme: {scheme})",
-            )
-            for colours, scheme in theme
-        ),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", Markup(CSS)),
-    )
+    return head(f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS")
 
 
 def _masthead(book: Book, contents: list[tuple[str, str]]) -> Markup:

@@ -1,0 +1,95 @@
+"""How something fell towards a goal, step by step; and that as a drawing of characters."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+
+from flowos.report._units import digits
+
+_WIDTH, _MOST_ROWS = 72, 16
+_MOST_POINTS = 400
+
+Point = tuple[int, float]
+"""Step and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Values over steps, on a logarithmic scale. goal: 0 is none."""
+
+    title: str
+    points: tuple[Point, ...]
+    goal: float = 0.0
+    what: str = "relative residual"
+    steps: str = "iterations"
+
+    @property
+    def drawn(self) -> tuple[Point, ...]:
+        """What has a place on a logarithmic scale, thinned to what can be seen, the ends kept."""
+        fit = [p for p in self.points if math.isfinite(p[1]) and p[1] > 0]
+        stride = -(-len(fit) // _MOST_POINTS) or 1
+        return tuple((*fit[:-1:stride], *fit[-1:]))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the most of what is drawn, the goal too."""
+        values = [value for _, value in self.drawn]
+        return min(values + [self.goal] * (self.goal > 0)), max(values)
+
+
+def trace_text(trace: Trace) -> str:
+    """The curve in ASCII, with its goal as a dashed line; empty where there is nothing to draw."""
+    points = trace.drawn
+    if not points:
+        return ""
+    grid = _Grid.around(trace)
+    if trace.goal > 0:
+        grid.dash(trace.goal)
+    for step, value in points:
+        grid.mark(step, value)
+    goal = f", - - goal {digits(trace.goal)}" if trace.goal > 0 else ""
+    return "\n".join((f"{trace.what}{goal}", *grid.lines(trace.steps))) + "\n"
+
+
+class _Grid:
+    def __init__(self, top: int, decades: float, rows: int, first: int, last: int) -> None:
+        """top: exponent of the first row; each further one is so many decades lower."""
+        self._top, self._decades = top, decades
+        self._first, self._last = first, last
+        self._cells = [[" "] * _WIDTH for _ in range(rows)]
+
+    @classmethod
+    def around(cls, trace: Trace) -> "_Grid":
+        low, high = trace.ends
+        top, bottom = math.ceil(math.log10(high)), math.floor(math.log10(low))
+        span = max(1, top - bottom)
+        decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MOST_ROWS)
+        rows = math.ceil(span / decades) + 1
+        return cls(top, decades, rows, trace.drawn[0][0], trace.drawn[-1][0])
+
+    def dash(self, value: float) -> None:
+        row = self._cells[self._row(value)]
+        row[::2] = "-" * len(row[::2])
+
+    def mark(self, step: int, value: float) -> None:
+        width = max(1, self._last - self._first)
+        column = round((step - self._first) / width * (_WIDTH - 1))
+        self._cells[self._row(value)][column] = "*"
+
+    def lines(self, steps: str) -> Sequence[str]:
+        rows = [
+            f"{self._label(number)} |{''.join(cells)}".rstrip()
+            for number, cells in enumerate(self._cells)
+        ]
+        first = str(self._first)
+        last = f"{self._last} {steps}" if self._last > self._first else steps
+        under = first + last.rjust(_WIDTH - len(first))
+        return (*rows, f"      +{'-' * _WIDTH}", f"       {under}")
+
+    def _row(self, value: float) -> int:
+        return round((self._top - math.log10(value)) / self._decades)
+
+    def _label(self, row: int) -> str:
+        down = float(row * self._decades)
+        return f"1e{self._top - int(down):+03d}" if down.is_integer() else " " * 5

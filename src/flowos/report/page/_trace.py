@@ -1,0 +1,142 @@
+"""A trace as an SVG image of its own, and as a page with what there is to say of it."""
+
+from collections.abc import Sequence
+
+from flowos.report._trace import Point, Trace
+from flowos.report._units import digits
+from flowos.report.page._head import head
+from flowos.report.page._marks import WIDTH, line, text
+from flowos.report.page._markup import Markup, join, tag
+from flowos.report.page._style import DARK, LIGHT
+from flowos.report.page._tables import scrolled
+from flowos.report.page._ticks import Axis, decade_ticks, even_ticks
+
+_HEIGHT = 350.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 16.0, 34.0, 50.0
+_ROOM = 1.5
+_SHOWN = ("paper", "ink", "muted", "rule", "c0")
+_ALONE = (
+    "text{font:12.5px sans-serif;fill:var(--muted)}.strong{fill:var(--ink);font-weight:600}"
+    ".grid{stroke:var(--rule)}.base{stroke:var(--muted)}.paper{fill:var(--paper)}"
+    ".line{fill:none;stroke:var(--c0);stroke-width:2.2;stroke-linejoin:round}"
+    ".dot{fill:var(--c0)}.ceiling{fill:none;stroke:var(--ink);stroke-dasharray:5 4}"
+)
+_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def trace_svg(trace: Trace) -> str:
+    """The image in a file of its own, light or dark as the reader has it."""
+    light, dark = (
+        ";".join(f"--{name}:{theme[name]}" for name in _SHOWN) for theme in (LIGHT, DARK)
+    )
+    style = f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}{_ALONE}"
+    paper = tag("rect", class_="paper", width="100%", height="100%")
+    return f"{_drawing(trace, tag('style', Markup(style)), paper, xmlns=_NAMESPACE)}\n"
+
+
+def trace_html(trace: Trace, told: str, facts: Sequence[tuple[str, str]]) -> str:
+    """A page: what was done in a sentence, the plot, its numbers, and facts (what, in words)."""
+    rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts]
+    body = tag(
+        "body",
+        tag(
+            "header",
+            tag("p", tag("b", "FlowOS"), " solve", class_="kicker"),
+            tag("h1", trace.title),
+            tag("p", told, class_="lede"),
+        ),
+        tag(
+            "main",
+            tag("section", tag("h2", f"The {trace.what}"), _figure(trace)),
+            tag("section", tag("h2", "How it was solved"), tag("dl", *rows, class_="facts")),
+        ),
+    )
+    return f"<!doctype html>\n{tag('html', head(trace.title), body, lang='en')}\n"
+
+
+def _figure(trace: Trace) -> Markup:
+    if not trace.drawn:
+        return tag("p", "There is nothing to draw.", class_="note")
+    rows = [
+        tag("tr", tag("td", str(step), class_="n"), tag("td", f"{value:.3e}", class_="n"))
+        for step, value in trace.drawn
+    ]
+    caption = f"The {trace.what} after so many {trace.steps}"
+    table = scrolled(caption, (trace.steps, trace.what), rows, "numbers")
+    return tag("figure", _drawing(trace), tag("details", tag("summary", "The numbers"), table))
+
+
+def _drawing(trace: Trace, *first: Markup, xmlns: str | None = None) -> Markup:
+    shown = _curve(trace) if trace.drawn else text("There is nothing to draw.", 0, 15)
+    return tag(
+        "svg",
+        *first,
+        tag("title", trace.title, id="trace-t"),
+        tag("desc", _told(trace), id="trace-d"),
+        shown,
+        xmlns=xmlns,
+        class_="plot s0",
+        viewBox=f"0 0 {WIDTH:.0f} {_HEIGHT:.0f}",
+        role="img",
+        aria_labelledby="trace-t trace-d",
+    )
+
+
+def _told(trace: Trace) -> str:
+    """The plot in a sentence, for a screen reader."""
+    if not trace.drawn:
+        return "There is nothing to draw."
+    (first, high), (last, low) = trace.drawn[0], trace.drawn[-1]
+    return (
+        f"A line: {trace.what} {high:.1e} after {first} {trace.steps}, {low:.1e} after {last}."
+        + (f" The goal is {trace.goal:.1e}." if trace.goal > 0 else "")
+    )
+
+
+def _curve(trace: Trace) -> Markup:
+    x, y = _axes(trace)
+    base = _HEIGHT - _BOTTOM
+    return join(
+        *_grid(x, y, base),
+        text(trace.what, 0, 15, class_="strong"),
+        text(trace.steps, WIDTH - _RIGHT, _HEIGHT - 5, "end", "strong"),
+        *(_goal(trace.goal, y) if trace.goal > 0 else ()),
+        *_line(trace.drawn, x, y),
+    )
+
+
+def _axes(trace: Trace) -> tuple[Axis, Axis]:
+    low, high = trace.ends
+    first, last = float(trace.drawn[0][0]), float(trace.drawn[-1][0])
+    if first == last:
+        first, last = first - 1, last + 1
+    x = Axis(first, last, _LEFT + 8, WIDTH - _RIGHT)
+    return x, Axis(low / _ROOM, high * _ROOM, _HEIGHT - _BOTTOM, _TOP, log=True)
+
+
+def _grid(x: Axis, y: Axis, base: float) -> list[Markup]:
+    parts = []
+    for value in decade_ticks(y.low, y.high):
+        at = y.at(value)
+        parts.append(line("grid", _LEFT, at, WIDTH - _RIGHT, at))
+        parts.append(text(f"{value:g}", _LEFT - 8, at + 4.5, "end"))
+    parts.append(line("base", _LEFT, base, WIDTH - _RIGHT, base))
+    for value in even_ticks(x.low, x.high):
+        if value.is_integer():
+            at = x.at(value)
+            parts.append(line("base", at, base, at, base + 5))
+            parts.append(text(f"{value:.0f}", at, base + 21, "middle"))
+    return parts
+
+
+def _goal(goal: float, y: Axis) -> list[Markup]:
+    at = y.at(goal)
+    words = text(f"goal {digits(goal)}", _LEFT + 8, at - 6)
+    return [line("ceiling", _LEFT, at, WIDTH - _RIGHT, at), words]
+
+
+def _line(points: Sequence[Point], x: Axis, y: Axis) -> list[Markup]:
+    places = [(x.at(step), y.at(value)) for step, value in points]
+    path = "M" + "L".join(f"{at:.1f} {height:.1f}" for at, height in places)
+    end = tag("circle", class_="dot", cx=places[-1][0], cy=places[-1][1], r="3.5")
+    return [tag("path", class_="line", d=path), end]
