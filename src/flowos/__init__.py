@@ -21,6 +21,7 @@ _MODEL = (
     "SampleError",
     "SliceFreed",
     "SliceRefused",
+    "SolveError",
     "Task",
     "TaskFailed",
     "ValueRefused",
@@ -53,10 +54,12 @@ _FACE: dict[str, tuple[str, str]] = {
     **{name: ("flowos.model", name) for name in _MODEL},
     "Feed": ("flowos.feeder", "Feed"),
     "Peers": ("flowos.feeder", "Peers"),
+    "Solver": ("flowos.solver", "Solver"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.acts.environment", "environment"),
     "serve_metrics": ("flowos.acts.feed", "serve_metrics"),
     "slice": ("flowos.acts._slice", "slice_"),
+    "solve": ("flowos.solver", "solve"),
 }
 """Public name -> where it lives: module and name."""
 

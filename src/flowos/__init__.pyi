@@ -24,6 +24,7 @@ from flowos.model import PortType as _PortType
 from flowos.model import SampleError as SampleError
 from flowos.model import SliceFreed as SliceFreed
 from flowos.model import SliceRefused as SliceRefused
+from flowos.model import SolveError as SolveError
 from flowos.model import Task as Task
 from flowos.model import TaskFailed as TaskFailed
 from flowos.model import ValueRefused as ValueRefused
@@ -34,6 +35,8 @@ from flowos.model import flow_input as flow_input
 from flowos.model import flow_output as flow_output
 from flowos.model import gang as gang
 from flowos.model import task as task
+from flowos.solver import Solver as Solver
+from flowos.solver import solve as solve
 
 int8: TypeAlias = int
 int16: TypeAlias = int

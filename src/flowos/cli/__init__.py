@@ -20,6 +20,7 @@ COMMANDS = (
     "run",
     "image",
     "feed",
+    "solve",
 )
 """In the order in which help shows them; each is a module of this room."""
 

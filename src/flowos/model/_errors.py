@@ -14,6 +14,7 @@ FlowosError
  +- StoreError         results could not be kept or read
  +- FeedError          training data cannot be had or kept: no folder, no samples, no such cache
  |   +- SampleError    one sample is missing, unreadable, truncated or cannot be decoded
+ +- SolveError         a system cannot be solved so: the matrix, b or a choice is not fit
  +- MeasureError       a measuring program gave an answer that cannot be read
 """
 
@@ -76,3 +77,7 @@ class FeedError(FlowosError):
 
 class SampleError(FeedError):
     """One sample cannot be had."""
+
+
+class SolveError(FlowosError, ValueError):
+    """A system of equations cannot be solved so."""

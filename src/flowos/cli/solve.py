@@ -1,0 +1,186 @@
+"""`flowos solve`: a system of equations with a symmetric positive definite sparse matrix."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowos.cli._live import Live
+from flowos.cli._shared import add_json, positive, with_example
+from flowos.model import to_plain
+
+if TYPE_CHECKING:
+    from flowos.acts.solve import Planned, Solved, Step, Tell, Wish
+    from flowos.solver import How
+
+_BAR = 24
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = with_example(
+        commands,
+        "solve",
+        "solve a symmetric positive definite sparse system, and see how its residual falls",
+        "flowos solve poisson:128x128x128\n"
+        "         flowos solve matrix.mtx.gz --rhs b.npy --out x.npy --plot residual.html",
+    )
+    command.add_argument(
+        "what",
+        metavar="MATRIX",
+        help="a Matrix Market file (.mtx, .mtx.gz, the SuiteSparse collection's .tar.gz), "
+        "poisson:NXxNYxNZ (7 points, -1 and 6), or g3like[:SEED], a generated circuit",
+    )
+    _add_system(command)
+    _add_choices(command)
+    _add_output(command)
+
+
+def _add_system(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--rhs",
+        default="ones",
+        metavar="WHAT",
+        help="right-hand side: ones (default), random[:SEED], or NAME.npy",
+    )
+    command.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-7,
+        metavar="R",
+        help="until ||b - A x|| <= R ||b|| (default 1e-7)",
+    )
+    command.add_argument("--maxiter", type=positive, metavar="N", help="iterations at most")
+    command.add_argument(
+        "--symmetrize", action="store_true", help="take (A + A') / 2 of a general file"
+    )
+
+
+def _add_choices(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("choices", "What is left out is chosen from the matrix.")
+    group.add_argument("--threads", type=positive, metavar="N", help="x is the same with any")
+    group.add_argument("--block", type=positive, metavar="N", help="rows of a block")
+    group.add_argument("--colours", type=positive, metavar="N", help="at least so many")
+    group.add_argument(
+        "--relax", type=float, metavar="R", help="dropped fill to the diagonal: 0 (IC) to 1 (MIC)"
+    )
+    group.add_argument("--precision", choices=("auto", "fp32", "fp64"), default="auto")
+    group.add_argument(
+        "--coarse",
+        choices=("auto", "none", "aggregates"),
+        default="auto",
+        help="a coarse correction, so that iterations do not grow with the problem",
+    )
+    group.add_argument(
+        "--nullspace", choices=("constant",), help="where A times ones is 0 (pure Neumann)"
+    )
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--out", type=_array_file, metavar="NAME.npy", help="write x there")
+    command.add_argument(
+        "--plot", type=_plot_file, metavar="FILE", help="the residual as NAME.svg or NAME.html"
+    )
+    command.add_argument("--dry-run", action="store_true", help="say what would be solved")
+    add_json(command)
+
+
+def _array_file(word: str) -> Path:
+    return _file(word, (".npy",))
+
+
+def _plot_file(word: str) -> Path:
+    return _file(word, (".svg", ".html"))
+
+
+def _file(word: str, suffixes: tuple[str, ...]) -> Path:
+    """Better now than when all is computed."""
+    path = Path(word)
+    if path.suffix not in suffixes:
+        raise argparse.ArgumentTypeError(f"{word!r} must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{str(path.parent)!r} is no folder")
+    return path
+
+
+def run(args: argparse.Namespace) -> int:
+    from flowos.acts import solve
+
+    wish = _wish(args)
+    if args.dry_run:
+        _show_planned(solve.planned(wish), args.json)
+        return 0
+    with _progress(args) as tell:
+        done, x = solve.solved(wish, tell)
+    if args.out:
+        solve.keep(x, args.out)
+    if args.plot:
+        solve.draw(done, args.plot)
+    _show(done, args.json)
+    return 0 if done.converged else 1
+
+
+def _wish(args: argparse.Namespace) -> "Wish":
+    from flowos.acts.solve import Wish
+
+    how: How = {
+        "symmetrize": args.symmetrize,
+        "block": args.block,
+        "colours": args.colours,
+        "relax": args.relax,
+        "precision": args.precision,
+        "coarse": args.coarse,
+        "nullspace": args.nullspace,
+        "threads": args.threads,
+    }
+    return Wish(what=args.what, rhs=args.rhs, rtol=args.rtol, maxiter=args.maxiter, how=how)
+
+
+def _show_planned(planned: "Planned", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(to_plain(planned), indent=1))
+        return
+    print(
+        f"{planned.system}: {planned.rows} rows, {planned.entries} entries, "
+        f"right-hand side {planned.rhs}, to a residual of {planned.rtol:g}"
+    )
+
+
+def _show(done: "Solved", as_json: bool) -> None:
+    from flowos.acts.solve import facts, told
+    from flowos.report import trace_text
+
+    if as_json:
+        print(json.dumps(to_plain(done), indent=1))
+        return
+    print(f"{done.planned.system}: {told(done)}")
+    for what, words in facts(done):
+        print(f"  {what.lower()}: {words}")
+    print()
+    print(trace_text(done.trace), end="")
+
+
+@contextmanager
+def _progress(args: argparse.Namespace) -> "Iterator[Tell]":
+    """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
+    from flowos.acts.measure import Progress
+
+    live = Live(sys.stderr)
+
+    def tell(step: "Step") -> None:
+        if sys.stderr.isatty() and not args.json:
+            live.show(Progress(doing=_line(step)))
+
+    try:
+        yield tell
+    finally:
+        live.end()
+
+
+def _line(step: "Step") -> str:
+    if not step.iteration:
+        return step.doing
+    bar = "#" * round(step.share * _BAR)
+    return f"solving [{bar:.<{_BAR}}] iteration {step.iteration}  residual {step.residual:.1e}"

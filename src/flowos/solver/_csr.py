@@ -1,0 +1,99 @@
+"""A matrix as the native solver takes it: compressed sparse rows, looked at where they lie."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowos.model import SolveError, shown
+
+Indices: TypeAlias = NDArray[Any]
+"""int32 or int64"""
+
+Values: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Csr:
+    """A square matrix as compressed sparse rows, its arrays called as scipy.sparse calls them.
+
+    data: float64, (entries,). indices, the columns: int32 or int64, (entries,). indptr, where each
+    row begins: of the same type, (rows + 1,).
+    """
+
+    data: Values
+    indices: Indices
+    indptr: Indices
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+
+class Held(Protocol):
+    """A matrix that the native side made, and keeps as long as its arrays are needed."""
+
+    @property
+    def starts(self) -> NDArray[np.int32]: ...
+    @property
+    def columns(self) -> NDArray[np.int32]: ...
+    @property
+    def values(self) -> NDArray[np.float64]: ...
+
+
+def csr_of(held: Held) -> Csr:
+    return Csr(data=held.values, indices=held.columns, indptr=held.starts)
+
+
+def as_csr(given: object, *, lower: bool = False, symmetrize: bool = False) -> Csr:
+    """Any square matrix of scipy.sparse; CSR and, as it is symmetric, CSC without a copy.
+
+    lower: what lies above the diagonal is not looked at. symmetrize: (A + A') / 2 instead of A.
+    SolveError: it is no such matrix.
+    """
+    if lower and symmetrize:
+        raise SolveError("lower and symmetrize: choose one; lower looks at one triangle only")
+    found = given if isinstance(given, Csr) else _csr_in(given, lower)
+    if not lower and not symmetrize:
+        return found
+    from flowos._native import from_lower, symmetrized
+
+    make = from_lower if lower else symmetrized
+    return csr_of(make(found.indptr, found.indices, found.data))
+
+
+def _csr_in(given: Any, lower: bool) -> Csr:
+    if not hasattr(given, "tocsr"):
+        raise SolveError(
+            f"A={shown(given)}: expected a sparse matrix; of a dense one take "
+            "scipy.sparse.csr_array(A)"
+        )
+    shape = tuple(given.shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise SolveError(f"A has shape {shape}: it must be square")
+    if not shape[0]:
+        raise SolveError("A is empty")
+    rows = given.T if given.format == "csc" and not lower else given.tocsr()
+    if rows.data.dtype.kind not in "biuf":
+        raise SolveError(f"A holds {rows.data.dtype}: expected real numbers")
+    _check(rows, shape[0])
+    entries = int(rows.indptr[-1])
+    types = {rows.indptr.dtype, rows.indices.dtype}
+    index = np.int32 if types == {np.dtype(np.int32)} else np.int64
+    return Csr(
+        data=np.ascontiguousarray(rows.data[:entries], np.float64),
+        indices=np.ascontiguousarray(rows.indices[:entries], index),
+        indptr=np.ascontiguousarray(rows.indptr, index),
+    )
+
+
+def _check(rows: Any, count: int) -> None:
+    """SciPy lets anybody change its arrays."""
+    ends = len(rows.indptr) == count + 1 and rows.indptr[0] == 0
+    if not ends or not 0 <= rows.indptr[-1] <= min(len(rows.indices), len(rows.data)):
+        raise SolveError(f"A: indptr must have {count + 1} numbers, from 0 to that of the entries")

@@ -1,0 +1,227 @@
+"""Systems of equations with symmetric positive definite sparse matrices: `fo.solve`, `fo.Solver`.
+
+Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order. The
+answer is the same, bit for bit, whatever the number of threads.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flowos.model import SolveError, shown
+from flowos.solver._choices import Choices, How, is_number, is_whole
+from flowos.solver._csr import as_csr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flowos._native import SolverInfo
+
+Reason: TypeAlias = Literal["converged", "iterations", "indefinite", "stagnated", "stopped"]
+Vector: TypeAlias = NDArray[np.float64]
+Watch: TypeAlias = Callable[[int, float], object]
+"""Called after each iteration with its number and the estimated relative residual. False: stop."""
+
+_MOST_ITERATIONS = 2**62
+_LARGEST = 1.7e308
+
+WHY: dict[Reason, str] = {
+    "converged": "converged",
+    "iterations": "not converged: all the iterations that were allowed are done",
+    "indefinite": "not converged: A is not positive definite",
+    "stagnated": "not converged: the residual falls no more",
+    "stopped": "not converged: stopped by watch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What was made of the matrix.
+
+    blocks: such as "bricks 8x8x8" or "grown 32". shift: the diagonal times 1 + shift was factored,
+    as the factorisation broke down without. fill: stored entries over those of the matrix.
+    """
+
+    blocks: str
+    block_rows: int
+    colours: int
+    levels: int
+    relax: float
+    shift: float
+    eisenstat: bool
+    fill: float
+    bytes_per_iteration: int
+    memory_bytes: int
+    order_seconds: float
+    factor_seconds: float
+    store_seconds: float
+    coarse_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole set-up."""
+        return self.order_seconds + self.factor_seconds + self.store_seconds + self.coarse_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """How it went. residual: ||b - A x|| / ||b||, computed in fp64 from x as it is.
+
+    precision: in which the iteration ended; fp32 goes on in fp64 where it would stagnate.
+    seconds: of the iteration; `made.seconds` are those of the set-up.
+    """
+
+    reason: Reason
+    iterations: int
+    residual: float
+    precision: Literal["fp32", "fp64"]
+    fp64_updates: int
+    seconds: float
+    made: Made
+
+    @property
+    def converged(self) -> bool:
+        return self.reason == "converged"
+
+    @property
+    def shift(self) -> float:
+        return self.made.shift
+
+    def __str__(self) -> str:
+        return f"{WHY[self.reason]}; {self.iterations} iterations, residual {self.residual:.2e}"
+
+
+class Solver:
+    """A matrix factored once, for many right-hand sides, one after another.
+
+        solver = fo.Solver(A)
+        x, info = solver.solve(b)
+
+    A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied, and must
+    not be changed while this is used. how: as of `Choices`.
+    SolveError: A cannot be solved with; which row, why, and how to mend it.
+    """
+
+    def __init__(self, A: object, **how: Unpack[How]) -> None:  # noqa: N803 - as in every textbook
+        from flowos._native import Solver as Native
+
+        choices = Choices(**how)
+        matrix = as_csr(A, lower=choices.lower, symmetrize=choices.symmetrize)
+        self._rows = matrix.shape[0]
+        self._native = Native(matrix.indptr, matrix.indices, matrix.data, choices.settings)
+        self._turn, self._at_work = Lock(), 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._rows, self._rows
+
+    @property
+    def made(self) -> Made:
+        made = self._native.made
+        return Made(**{name: getattr(made, name) for name in Made.__dataclass_fields__})
+
+    def solve(
+        self,
+        b: ArrayLike,
+        x0: ArrayLike | None = None,
+        *,
+        rtol: float = 1e-7,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+        watch: Watch | None = None,
+    ) -> tuple[Vector, Info]:
+        """x with ||b - A x|| <= max(rtol * ||b||, atol), or the best there was, and how it went.
+
+        b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows.
+        Whether it converged is to be asked of the `Info`. SolveError: b or x0 is not fit.
+        """
+        _check_goal(rtol, atol, maxiter)
+        right = vector("b", b, self._rows)
+        x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
+        with self._alone():
+            found = self._native.solve(right, x, rtol, atol, maxiter or 0, watch)
+        return x.reshape(np.shape(b)), self._info(found)
+
+    def precondition(self, r: ArrayLike) -> Vector:
+        """M^-1 r, (rows,): what the conjugate gradients apply in each iteration."""
+        right = vector("r", r, self._rows)
+        z = np.empty(self._rows)
+        with self._alone():
+            self._native.precondition(right, z)
+        return z
+
+    def as_linear_operator(self) -> Any:
+        """M^-1 as a scipy.sparse.linalg.LinearOperator, for scipy's cg(A, b, M=...)."""
+        try:
+            from scipy.sparse.linalg import LinearOperator
+        except ImportError:
+            raise SolveError("as_linear_operator: SciPy is missing; pip install scipy") from None
+        apply = self.precondition
+        return LinearOperator(self.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
+
+    def _info(self, found: "SolverInfo") -> Info:
+        names = ("reason", "iterations", "residual", "precision", "fp64_updates", "seconds")
+        return Info(made=self.made, **{name: getattr(found, name) for name in names})
+
+    @contextmanager
+    def _alone(self) -> "Iterator[None]":
+        """Other threads wait for their turn; from within a turn nothing can be asked."""
+        if self._at_work == get_ident():
+            raise SolveError("Solver: at work; its watch cannot ask it for more")
+        with self._turn:
+            self._at_work = get_ident()
+            try:
+                yield
+            finally:
+                self._at_work = 0
+
+
+def solve(
+    A: object,  # noqa: N803 - as in every textbook
+    b: ArrayLike,
+    x0: ArrayLike | None = None,
+    *,
+    rtol: float = 1e-7,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    watch: Watch | None = None,
+    **how: Unpack[How],
+) -> tuple[Vector, Info]:
+    """Solve A x = b once: `Solver(A, **how).solve(b, ...)`.
+
+    x, info = fo.solve(A, b)
+    """
+    solver = Solver(A, **how)
+    return solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, watch=watch)
+
+
+def vector(name: str, given: ArrayLike, rows: int) -> Vector:
+    """Real numbers, (rows,), all of them finite. SolveError: it is something else."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "biuf":
+        raise SolveError(f"{name} holds {array.dtype}: expected real numbers")
+    if array.shape not in ((rows,), (rows, 1)):
+        raise SolveError(
+            f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
+        )
+    values = np.ascontiguousarray(array.reshape(rows), np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        all_are_finite = bool(np.isfinite(values.sum()))
+    if not all_are_finite:
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise SolveError(f"{name}[{bad[0]}] is {values[bad[0]]}: expected finite numbers")
+    return values
+
+
+def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
+    for name, given in (("rtol", rtol), ("atol", atol)):
+        if not is_number(given, most=_LARGEST):
+            raise SolveError(f"{name}={shown(given)}; expected a number from 0 on")
+    if maxiter is not None and not is_whole(maxiter, _MOST_ITERATIONS):
+        raise SolveError(f"maxiter={shown(maxiter)}; expected a whole number from 1 on")
