@@ -198,11 +198,8 @@ def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServe
 
 
 def metrics_of(feed: Feed) -> tuple[Metric, ...]:
-    """None once it is closed."""
-    try:
-        stats = feed.stats()
-    except FeedError:
-        return ()
+    """Its counts; once it is closed, what they came to."""
+    stats = feed.stats()
     labels = (("source", feed.source), ("rank", str(feed.rank)))
     return tuple(
         _metric(name.name, stats, labels) for name in fields(stats) if _is_number(name.name)

@@ -103,6 +103,7 @@ class Feed:
         peers: Peers | None = None,
     ) -> None:
         self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._last_stats: Stats | None = None
         self._why_not = _CLOSED
         self._settings = Settings(
             batch_size=batch_size,
@@ -233,10 +234,8 @@ class Feed:
         return self._data.catalog.name(sample)
 
     def stats(self) -> Stats:
-        """What was read from where, and who waited for what."""
-        by_function = self._decoding
-        skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
-        return stats_of(self._live().stats(), skipped, replaced, self._data.complaint)
+        """What was read from where, and who waited for what; after `close`, to the last byte."""
+        return self._last_stats or self._stats_of(self._live())
 
     def __repr__(self) -> str:
         return (
@@ -256,6 +255,7 @@ class Feed:
         self._stop(_CLOSED)
         if self._decoding is not None:
             self._decoding.close()
+        self._last_stats = self._stats_of(feeder)
         self._feeder, self._data = None, replace(self._data, cache=None)
 
     def __enter__(self) -> "Feed":
@@ -268,6 +268,11 @@ class Feed:
         raise FeedError(_PICKLED)
 
     # -- inside
+
+    def _stats_of(self, feeder: "Feeder") -> Stats:
+        by_function = self._decoding
+        skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
+        return stats_of(feeder.stats(), skipped, replaced, self._data.complaint)
 
     def _own(self) -> None:
         """From here on the threads end with this object, or with the process."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowos.feeder._arrow import Rows, is_sample_type
-from flowos.feeder._parquet_desk import Desk, Group
+from flowos.feeder._parquet_desk import Desk, Group, Wanted
 from flowos.feeder._parquet_files import open_files
 from flowos.feeder._place import add
 from flowos.feeder._source import Tickets, answer, digest, one_line, run_threads
@@ -100,6 +100,7 @@ class ParquetSource:
         """firsts: of each file, its first sample."""
         try:
             while got := tickets.pull(_MOST_PULLED):
+                rows: list[tuple[Group, Wanted]] = []
                 for ticket, sample in got:
                     file = int(np.searchsorted(firsts, sample, side="right")) - 1
                     try:
@@ -107,7 +108,8 @@ class ParquetSource:
                     except Exception as why:
                         tickets.fail(ticket, one_line(why))
                     else:
-                        desk.put((keys[file], group), (ticket, sample, row))
+                        rows.append(((keys[file], group), (ticket, sample, row)))
+                desk.put(rows)
         finally:
             desk.close()
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 
 Group = tuple[str, int]  # file, number of the row group in it
 Wanted = tuple[int, int, int]  # ticket, sample, row within the group
@@ -16,10 +17,12 @@ class Desk:
         self._changed = threading.Condition()
         self._closed = False
 
-    def put(self, group: Group, wanted: Wanted) -> None:
+    def put(self, rows: Iterable[tuple[Group, Wanted]]) -> None:
+        """At once, so that no thread takes a group while more of it is being put in."""
         with self._changed:
-            self._wanted.setdefault(group, []).append(wanted)
-            self._changed.notify()
+            for group, wanted in rows:
+                self._wanted.setdefault(group, []).append(wanted)
+            self._changed.notify_all()
 
     def take(self) -> tuple[Group, list[Wanted]] | None:
         """That which is wanted longest, of no other thread's group; waits. None: closed."""

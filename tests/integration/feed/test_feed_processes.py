@@ -25,6 +25,7 @@ for samples, _ in feed.epoch(0):
     taken += samples.indices.tolist()
     time.sleep(float(pause))
     print(json.dumps(feed.state_dict()), flush=True)
+feed.close()  # until then it reads ahead into the next epoch, also what others want in this one
 stats = feed.stats()
 print(json.dumps({"taken": taken, "source_bytes": stats.source_bytes, "stolen": stats.stolen}))
 """
