@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -261,6 +262,18 @@ def test_python_in_an_image_starts_from_what_was_compiled(debian: Path) -> None:
     said = outcome.stderr.decode()
     assert "json/__pycache__/__init__.cpython-311.pyc matches" in said
     assert "bytecode is stale" not in said
+
+
+def test_a_suite_that_the_disk_is_too_small_for_is_told_with_the_disk(tmp_path: Path) -> None:
+    script = (
+        f"mount -t tmpfs -o size=30m tmpfs {tmp_path} && TMPDIR={tmp_path} "
+        f"XDG_DATA_HOME={tmp_path} exec {sys.executable} -m flowos image build --suite bookworm"
+    )
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1
+    told = rf"flowos image: suite bookworm: the disk of {tmp_path}/\S+ is full: make room, or "
+    assert re.match(told, done.stderr.splitlines()[-1]), done.stderr
 
 
 def test_an_unknown_suite_is_told(library: Path) -> None:

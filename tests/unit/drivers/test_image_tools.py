@@ -137,6 +137,18 @@ def test_the_versions_of_the_tools_are_read() -> None:
         assert read.read_version("") == "unknown"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "E: Write error - write (28: No space left on device)",
+        "E: You don't have enough free space in /var/tmp/x/var/cache/apt/archives/.",
+    ],
+)
+def test_a_disk_that_is_too_small_for_a_suite_is_known_by_the_words_of_apt(said: str) -> None:
+    assert mmdebstrap.is_full(said)
+    assert not mmdebstrap.is_full("E: Could not connect to deb.debian.org:80")
+
+
 def test_a_suite_is_made_in_a_user_namespace_or_by_root_itself() -> None:
     def argv(is_root: bool, packages: tuple[str, ...] = ()) -> tuple[str, ...]:
         return mmdebstrap.make(

@@ -12,7 +12,7 @@ from pathlib import Path
 from flowos.acts._images._export import write_oci_archive, write_plain_tar
 from flowos.acts._images._layers import digest_of, whole
 from flowos.acts._images._names import name_from
-from flowos.acts._images._scratch import builders_storage, scratch
+from flowos.acts._images._scratch import builders_storage, full_disk, scratch
 from flowos.acts._images._sources import Opened, open_folder, open_layout_folder, open_source
 from flowos.acts._images._tools import Ran, call, call_watched, install_line, is_here, need, version
 from flowos.acts.measure import Emit
@@ -185,7 +185,8 @@ def _from_suite(suite: Suite, work: Path, architecture: str, emit: Emit) -> Open
     with scratch(others_pass=True) as room:
         ran = call_watched(argv, emit, doing, scratch=room, grace_seconds=_CLEANING_SECONDS)
     if ran.code != 0:
-        raise EnvironmentRefused(f"suite {suite.name}: {mmdebstrap.complaint(ran.stderr)}")
+        full = full_disk(work) if mmdebstrap.is_full(ran.stderr) else ""
+        raise EnvironmentRefused(f"suite {suite.name}: {full or mmdebstrap.complaint(ran.stderr)}")
     opened = open_source(work / "suite.tar", "archive", work, architecture)
     tool = version(mmdebstrap.version(), mmdebstrap.read_version)
     return replace(opened, made_with=(*opened.made_with, tool), architecture=architecture)

@@ -68,12 +68,16 @@ def check_room(at: Path, need_bytes: int, what: str) -> None:
 def why(error: OSError, at: Path) -> str:
     """One line on a failed write or read."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return (
-            f"the disk of {at} is full: make room, or name another place (TMPDIR for work, "
-            "XDG_DATA_HOME for images)"
-        )
+        return full_disk(at)
     named = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else at
     return f"{named}: {error.strerror}"
+
+
+def full_disk(at: Path) -> str:
+    return (
+        f"the disk of {at} is full: make room, or name another place (TMPDIR for work, "
+        "XDG_DATA_HOME for images)"
+    )
 
 
 def _disk() -> Path:

@@ -23,8 +23,8 @@ _COMPLAINTS = (
     ("unshare syscall failed", "user namespaces are not allowed here"),
     ("unshare() failed", "user namespaces are not allowed here"),
     ("can neither be executed natively", "that architecture cannot be run here, so not be built"),
-    ("No space left", "the disk is full"),
 )
+_SIGNS_OF_A_FULL_DISK = ("No space left", "You don't have enough free space")
 _DROP_OUR_OPTIONS = 'rm -f "$1/etc/apt/apt.conf.d/99mmdebstrap"'
 """They hold this machine's proxy, which is no business of the image."""
 
@@ -63,6 +63,11 @@ def version() -> Argv:
 
 def read_version(stdout: str) -> str:
     return stdout.split()[-1] if stdout.split() else "unknown"
+
+
+def is_full(stderr: str) -> bool:
+    """Whether the disk that it works on had no room for it."""
+    return any(sign in stderr for sign in _SIGNS_OF_A_FULL_DISK)
 
 
 def complaint(stderr: str) -> str:
