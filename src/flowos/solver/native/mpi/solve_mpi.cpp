@@ -1,0 +1,280 @@
+// Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order,
+// over MPI ranks and OpenMP threads. x is the same bits for any number of both.
+//
+//   solve_mpi poisson:NXxNYxNZ|g3like|FILE.mtx [options]       (see kUsage)
+//
+// The right-hand side is ones for Poisson's equation, else uniform in [-1, 1) from the seed; x
+// begins at 0. Ordering, blocks and colours are those of the whole matrix; a rank owns whole groups
+// of every colour. Set-up and solution are repeated for the time asked for. Rank 0 prints one JSON
+// object: what was solved and how, and readings, each a list with one value for each repetition:
+//   total, setup, iteration  second; of the slowest rank. setup: from the rows to the factor
+//   bandwidth                byte/s, what an iteration must move over its time
+//   triad                    byte/s, STREAM before and after (see triad.h)
+// The residual is computed anew from the entries; where it is above the tolerance, or x differs
+// between two repetitions, the program fails.
+
+#include <mpi.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../coarse_level.h"
+#include "../matrix_error.h"
+#include "../ordering.h"
+#include "../solver.h"
+#include "answer.h"
+#include "links.h"
+#include "metis_split.h"
+#include "options.h"
+#include "partition.h"
+#include "plan.h"
+#include "problem.h"
+#include "rank_solver.h"
+#include "share.h"
+#include "triad.h"
+
+namespace flowos::solve {
+namespace {
+
+constexpr int kFailed = 1, kTriadPasses = 5;
+constexpr int kMostCpus = 4096;
+
+// What one repetition took and gave, on all ranks the same.
+struct Turn {
+  double setup = 0, total = 0;
+  Info info;
+  Made made;
+  double residual = 0;
+  std::string x;
+};
+
+class Session {
+ public:
+  Session(const Options& options, MPI_Comm comm)
+      : options_(options), comm_(comm), threads_(omp_get_max_threads()) {
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &ranks_);
+    problem_ = problem_of(options, threads_, comm);
+  }
+
+  // UsageError, MatrixError: on all ranks. std::runtime_error: the answer is wrong.
+  void run() {
+    measure_triad();
+    const double start = MPI_Wtime();
+    int again = 1;
+    while (again) {
+      turns_.push_back(turn());
+      check();
+      again = MPI_Wtime() - start < options_.seconds;
+      MPI_Bcast(&again, 1, MPI_INT, 0, comm_);
+    }
+    measure_triad();
+    const int cpus = count_cpus();
+    if (rank_ == 0) print(cpus);
+  }
+
+ private:
+  void measure_triad() {
+    if (options_.triad_elements == 0) return;
+    const std::vector<double> rates =
+        Triad(options_.triad_elements, threads_, comm_).rates(kTriadPasses);
+    triad_.insert(triad_.end(), rates.begin(), rates.end());
+  }
+
+  double slowest(double seconds) const {
+    double all = 0;
+    MPI_Allreduce(&seconds, &all, 1, MPI_DOUBLE, MPI_MAX, comm_);
+    return all;
+  }
+
+  // In fp32 unless it is told otherwise; in fp64 too where that does not get there.
+  Turn turn() const {
+    if (options_.settings.precision == Precision::fp64) return turn_in<double>();
+    Turn done = turn_in<float>();
+    if (options_.settings.precision == Precision::fp32 || done.info.reason != Reason::stagnated)
+      return done;
+    const double lost = done.total;
+    done = turn_in<double>();
+    done.total += lost;
+    return done;
+  }
+
+  template <class Value>
+  Turn turn_in() const {
+    MPI_Barrier(comm_);
+    const double start = MPI_Wtime();
+    const Plan plan = plan_of(problem_, options_.settings, kLanes<Value>, threads_);
+    const Share share = shared_out(plan.order);
+    RankSolver<Value> solver(share, plan.relax, threads_, comm_);
+    Turn done;
+    done.setup = slowest(MPI_Wtime() - start);
+    std::vector<double> b(share.row.size()), x(share.row.size());
+    for (std::size_t row = 0; row < b.size(); row++)
+      b[row] = rhs_at(share.row[row], problem_.ones, options_.seed);
+    done.info = solver.solve(b, x, options_.goal);
+    done.info.seconds = slowest(done.info.seconds);
+    done.total = slowest(MPI_Wtime() - start);
+    done.made = {.blocks = plan.blocks,
+                 .block_rows = plan.order.block_rows,
+                 .colours = plan.order.colours(),
+                 .relax = plan.relax,
+                 .shift = solver.shift(),
+                 .eisenstat = true,
+                 .bytes_per_iteration = solver.bytes_per_iteration()};
+    solver.fetch(x);
+    done.residual = residual_of(share, b, x, comm_);
+    done.x = hash_of(share, x, comm_);
+    return done;
+  }
+
+  Share shared_out(const Ordering& order) const {
+    if (problem_.grid)
+      return share_of(order, split_in_order(order, ranks_), rank_, RowsOfPoisson{*problem_.grid},
+                      threads_);
+    const RowsOf<std::int32_t> rows{problem_.matrix.view()};
+    const std::optional<Owners> owners =
+        ranks_ > 1 ? split_by_metis(order, rows, ranks_) : std::nullopt;
+    return share_of(order, owners ? *owners : split_in_order(order, ranks_), rank_, rows, threads_);
+  }
+
+  void check() const {
+    const Turn& last = turns_.back();
+    if (last.info.reason != Reason::converged)
+      throw MatrixError("it did not converge: after " + std::to_string(last.info.iterations) +
+                        " iterations the residual is " + std::to_string(last.residual));
+    if (!(last.residual <= options_.goal.rtol * 1.0001))
+      throw MatrixError("x is wrong: its residual is " + std::to_string(last.residual));
+    if (last.x != turns_.front().x)
+      throw MatrixError("x is not the same in two repetitions: " + last.x + " and " +
+                        turns_.front().x);
+  }
+
+  // On how many cpus the threads of all ranks of this node are.
+  int count_cpus() const {
+    std::vector<std::uint8_t> mine(kMostCpus), all(kMostCpus);
+#pragma omp parallel num_threads(threads_)
+    {
+      const int cpu = sched_getcpu();
+#pragma omp critical
+      mine[static_cast<std::size_t>(cpu) % kMostCpus] = 1;
+    }
+    MPI_Reduce(mine.data(), all.data(), kMostCpus, MPI_UINT8_T, MPI_MAX, 0, comm_);
+    return static_cast<int>(std::count(all.begin(), all.end(), 1));
+  }
+
+  void print(int cpus) const {
+    const Turn& last = turns_.back();
+    const char* precision = last.info.precision == Precision::fp32 ? "fp32" : "fp64";
+    std::printf(
+        "{\"problem\": \"%s\", \"rows\": %lld, \"ranks\": %d, \"threads\": %d,\n"
+        "\"blocks\": \"%s\", \"block_rows\": %d, \"colours\": %d, \"relax\": %g, \"shift\": %g,\n"
+        "\"precision\": \"%s\", \"iterations\": %lld, \"residual\": %.17g, \"x\": \"%s\",\n"
+        "\"bytes_per_iteration\": %lld, \"seconds_per_iteration\": %.9g, \"ceiling_share\": %.4g,\n"
+        "\"readings\": [",
+        problem_.name.c_str(), static_cast<long long>(problem_.rows()), ranks_, threads_,
+        last.made.blocks.c_str(), last.made.block_rows, last.made.colours, last.made.relax,
+        last.made.shift, precision, static_cast<long long>(last.info.iterations), last.residual,
+        last.x.c_str(), static_cast<long long>(last.made.bytes_per_iteration), of_iteration(last),
+        ceiling_share());
+    print_readings(notes(cpus));
+    std::printf("\n]}\n");
+  }
+
+  static double of_iteration(const Turn& turn) {
+    return turn.info.seconds / static_cast<double>(std::max<std::int64_t>(1, turn.info.iterations));
+  }
+  static double bandwidth(const Turn& turn) {
+    return static_cast<double>(turn.made.bytes_per_iteration) / of_iteration(turn);
+  }
+
+  // Of the median iteration; 0 where the triad was not measured.
+  double ceiling_share() const {
+    if (triad_.empty()) return 0;
+    std::vector<double> found;
+    for (const Turn& turn : turns_) found.push_back(bandwidth(turn));
+    std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(found.size() / 2),
+                     found.end());
+    return found[found.size() / 2] / *std::max_element(triad_.begin(), triad_.end());
+  }
+
+  std::string notes(int cpus) const {
+    const Turn& last = turns_.back();
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "\"x\": \"%s\", \"iterations\": \"%lld\", \"residual\": \"%.2e\", "
+                  "\"blocks\": \"%s\", \"colours\": \"%d\", \"precision\": \"%s\", "
+                  "\"cpus\": \"%d\"",
+                  last.x.c_str(), static_cast<long long>(last.info.iterations), last.residual,
+                  last.made.blocks.c_str(), last.made.colours,
+                  last.info.precision == Precision::fp32 ? "fp32" : "fp64", cpus);
+    return text;
+  }
+
+  void print_readings(const std::string& notes) const {
+    const auto of_turns = [this](double (*value)(const Turn&)) {
+      std::vector<double> values;
+      for (const Turn& turn : turns_) values.push_back(value(turn));
+      return values;
+    };
+    const auto reading = [&notes](const char* before, const char* metric, const char* unit,
+                                  const std::vector<double>& values) {
+      std::printf("%s\n{\"metric\": \"%s\", \"unit\": \"%s\", \"notes\": {%s}, \"values\": [",
+                  before, metric, unit, notes.c_str());
+      for (std::size_t i = 0; i < values.size(); i++)
+        std::printf("%s%.9g", i ? ", " : "", values[i]);
+      std::printf("]}");
+    };
+    reading("", "total", "second", of_turns([](const Turn& turn) { return turn.total; }));
+    reading(",", "setup", "second", of_turns([](const Turn& turn) { return turn.setup; }));
+    reading(",", "iteration", "second", of_turns(of_iteration));
+    reading(",", "bandwidth", "byte/s", of_turns(bandwidth));
+    if (!triad_.empty()) reading(",", "triad", "byte/s", triad_);
+  }
+
+  const Options& options_;
+  MPI_Comm comm_;
+  int threads_, rank_ = 0, ranks_ = 1;
+  Problem problem_;
+  std::vector<Turn> turns_;
+  std::vector<double> triad_;
+};
+
+// What all ranks throw alike is said once.
+int run(int count, char** words) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string complaint;
+  try {
+    const Options options = options_in(count, words);
+    Session(options, MPI_COMM_WORLD).run();
+    return 0;
+  } catch (const UsageError& error) {
+    complaint = error.what();
+  } catch (const MatrixError& error) {
+    complaint = error.what();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "solve_mpi: rank %d: %s\n", rank, error.what());
+    MPI_Abort(MPI_COMM_WORLD, kFailed);
+  }
+  if (rank == 0) std::fprintf(stderr, "solve_mpi: %s\n", complaint.c_str());
+  return kFailed;
+}
+
+}  // namespace
+}  // namespace flowos::solve
+
+int main(int count, char** words) {
+  int level = 0;
+  MPI_Init_thread(&count, &words, MPI_THREAD_FUNNELED, &level);
+  const int status = flowos::solve::run(count, words);
+  MPI_Finalize();
+  return status;
+}
