@@ -75,6 +75,7 @@ def test_usable_cpus_and_memory_are_those_of_the_system(here: Facts) -> None:
 def test_every_compiler_mpi_and_tool_found_can_be_started(here: Facts) -> None:
     paths = [compiler.path for compiler in here.compilers]
     paths += [path for mpi in here.mpis for path in (mpi.compiler, mpi.starter)]
+    paths += [mpi.cxx for mpi in here.mpis if mpi.cxx]
     paths += [tool.path for tool in here.tools]
     assert paths
     assert [path for path in paths if not os.access(path, os.X_OK)] == []
@@ -181,6 +182,18 @@ def test_an_mpi_whose_headers_are_gone_is_left_out(tmp_path: Path) -> None:
     (entry,) = [e for e in answer["mpis"] if e["compiler"] == str(tmp_path / "mpicc.mpich")]
     assert entry["starter"] == str(tmp_path / "mpirun.mpich")
     assert entry["fails"] == "mpi.h: No such file"
+
+
+def test_an_mpis_cxx_compiler_that_makes_no_program_is_none(tmp_path: Path) -> None:
+    for name in ("mpicc.mpich", "mpicc"):
+        script(tmp_path, name, "exit 0")
+        script(tmp_path, name.replace("mpicc", "mpirun"), "echo 'HYDRA Version: 4.0.2'")
+    script(tmp_path, "mpicxx.mpich", "echo 'g++: not found' >&2; exit 1")
+    script(tmp_path, "mpic++", "exit 0")
+    answer = run("collect_software.py", PATH=f"{tmp_path}:/usr/bin")
+    found = {e["compiler"]: e["cxx"] for e in answer["mpis"]}
+    assert found[str(tmp_path / "mpicc.mpich")] == ""
+    assert found[str(tmp_path / "mpicc")] == str(tmp_path / "mpic++")
 
 
 DGEMM = """

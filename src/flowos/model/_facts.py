@@ -47,11 +47,14 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mpi:
+    """`cxx`: its C++ compiler, where it made a program of C++20 with OpenMP."""
+
     name: str
     family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]
     version: str
     compiler: PurePath
     starter: PurePath
+    cxx: PurePath | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,7 @@ def _mpi(entry: Entry) -> Mpi:
         version=version_in(says),
         compiler=PurePath(word(entry, "compiler")),
         starter=PurePath(word(entry, "starter")),
+        cxx=PurePath(cxx) if (cxx := word(entry, "cxx")) else None,
     )
 
 

@@ -132,6 +132,12 @@ def test_what_does_not_work_is_left_out_with_its_own_complaint() -> None:
     assert missing["/l/libblis.so.4"].loses.endswith("exit -11")
 
 
+def test_the_cxx_compiler_of_an_mpi_is_known_where_it_works() -> None:
+    says = "mpirun (Open MPI) 5.0.3"
+    found = facts(mpis=[mpi("/a/mpicc", says, cxx="/a/mpicxx"), mpi("/b/mpicc", says, cxx="")])
+    assert [m.cxx for m in found.mpis] == [PurePath("/a/mpicxx"), None]
+
+
 def test_an_mpi_without_a_starter_is_left_out() -> None:
     found = facts(mpis=[mpi("/usr/bin/mpicc", "", starter="")])
     assert found.mpis == ()

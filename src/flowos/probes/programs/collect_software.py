@@ -5,7 +5,8 @@ usage: python collect_software.py [--deps DIR]
 Standard library only, Python 3.8 or newer. Judges no version: each entry holds what the program
 said, and in "fails" the complaint where it did not work ("" where it did).
   compilers  name, path, language, says, fails, openmp (built and ran a program with OpenMP)
-  mpis       compiler, starter, shows (the command that the wrapper stands for), says, fails
+  mpis       compiler, starter, shows (the command that the wrapper stands for), says, fails, cxx
+             (the C++ compiler, if it made a program)
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
   tools      name, path, says, fails
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
@@ -37,6 +38,7 @@ COMPILERS = (
 COMPILER_CACHES = ("ccache", "distcc", "sccache")
 STARTER_VERBS = ("run", "exec", "exec.hydra")
 MPI_COMPILER = re.compile(r"mpicc(?P<suffix>[.-][\w.]+)?|mpiicx|mpiicc")
+MPI_CXX = {"mpicc": ("mpicxx", "mpic++"), "mpiicx": ("mpiicpx",), "mpiicc": ("mpiicpc",)}
 VENDOR_BINS = (
     "opt/intel/oneapi/compiler/latest/bin",
     "opt/intel/oneapi/mpi/latest/bin",
@@ -175,24 +177,30 @@ def builds(path: Path, language: str, folder: Path, flag: str = "") -> str:
 # --- MPI, tools ------------------------------------------------------------------------------
 
 
-def mpi_pairs(paths: list[Path]) -> list[tuple[str, str]]:
-    """(compiler wrapper, starter of the same folder and suffix or ""), each MPI once.
+def mpi_parts(paths: list[Path]) -> list[tuple[str, str, str]]:
+    """(compiler wrapper, starter, C++ wrapper), those of one folder and suffix, each MPI once.
+
+    A starter or C++ wrapper that is not there is "".
 
     Debian's mpicc is one of its mpicc.NAME, so the named ones are looked at first.
     """
     there = set(paths)
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[str, str, str]] = {}
     for path in sorted(paths, key=lambda p: p.name == "mpicc"):
         match = MPI_COMPILER.fullmatch(path.name)
         if match:
             suffix = match.group("suffix") or ""
-            starters = [path.with_name(f"mpi{verb}{suffix}") for verb in STARTER_VERBS]
-            starter = next((str(s) for s in starters if s in there), "")
-            found.setdefault(real(path), (str(path), starter))
+            wrapper = path.name[: len(path.name) - len(suffix)]
+            siblings = (
+                [path.with_name(f"{name}{suffix}") for name in names]
+                for names in ([f"mpi{verb}" for verb in STARTER_VERBS], MPI_CXX[wrapper])
+            )
+            starter, cxx = (next((str(s) for s in some if s in there), "") for some in siblings)
+            found.setdefault(real(path), (str(path), starter, cxx))
     return list(found.values())
 
 
-def mpi(path: str, starter: str, folder: Path) -> dict[str, Any]:
+def mpi(path: str, starter: str, cxx: str, folder: Path) -> dict[str, Any]:
     shows = output_of(path, "-show")[1]
     says = output_of(starter, "--version")[1] if starter else ""
     binary = folder / re.sub(r"\W", "_", path)
@@ -200,7 +208,20 @@ def mpi(path: str, starter: str, folder: Path) -> dict[str, Any]:
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
     built = output_of(path, str(source), "-o", str(binary), TMPDIR=str(folder))
     entry = {"compiler": path, "starter": starter, "shows": shows, "says": says}
-    return dict(entry, fails=complaint(*built))
+    made = cxx if cxx and builds_cxx(cxx, folder) else ""
+    return dict(entry, cxx=made, fails=complaint(*built))
+
+
+def builds_cxx(path: str, folder: Path) -> bool:
+    """Does it make a program of C++20 with OpenMP? Running one would need the starter."""
+    binary = folder / re.sub(r"\W", "_", path)
+    source = binary.with_suffix(".cpp")
+    source.write_text(
+        "#include <mpi.h>\n#include <omp.h>\n#include <span>\n"
+        "int main() { return MPI_Init(0, 0) + omp_get_max_threads(); }\n"
+    )
+    words = (path, "-std=c++20", "-fopenmp", str(source), "-o", str(binary))
+    return output_of(*words, TMPDIR=str(folder))[0] == 0
 
 
 def tool(name: str, path: str, option: str) -> dict[str, Any]:
@@ -250,7 +271,7 @@ def tried(deps: str, folder: Path) -> dict[str, Any]:
         parts = {
             "compilers": [at.submit(compiler, *each, folder) for each in compiler_paths(there)],
             "libraries": [at.submit(library, path) for path in library_paths(deps)],
-            "mpis": [at.submit(mpi, *pair, folder) for pair in mpi_pairs(there)],
+            "mpis": [at.submit(mpi, *parts, folder) for parts in mpi_parts(there)],
             "tools": [at.submit(tool, *each) for each in tool_paths(there)],
         }
         return {name: [each.result() for each in part] for name, part in parts.items()}
