@@ -108,5 +108,13 @@ def _commands(program: Program) -> Iterator[str]:
 
 def _compile(build: Build) -> str:
     return shlex.join(
-        (build.compiler, *build.flags, build.source, "-o", build.key, *build.libraries)
+        (
+            build.compiler,
+            *build.flags,
+            build.source,
+            *build.also,
+            "-o",
+            build.key,
+            *build.libraries,
+        )
     )

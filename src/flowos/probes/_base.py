@@ -5,6 +5,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import PurePath
 from typing import Any, Literal, Protocol
 
 from flowos.model import (
@@ -63,25 +65,46 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How a program is compiled: source (package data of programs/), compiler, flags, libraries."""
+    """How a program is compiled: sources, compiler, flags, libraries.
+
+    source: the one that it is named after. also: its other sources. folder: of the package, where
+    they are data, with the headers beside each.
+    """
 
     source: str
+    also: Argv = ()
+    folder: str = "probes/programs"
     compiler: str
     compiler_version: str = ""
     flags: Argv = ("-O2",)
     libraries: Argv = ()
 
     @property
+    def sources(self) -> tuple[Traversable, ...]:
+        within = package_data(self.folder)
+        return tuple(within.joinpath(name) for name in (self.source, *self.also))
+
+    @property
     def key(self) -> str:
         """Changes with all that can change the binary's speed."""
-        programs = files("flowos.probes").joinpath("programs")
+        names = (self.source, *self.also)
+        folders = dict.fromkeys(str(PurePath(self.folder, name).parent) for name in names)
         digest = hashlib.sha256()
-        headers = sorted(file.name for file in programs.iterdir() if file.name.endswith(".h"))
-        for name in (self.source, *headers):
-            digest.update(programs.joinpath(name).read_bytes())
+        for file in (*self.sources, *(h for folder in folders for h in _headers(folder))):
+            digest.update(file.read_bytes())
         words = (self.compiler, self.compiler_version, *self.flags, "--", *self.libraries)
         digest.update("\0".join(words).encode())
-        return f"{self.source.partition('.')[0]}-{digest.hexdigest()[:16]}"
+        return f"{PurePath(self.source).stem}-{digest.hexdigest()[:16]}"
+
+
+def package_data(folder: str) -> Traversable:
+    """A folder of this package, which is read as data: none of its code is imported."""
+    return files("flowos").joinpath(*PurePath(folder).parts)
+
+
+def _headers(folder: str) -> list[Traversable]:
+    found = (file for file in package_data(folder).iterdir() if file.name.endswith(".h"))
+    return sorted(found, key=lambda file: file.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """A probe's `Program` as a flow of command tasks: build it, then run it alone."""
 
 from collections.abc import Iterable
-from importlib.resources import files
 
 from flowos.model import (
     Command,
@@ -44,8 +43,7 @@ def flow_of_builds(builds: Iterable[Build]) -> Flow | None:
 
 def build_task(build: Build) -> Task:
     """Compile one program; what was compiled under the same key before is taken from the cache."""
-    source = files("flowos.probes").joinpath("programs", build.source)
-    words: tuple[Word, ...] = (build.compiler, *build.flags, str(source))
+    words: tuple[Word, ...] = (build.compiler, *build.flags, *map(str, build.sources))
     words += ("-o", Out("binary"), *build.libraries)
     return Task(
         name=f"build {build.key}",
