@@ -1,0 +1,149 @@
+"""x is the same to the bit, whoever computes it: any threads, compiler, processor, ranks, MPI."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from building import HERE, NotHere, compiled, on_cores, say
+from numpy.typing import NDArray
+from problems import Problem, problem
+from promises import RTOL
+from rounds import Table
+from trial import TurnFailed, answer_of, checked
+
+from flowos._native import instruction_sets
+from flowos.probes.solve import FLAGS, LIBRARIES, library_sources
+
+NATIVE = HERE.parent.parent / "src" / "flowos" / "solver" / "native"
+SETTINGS: Sequence[tuple[str, ...]] = ((), ("coarse=none",), ("coarse=none", "precision=fp64"))
+MATRICES = ("poisson:100x70x90", "g3like")
+"""Sides that no block divides, and a graph."""
+COUNTS = (1, 2, 3, 4)
+"""Of threads and of ranks, whatever the cores."""
+COMPILERS = {"g++": "g++", "clang++": "clang libomp-dev"}
+"""And Debian's packages of them."""
+LEVELS = {"x86-64": "", "x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
+"""And an instruction set that none below has."""
+MPIS = {"openmpi": ("--oversubscribe", "--bind-to", "none"), "mpich": ()}
+"""By the suffix of Debian's commands: options of their mpirun."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to the answer. mpi: the program makes the matrix by itself, and tells x's hash."""
+
+    title: str
+    words: Sequence[str]
+    threads: int
+    mpi: bool = False
+
+    def takes(self, settings: Sequence[str]) -> bool:
+        return not self.mpi or "coarse=none" in settings
+
+
+def equality(table: Table, seed: int) -> dict[str, Any]:
+    """Of each matrix the hash of x by each way, what was not tried, and whether all are equal."""
+    not_tried: dict[str, str] = {}
+    shutil.rmtree(table.folder / "builds", ignore_errors=True)
+    ways = list(_ways(table.folder / "builds", not_tried))
+    found: dict[str, dict[str, str]] = {}
+    for name in MATRICES:
+        made = problem(name, seed, table.folder / "matrices")
+        b = made.matrix_file.with_suffix(".b")
+        (circuit_side(made.rows, seed) if name == "g3like" else np.ones(made.rows)).tofile(b)
+        for settings in SETTINGS:
+            title = " ".join((name, *settings))
+            taking = [way for way in ways if way.takes(settings)]
+            say(f"equality: {title}: {len(taking)} ways")
+            found[title] = {way.title: answer(way, settings, made, seed) for way in taking}
+        made.forget()
+    return {
+        "holds": all(len(set(hashes.values())) == 1 for hashes in found.values()),
+        "matrices": found,
+        "not_tried": not_tried,
+    }
+
+
+def answer(way: Way, settings: Sequence[str], made: Problem, seed: int) -> str:
+    """The hash of x; or why there is none, which differs from any hash."""
+    variables = on_cores(way.threads)
+    try:
+        if way.mpi:
+            matrix = made.matrix_file.stem.replace("-", ":")
+            precision = ["--precision", "fp64"] if "precision=fp64" in settings else []
+            line = [*way.words, matrix, "--seed", str(seed), "--rtol", repr(RTOL), *precision]
+            return str(answer_of(line, variables)["x"])
+        b, x = made.matrix_file.with_suffix(".b"), made.empty_answer()
+        line = [*way.words, str(made.matrix_file), str(b), str(x), repr(RTOL)]
+        answer_of([*line, f"threads={way.threads}", *settings], variables)
+        checked(made, b, x)
+        return hash_of(np.fromfile(x))
+    except TurnFailed as reason:
+        return str(reason)
+
+
+def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64, as src/flowos/solver/native/mpi/answer.h has it."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def circuit_side(rows: int, seed: int) -> NDArray[np.float64]:
+    """The right-hand side that the MPI program draws for a circuit: uniform in [-1, 1)."""
+    bits = mixed(mixed(np.array([seed], np.uint64)) ^ np.arange(rows, dtype=np.uint64))
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
+
+
+def hash_of(x: NDArray[np.float64]) -> str:
+    """As the MPI program tells it: any other bit makes another hash."""
+    rows = mixed(np.arange(len(x), dtype=np.uint64))
+    return f"{int(mixed(rows ^ x.view(np.uint64)).sum(dtype=np.uint64)):016x}"
+
+
+def _ways(folder: Path, not_tried: dict[str, str]) -> Iterator[Way]:
+    for threads in COUNTS:
+        words = (sys.executable, str(HERE / "solve_ours.py"))
+        yield Way(f"fo.Solver, {threads} threads", words, threads)
+    for compiler in COMPILERS:
+        for level in LEVELS:
+            title = f"{compiler} -march={level}"
+            try:
+                yield Way(title, (str(native_program(compiler, level, folder)),), 2)
+            except NotHere as reason:
+                not_tried[title] = str(reason)
+    for mpi in MPIS:
+        try:
+            yield from _mpi_ways(mpi, folder)
+        except NotHere as reason:
+            not_tried[mpi] = str(reason)
+
+
+def _mpi_ways(mpi: str, folder: Path) -> Iterator[Way]:
+    starter, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
+    if starter is None or compiler is None:
+        raise NotHere(f"no mpirun.{mpi} and mpicxx.{mpi}: apt install lib{mpi}-dev {mpi}")
+    words = (compiler, *FLAGS, *_sources(), *LIBRARIES)
+    program = str(compiled(NATIVE / "mpi" / "solve_mpi.cpp", words, folder / mpi))
+    for ranks, threads in (*((count, 1) for count in COUNTS), (2, 2)):
+        start = (starter, *MPIS[mpi], "-n", str(ranks), program)
+        yield Way(f"{mpi}, {ranks} ranks x {threads} threads", start, threads, mpi=True)
+
+
+def _sources() -> Sequence[str]:
+    return [str(NATIVE / name) for name in library_sources()]
+
+
+def native_program(compiler: str, level: str, folder: Path) -> Path:
+    """The library and a program over it, by this compiler for such processors. NotHere."""
+    if shutil.which(compiler) is None:
+        raise NotHere(f"no {compiler}: apt install {COMPILERS[compiler]}")
+    if LEVELS[level] and LEVELS[level] not in instruction_sets():
+        raise NotHere("this processor has not its instructions")
+    words = (compiler, f"-I{NATIVE}", *FLAGS, *_sources(), *LIBRARIES)
+    return compiled(HERE / "solve_native.cpp", words, folder / level, processor=level)

@@ -1,0 +1,32 @@
+"""FlowOS. OPTIONS: settings of fo.Solver as NAME=VALUE; none: the default."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from python_contestant import Answer, Solve, run
+
+import flowos as fo
+
+
+def _setting(option: str) -> tuple[str, Any]:
+    name, value = option.split("=", 1)
+    return name, int(value) if value.isdigit() else value
+
+
+def prepare(matrix: Any, options: Sequence[str]) -> Solve:
+    solver = fo.Solver(matrix, **dict(map(_setting, options)))
+
+    def solve(b: Any, rtol: float) -> Answer:
+        x, info = solver.solve(b, rtol=rtol)
+        told = {
+            "precision": info.precision,
+            "reason": info.reason,
+            "bytes_per_iteration": solver.made.bytes_per_iteration,
+        }
+        return x, info.iterations, told
+
+    return solve
+
+
+if __name__ == "__main__":
+    run(prepare)

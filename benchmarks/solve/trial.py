@@ -1,0 +1,66 @@
+"""One turn of a contestant, in a process of its own, and the check of its answer."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from building import on_cores
+from problems import Problem
+from promises import RESIDUAL_MARGIN, RTOL
+
+PATIENCE_SECONDS = 300.0
+
+
+class TurnFailed(Exception):  # noqa: N818 - reads as what happened
+    """The contestant gave no answer, or a wrong one: why."""
+
+
+def turn(
+    words: Sequence[str], options: Sequence[str], problem: Problem, b: Path, cores: int
+) -> Any:
+    """What it told, its `residual` beside, as we compute it. TurnFailed."""
+    x = problem.empty_answer()
+    line = [*words, str(problem.matrix_file), str(b), str(x), repr(RTOL), *options]
+    told = answer_of(line, on_cores(cores))
+    told["residual"] = checked(problem, b, x)
+    told["total_seconds"] = told["setup_seconds"] + told["solve_seconds"]
+    return told
+
+
+def answer_of(line: Sequence[str], variables: Mapping[str, str]) -> Any:
+    """The JSON that it printed, whatever stands before it. TurnFailed, with its last words."""
+    with subprocess.Popen(
+        line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables},
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, words = process.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise TurnFailed(f"no answer in {PATIENCE_SECONDS:g} s") from None
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    begins = re.search(r"^\{", printed, re.MULTILINE)
+    if process.returncode != 0 or begins is None:
+        last = words.strip().splitlines() or [f"it ended with {process.returncode}"]
+        raise TurnFailed(last[-1][:300])
+    return json.JSONDecoder().raw_decode(printed, begins.start())[0]
+
+
+def checked(problem: Problem, b: Path, x: Path) -> float:
+    """The residual of its answer. TurnFailed where it is larger than what was asked for."""
+    residual = problem.residual(np.fromfile(b), np.fromfile(x))
+    if not residual <= RTOL * RESIDUAL_MARGIN:
+        raise TurnFailed(f"its residual is {residual:.2e}, and {RTOL:g} was asked for")
+    return residual
