@@ -1,0 +1,323 @@
+// The solver, which looks at the caller's arrays, and what reads and generates matrices.
+
+#include "solver.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <pyerrors.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "assemble.h"
+#include "bind.h"
+#include "generate.h"
+#include "lent.h"
+#include "matrix.h"
+#include "matrix_market.h"
+
+namespace nb = nanobind;
+namespace solve = flowos::solve;
+
+namespace {
+
+template <typename T>
+using Looked = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Written = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = solve::OwnedCsr<std::int32_t>;
+
+// How often a long computation asks whether the person pressed Ctrl-C.
+constexpr std::chrono::milliseconds kLook{50};
+
+template <typename Value, std::size_t kCount>
+Value named(const char* what, const std::string& name,
+            const std::array<std::pair<std::string_view, Value>, kCount>& values) {
+  for (const auto& [its_name, value] : values) {
+    if (name == its_name) return value;
+  }
+  throw nb::value_error((std::string(what) + ": there is no " + name).c_str());
+}
+
+constexpr std::array<std::pair<std::string_view, solve::Precision>, 3> kPrecisions = {{
+    {"auto", solve::Precision::automatic},
+    {"fp32", solve::Precision::fp32},
+    {"fp64", solve::Precision::fp64},
+}};
+constexpr std::array<std::pair<std::string_view, solve::Coarse>, 3> kCoarse = {{
+    {"auto", solve::Coarse::automatic},
+    {"none", solve::Coarse::none},
+    {"aggregates", solve::Coarse::aggregates},
+}};
+constexpr std::array<std::pair<std::string_view, solve::Nullspace>, 2> kNullspaces = {{
+    {"none", solve::Nullspace::none},
+    {"constant", solve::Nullspace::constant},
+}};
+constexpr std::array<std::pair<std::string_view, solve::Reason>, 5> kReasons = {{
+    {"converged", solve::Reason::converged},
+    {"iterations", solve::Reason::iterations},
+    {"indefinite", solve::Reason::indefinite},
+    {"stagnated", solve::Reason::stagnated},
+    {"stopped", solve::Reason::stopped},
+}};
+
+template <typename Value, std::size_t kCount>
+std::string name_of(Value wanted,
+                    const std::array<std::pair<std::string_view, Value>, kCount>& values) {
+  for (const auto& [name, value] : values) {
+    if (value == wanted) return std::string(name);
+  }
+  return "";
+}
+
+void describe(solve::Settings* at, int block_rows, int colours, double relax,
+              const std::string& precision, const std::string& coarse, const std::string& nullspace,
+              int threads) {
+  new (at) solve::Settings{.block_rows = block_rows,
+                           .colours = colours,
+                           .relax = relax,
+                           .precision = named("precision", precision, kPrecisions),
+                           .coarse = named("coarse", coarse, kCoarse),
+                           .nullspace = named("nullspace", nullspace, kNullspaces),
+                           .threads = threads};
+}
+
+template <typename Index>
+solve::Csr<Index> viewed(const Looked<Index>& starts, const Looked<Index>& columns,
+                         const Looked<double>& values) {
+  const std::size_t entries = columns.size();
+  if (starts.size() == 0 || values.size() != entries || starts.data()[0] != 0 ||
+      std::cmp_not_equal(starts.data()[starts.size() - 1], entries)) {
+    throw nb::value_error("starts: from 0 to as many as there are columns and values");
+  }
+  return {.rows = static_cast<std::int64_t>(starts.size()) - 1,
+          .starts = starts.data(),
+          .columns = columns.data(),
+          .values = values.data()};
+}
+
+// Keeps the arrays that the solver looks at.
+class Solver {
+ public:
+  template <typename Index>
+  Solver(const Looked<Index>& starts, const Looked<Index>& columns, const Looked<double>& values,
+         const solve::Settings& settings)
+      : kept_{nb::ndarray<>(starts), nb::ndarray<>(columns), nb::ndarray<>(values)},
+        solver_(unlocked(viewed(starts, columns, values), settings)) {}
+
+  solve::Solver& operator*() { return solver_; }
+  const solve::Made& made() const { return solver_.made(); }
+
+ private:
+  template <typename Index>
+  static solve::Solver unlocked(const solve::Csr<Index>& matrix, const solve::Settings& settings) {
+    const nb::gil_scoped_release release;
+    return solve::Solver(matrix, settings);
+  }
+
+  std::array<nb::ndarray<>, 3> kept_;
+  solve::Solver solver_;
+};
+
+template <typename Index>
+void make(Solver* at, const Looked<Index>& starts, const Looked<Index>& columns,
+          const Looked<double>& values, const solve::Settings& settings) {
+  new (at) Solver(starts, columns, values, settings);
+}
+
+// What the iteration calls: Python's own watch, and now and then a look for Ctrl-C. What is raised
+// ends the iteration, and is raised where that has ended.
+class Watcher {
+ public:
+  explicit Watcher(nb::handle watch) : watch_(watch) {}
+
+  bool goes_on(std::int64_t iteration, double residual) {
+    const auto now = std::chrono::steady_clock::now();
+    if (watch_.is_none() && now - looked_ < kLook) return true;
+    looked_ = now;
+    const nb::gil_scoped_acquire locked;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return watch_.is_none() || !nb::object(watch_(iteration, residual)).is(nb::bool_(false));
+    } catch (...) {
+      raised_ = std::current_exception();
+      return false;
+    }
+  }
+
+  void raise_if_raised() const {
+    if (raised_) std::rethrow_exception(raised_);
+  }
+
+ private:
+  nb::handle watch_;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  std::exception_ptr raised_;
+};
+
+void check_rows(std::size_t has, std::int64_t rows) {
+  if (std::cmp_not_equal(has, rows)) throw nb::value_error("a vector: as long as the matrix");
+}
+
+solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, double rtol,
+                   double atol, std::int64_t most_iterations, nb::handle watch) {
+  check_rows(b.size(), static_cast<std::int64_t>(x.size()));
+  const std::span right(b.data(), b.size());
+  const std::span answer(x.data(), x.size());
+  const solve::Goal goal = {.rtol = rtol, .atol = atol, .most_iterations = most_iterations};
+  Watcher watcher(watch);
+  solve::Info info;
+  {
+    const nb::gil_scoped_release unlocked;
+    info = (*solver).solve(right, answer, goal, [&](std::int64_t iteration, double residual) {
+      return watcher.goes_on(iteration, residual);
+    });
+  }
+  watcher.raise_if_raised();
+  return info;
+}
+
+void precondition(Solver& solver, const Looked<double>& r, const Written& z) {
+  check_rows(r.size(), static_cast<std::int64_t>(z.size()));
+  const std::span right(r.data(), r.size());
+  const std::span answer(z.data(), z.size());
+  const nb::gil_scoped_release unlocked;
+  (*solver).precondition(right, answer);
+}
+
+template <typename T>
+using Lent1 = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
+
+template <auto kMember>
+auto array_of(nb::handle_t<Matrix> self) {
+  auto& values = (*nb::inst_ptr<Matrix>(self)).*kMember;
+  using T = typename std::remove_reference_t<decltype(values)>::value_type;
+  return Lent1<T>(values.data(), {values.size()}, self);
+}
+
+Matrix parsed(nb::handle text, int threads) {
+  const Lent lent(text);
+  const auto bytes = lent.bytes();
+  const nb::gil_scoped_release unlocked;
+  return solve::parse_matrix_market({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                    threads);
+}
+
+template <typename Index>
+Matrix from_lower(const Looked<Index>& starts, const Looked<Index>& columns,
+                  const Looked<double>& values) {
+  const solve::Csr<Index> matrix = viewed(starts, columns, values);
+  const nb::gil_scoped_release unlocked;
+  return solve::from_lower(matrix);
+}
+
+template <typename Index>
+Matrix symmetrized(const Looked<Index>& starts, const Looked<Index>& columns,
+                   const Looked<double>& values) {
+  const solve::Csr<Index> matrix = viewed(starts, columns, values);
+  const nb::gil_scoped_release unlocked;
+  return solve::symmetrized(matrix);
+}
+
+Matrix poisson(std::int64_t x, std::int64_t y, std::int64_t z) {
+  if (x < 1 || y < 1 || z < 1) throw nb::value_error("poisson: at least one cell along each axis");
+  const nb::gil_scoped_release unlocked;
+  return solve::poisson({.cells = {z, y, x}});
+}
+
+Matrix g3like(std::uint64_t seed) {
+  const nb::gil_scoped_release unlocked;
+  return solve::g3like(seed);
+}
+
+void bind_answers(nb::module_& m) {
+  nb::class_<solve::Info>(m, "SolverInfo", "How an iteration went.")
+      .def_prop_ro("reason", [](const solve::Info& info) { return name_of(info.reason, kReasons); })
+      .def_ro("iterations", &solve::Info::iterations)
+      .def_ro("residual", &solve::Info::residual, "||b - A x|| / ||b|| in fp64.")
+      .def_prop_ro("precision",
+                   [](const solve::Info& info) { return name_of(info.precision, kPrecisions); })
+      .def_ro("seconds", &solve::Info::seconds)
+      .def_ro("fp64_updates", &solve::Info::fp64_updates);
+  nb::class_<solve::Made>(m, "SolverMade", "What was made of a matrix; see solver.h.")
+      .def_ro("blocks", &solve::Made::blocks)
+      .def_ro("block_rows", &solve::Made::block_rows)
+      .def_ro("colours", &solve::Made::colours)
+      .def_ro("levels", &solve::Made::levels)
+      .def_ro("relax", &solve::Made::relax)
+      .def_ro("shift", &solve::Made::shift)
+      .def_ro("eisenstat", &solve::Made::eisenstat)
+      .def_ro("fill", &solve::Made::fill)
+      .def_ro("bytes_per_iteration", &solve::Made::bytes_per_iteration)
+      .def_ro("memory_bytes", &solve::Made::memory_bytes)
+      .def_ro("order_seconds", &solve::Made::order_seconds)
+      .def_ro("factor_seconds", &solve::Made::factor_seconds)
+      .def_ro("store_seconds", &solve::Made::store_seconds)
+      .def_ro("coarse_seconds", &solve::Made::coarse_seconds);
+}
+
+void bind_one_solver(nb::module_& m) {
+  nb::class_<solve::Settings>(m, "SolverSettings", "What may be chosen; see solver.h.")
+      .def("__init__", &describe, nb::kw_only(), nb::arg("block_rows") = 0, nb::arg("colours") = 0,
+           nb::arg("relax") = -1.0, nb::arg("precision") = "auto", nb::arg("coarse") = "auto",
+           nb::arg("nullspace") = "none", nb::arg("threads") = 0);
+  nb::class_<Solver>(m, "Solver", "A factored matrix, whose arrays are looked at where they lie.")
+      .def("__init__", &make<std::int32_t>, nb::arg("starts").noconvert(),
+           nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("settings"))
+      .def("__init__", &make<std::int64_t>, nb::arg("starts").noconvert(),
+           nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("settings"),
+           "SolveError: the matrix cannot be solved with.")
+      .def_prop_ro("made", &Solver::made, nb::rv_policy::reference_internal)
+      .def("solve", &solved, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("rtol"),
+           nb::arg("atol"), nb::arg("most_iterations"), nb::arg("watch").none(),
+           nb::sig("def solve(self, b: numpy.typing.NDArray[numpy.float64], "
+                   "x: numpy.typing.NDArray[numpy.float64], rtol: float, atol: float, "
+                   "most_iterations: int, watch: collections.abc.Callable[[int, float], object] | "
+                   "None) -> SolverInfo"),
+           "x: where to begin, and the answer. Not by several threads at once.")
+      .def("precondition", &precondition, nb::arg("r").noconvert(), nb::arg("z").noconvert(),
+           "z = M^-1 r.");
+}
+
+template <typename Index>
+void bind_triangles(nb::module_& m) {
+  m.def("from_lower", &from_lower<Index>, nb::arg("starts").noconvert(),
+        nb::arg("columns").noconvert(), nb::arg("values").noconvert(),
+        "The matrix whose lower triangle this is. SolveError: it is no matrix.");
+  m.def("symmetrized", &symmetrized<Index>, nb::arg("starts").noconvert(),
+        nb::arg("columns").noconvert(), nb::arg("values").noconvert(),
+        "(A + A') / 2. SolveError: it is no matrix.");
+}
+
+void bind_matrices(nb::module_& m) {
+  nb::class_<Matrix>(m, "Matrix", "Compressed sparse rows; its arrays keep it.")
+      .def_prop_ro("starts", &array_of<&Matrix::starts>)
+      .def_prop_ro("columns", &array_of<&Matrix::columns>)
+      .def_prop_ro("values", &array_of<&Matrix::values>);
+  m.def("parse_matrix_market", &parsed, nb::arg("text"), nb::arg("threads") = 0,
+        nb::sig("def parse_matrix_market(text: typing_extensions.Buffer, threads: int = 0) -> "
+                "Matrix"),
+        "Of a Matrix Market file that is not compressed. SolveError: \"line N: what is wrong\".");
+  bind_triangles<std::int32_t>(m);
+  bind_triangles<std::int64_t>(m);
+  m.def("poisson", &poisson, nb::arg("x"), nb::arg("y"), nb::arg("z"),
+        "-div grad by second-order differences, zero around; x moves fastest.");
+  m.def("g3like", &g3like, nb::arg("seed"),
+        "A power grid of 1 585 478 nodes; the same for the same seed.");
+}
+
+}  // namespace
+
+void bind_solver(nb::module_& m) {
+  bind_answers(m);
+  bind_one_solver(m);
+  bind_matrices(m);
+}
