@@ -7,6 +7,7 @@ answer is the same, bit for bit, whatever the number of threads.
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import frexp, isfinite
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -29,6 +30,7 @@ Watch: TypeAlias = Callable[[int, float], object]
 
 _MOST_ITERATIONS = 2**62
 _LARGEST = 1.7e308
+_SQUARABLE = (1e-120, 1e120)
 
 WHY: dict[Reason, str] = {
     "converged": "converged",
@@ -143,8 +145,13 @@ class Solver:
         _check_goal(rtol, atol, maxiter)
         right = vector("b", b, self._rows)
         x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
+        unit = _unit(right)
+        if unit != 1.0:
+            right, x, atol = right / unit, x / unit, atol / unit
         with self._alone():
             found = self._native.solve(right, x, rtol, atol, maxiter or 0, watch)
+        if unit != 1.0:
+            x *= unit
         return x.reshape(np.shape(b)), self._info(found)
 
     def precondition(self, r: ArrayLike) -> Vector:
@@ -210,13 +217,24 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
             f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
         )
     values = np.ascontiguousarray(array.reshape(rows), np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        all_are_finite = bool(np.isfinite(values.sum()))
-    if not all_are_finite:
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
-            raise SolveError(f"{name}[{bad[0]}] is {values[bad[0]]}: expected finite numbers")
+    if not isfinite(_largest(values)):
+        bad = np.flatnonzero(~np.isfinite(values))[0]
+        raise SolveError(f"{name}[{bad}] is {values[bad]}: expected finite numbers")
     return values
+
+
+def _largest(values: Vector) -> float:
+    return float(max(values.max(), -values.min()))
+
+
+def _unit(b: Vector) -> float:
+    """1, or a power of two to count b in where the squares of its values are no numbers."""
+    largest = _largest(b)
+    return (
+        1.0
+        if not largest or _SQUARABLE[0] < largest < _SQUARABLE[1]
+        else 2.0 ** (frexp(largest)[1] - 1)
+    )
 
 
 def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
