@@ -1,0 +1,259 @@
+// Bricks of a grid, and how they are given to lanes.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "ordering.h"
+#include "ordering_parts.h"
+
+namespace flowos::solve {
+namespace {
+
+using Three = std::array<std::int64_t, 3>;  // of z, y and x
+
+std::int64_t product(const Three& three) { return three[0] * three[1] * three[2]; }
+
+std::int64_t over(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
+
+// How bricks are given to lanes. The grid is cut into equal parts, and each part has `run` lanes.
+// Bricks of a group lie at the same place of each part, so that their neighbours do so, too. They
+// have one colour if parts are an even number of bricks long, or if every second part is seen in a
+// mirror. Where parts have several lanes, those have the next bricks of the colour.
+struct Split {
+  Three parts = {1, 1, 1};
+  Three width = {1, 1, 1};  // bricks of a part, with padding
+  int run = 1;
+  std::optional<std::size_t> mirror;  // the axis along which odd lanes run backwards
+
+  std::int64_t groups_of(int colour) const { return over(over(product(width) - colour, 2), run); }
+  std::int64_t groups() const { return groups_of(0) + groups_of(1); }
+};
+
+// What a split costs: padding, and lanes side by side read what is scattered: a fifth more time.
+struct Cost {
+  std::int64_t time;
+  std::int64_t cuts_of_z;  // ranks are cut there
+  std::int64_t thinnest;   // parts as thick as can be: fewer of their bricks are at their ends
+};
+
+bool less(const Cost& one, const Cost& other) {
+  if (one.time != other.time) return one.time < other.time;
+  if (one.cuts_of_z != other.cuts_of_z) return one.cuts_of_z < other.cuts_of_z;
+  return one.thinnest > other.thinnest;
+}
+
+Cost cost_of(const Split& split) {
+  std::int64_t thinnest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (split.parts[axis] > 1) thinnest = std::min(thinnest, split.width[axis]);
+  }
+  return {.time = split.groups() * (split.run > 1 ? 6 : 5),
+          .cuts_of_z = split.parts[0],
+          .thinnest = thinnest};
+}
+
+class BestSplit {
+ public:
+  BestSplit(const Three& bricks, int lanes) : bricks_(bricks) {
+    for (int run = 1; run <= lanes; ++run) {
+      if (lanes % run == 0) try_runs(lanes / run, run);
+    }
+  }
+
+  const Split& found() const { return best_; }
+
+ private:
+  void try_runs(std::int64_t parts, int run) {
+    for (std::int64_t z = 1; z <= parts; ++z) {
+      for (std::int64_t y = 1; parts % z == 0 && y <= parts / z; ++y) {
+        if (parts / z % y == 0) try_parts({z, y, parts / z / y}, run);
+      }
+    }
+  }
+
+  // In each way in which colours can be made to agree.
+  void try_parts(const Three& parts, int run) {
+    Split split{.parts = parts, .width = {}, .run = run, .mirror = std::nullopt};
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (parts[axis] > std::max<std::int64_t>(bricks_[axis], 1)) return;
+      split.width[axis] = over(bricks_[axis], parts[axis]);
+    }
+    Split even = split;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (parts[axis] > 1) even.width[axis] += even.width[axis] % 2;
+    }
+    consider(even);
+    if (even.width == split.width) return;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (parts[axis] > 1) continue;
+      Split mirrored = split;
+      mirrored.width[axis] += mirrored.width[axis] % 2;
+      mirrored.mirror = axis;
+      consider(mirrored);
+    }
+  }
+
+  void consider(const Split& split) {
+    const Cost cost = cost_of(split);
+    if (any_ && !less(cost, cost_)) return;
+    any_ = true;
+    best_ = split;
+    cost_ = cost;
+  }
+
+  Three bricks_;
+  bool any_ = false;
+  Split best_;
+  Cost cost_{};
+};
+
+Three bricks_of(const Grid& grid, const std::array<int, 3>& brick) {
+  return {over(grid.cells[0], brick[0]), over(grid.cells[1], brick[1]),
+          over(grid.cells[2], brick[2])};
+}
+
+// Writes one brick after the other to its group and lane.
+class BrickWriter {
+ public:
+  BrickWriter(const Grid& grid, const std::array<int, 3>& brick, const Split& split, Ordering& to)
+      : grid_(grid), brick_{brick[0], brick[1], brick[2]}, split_(split), to_(to) {}
+
+  void write_group(std::int64_t group) {
+    const bool second = group >= split_.groups_of(0);
+    const std::int64_t first_brick = (second ? group - split_.groups_of(0) : group) * split_.run;
+    for (int lane = 0; lane < to_.lanes; ++lane) {
+      write(group, lane, brick_at(first_brick + lane % split_.run, second ? 1 : 0));
+    }
+  }
+
+ private:
+  // Where brick number `number` of a colour is in its part. Of each two that follow one another in
+  // C order one has the one colour, and one the other.
+  std::optional<Three> brick_at(std::int64_t number, int colour) const {
+    const auto [z, y, x] = split_.width;
+    for (const std::int64_t brick : {2 * number, 2 * number + 1}) {
+      const Three where = {brick / (y * x), brick / x % y, brick % x};
+      if (where[0] < z && (where[0] + where[1] + where[2]) % 2 == colour) return where;
+    }
+    return std::nullopt;
+  }
+
+  // The cell at the beginning of the brick, and the way from one cell to the next, of this lane.
+  struct Corner {
+    Three cell;
+    Three step;
+  };
+
+  Corner corner_of(int lane, const Three& brick) const {
+    const std::int64_t number = lane / split_.run;
+    const Three part = {number / (split_.parts[2] * split_.parts[1]),
+                        number / split_.parts[2] % split_.parts[1], number % split_.parts[2]};
+    Corner corner{.cell = {}, .step = {1, 1, 1}};
+    std::int64_t bricks_before = 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      corner.cell[axis] = (part[axis] * split_.width[axis] + brick[axis]) * brick_[axis];
+      bricks_before += part[axis] * split_.width[axis];
+    }
+    if (split_.mirror && bricks_before % 2 != 0) {
+      const std::size_t axis = *split_.mirror;
+      corner.cell[axis] = split_.width[axis] * brick_[axis] - 1 - corner.cell[axis];
+      corner.step[axis] = -1;
+    }
+    return corner;
+  }
+
+  void write(std::int64_t group, int lane, const std::optional<Three>& brick) {
+    std::int64_t place = group * to_.block_rows * to_.lanes + lane;
+    if (!brick) {
+      for (int step = 0; step < to_.block_rows; ++step, place += to_.lanes) to_.row[at(place)] = -1;
+      return;
+    }
+    const Corner corner = corner_of(lane, *brick);
+    for (std::int64_t k = 0; k < brick_[0]; ++k) {
+      for (std::int64_t j = 0; j < brick_[1]; ++j) {
+        const std::int64_t z = corner.cell[0] + k * corner.step[0];
+        const std::int64_t y = corner.cell[1] + j * corner.step[1];
+        const bool inside = z >= 0 && z < grid_.cells[0] && y >= 0 && y < grid_.cells[1];
+        write_line(place, inside ? (z * grid_.cells[1] + y) * grid_.cells[2] : -1, corner);
+        place += brick_[2] * to_.lanes;
+      }
+    }
+  }
+
+  // first: the row of the cell at x = 0 of this line; -1: it lies outside.
+  void write_line(std::int64_t place, std::int64_t first, const Corner& corner) {
+    std::int64_t x = corner.cell[2];
+    for (std::int64_t i = 0; i < brick_[2]; ++i, x += corner.step[2], place += to_.lanes) {
+      const bool inside = first >= 0 && x >= 0 && x < grid_.cells[2];
+      to_.row[at(place)] = inside ? static_cast<std::int32_t>(first + x) : -1;
+      if (inside) to_.place[at(first + x)] = static_cast<std::int32_t>(place);
+    }
+  }
+
+  Grid grid_;
+  Three brick_;
+  Split split_;
+  Ordering& to_;
+};
+
+}  // namespace
+
+std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes) {
+  // Iterations grow by so much per share of a brick's cells that is on one side of it: measured on
+  // Poisson 128^3 between bricks of 4^3 and of 8^3.
+  constexpr double kPerFace = 0.27;
+  std::array<int, 3> best = {1, 1, 1};
+  double least = std::numeric_limits<double>::infinity();
+  const auto longest = [&](std::size_t axis, std::int64_t rows) {
+    return static_cast<int>(std::min(grid.cells[axis], rows));
+  };
+  const auto faces = [&](std::size_t axis, int cells) {
+    return grid.cells[axis] > cells ? 2.0 / cells : 0.0;
+  };
+  for (int z = 1; z <= longest(0, block_rows); ++z) {
+    for (int y = 1; y <= longest(1, block_rows / z); ++y) {
+      for (int x = 1; x <= longest(2, block_rows / z / y); ++x) {
+        const double convergence = 1 + kPerFace * (faces(0, z) + faces(1, y) + faces(2, x));
+        const Three bricks = bricks_of(grid, {z, y, x});
+        const auto steps = static_cast<double>(z * y * x);
+        const auto most_lanes = static_cast<double>(product(bricks));
+        const double cells = static_cast<double>(product(grid.cells));
+        if (convergence * steps * most_lanes / cells >= least) continue;
+        const Cost cost = cost_of(BestSplit(bricks, lanes).found());
+        const double time =
+            convergence * steps * static_cast<double>(cost.time) * lanes / 5 / cells;
+        if (time < least) {
+          least = time;
+          best = {z, y, x};
+        }
+      }
+    }
+  }
+  return best;
+}
+
+Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lanes, int threads) {
+  const Split split = BestSplit(bricks_of(grid, brick), lanes).found();
+  Ordering ordering;
+  ordering.rows = product(grid.cells);
+  ordering.lanes = lanes;
+  ordering.block_rows = brick[0] * brick[1] * brick[2];
+  check_places(split.groups(), ordering.block_rows, lanes);
+  ordering.colour_starts = {0, split.groups_of(0)};
+  if (split.groups_of(1) > 0) ordering.colour_starts.push_back(split.groups());
+  ordering.place.resize(at(ordering.rows));
+  ordering.row.resize(at(ordering.places()));
+  constexpr std::int64_t kRunRows = 1 << 14;
+  const std::int64_t run = std::max<std::int64_t>(1, kRunRows / ordering.block_rows / lanes);
+  BrickWriter writer(grid, brick, split, ordering);
+  for_runs(split.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t group = first; group < end; ++group) writer.write_group(group);
+  });
+  return ordering;
+}
+
+}  // namespace flowos::solve
