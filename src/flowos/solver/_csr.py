@@ -51,7 +51,8 @@ def csr_of(held: Held) -> Csr:
 
 
 def as_csr(given: object, *, lower: bool = False, symmetrize: bool = False) -> Csr:
-    """Any square matrix of scipy.sparse; CSR and, as it is symmetric, CSC without a copy.
+    """Any square matrix of scipy.sparse; CSR and, as it is symmetric, CSC without a copy, unless
+    entries are given several times, which are added.
 
     lower: what lies above the diagonal is not looked at. symmetrize: (A + A') / 2 instead of A.
     SolveError: it is no such matrix.
@@ -81,7 +82,7 @@ def _csr_in(given: Any, lower: bool) -> Csr:
     rows = given.T if given.format == "csc" and not lower else given.tocsr()
     if rows.data.dtype.kind not in "biuf":
         raise SolveError(f"A holds {rows.data.dtype}: expected real numbers")
-    _check(rows, shape[0])
+    rows = _tidied(rows, shape[0])
     entries = int(rows.indptr[-1])
     types = {rows.indptr.dtype, rows.indices.dtype}
     index = np.int32 if types == {np.dtype(np.int32)} else np.int64
@@ -92,8 +93,15 @@ def _csr_in(given: Any, lower: bool) -> Csr:
     )
 
 
-def _check(rows: Any, count: int) -> None:
-    """SciPy lets anybody change its arrays."""
-    ends = len(rows.indptr) == count + 1 and rows.indptr[0] == 0
-    if not ends or not 0 <= rows.indptr[-1] <= min(len(rows.indices), len(rows.data)):
+def _tidied(rows: Any, count: int) -> Any:
+    """The same, or a copy where entries are given several times. SciPy checks little of it."""
+    starts, entries = rows.indptr, min(len(rows.indices), len(rows.data))
+    if len(starts) != count + 1 or starts[0] != 0 or starts.max() > entries:
         raise SolveError(f"A: indptr must have {count + 1} numbers, from 0 to that of the entries")
+    if rows.has_canonical_format:
+        return rows
+    if (np.diff(starts) < 0).any():
+        raise SolveError("A: indptr must not fall")
+    copy = rows.copy()
+    copy.sum_duplicates()
+    return copy

@@ -230,11 +230,9 @@ def _largest(values: Vector) -> float:
 def _unit(b: Vector) -> float:
     """1, or a power of two to count b in where the squares of its values are no numbers."""
     largest = _largest(b)
-    return (
-        1.0
-        if not largest or _SQUARABLE[0] < largest < _SQUARABLE[1]
-        else 2.0 ** (frexp(largest)[1] - 1)
-    )
+    if not largest or _SQUARABLE[0] < largest < _SQUARABLE[1]:
+        return 1.0
+    return 2.0 ** (frexp(largest)[1] - 1)
 
 
 def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
