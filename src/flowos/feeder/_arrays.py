@@ -37,7 +37,10 @@ def _to_torch(torch: Any) -> Convert:
         return torch.from_numpy(_owned(array))
 
     def pinned(array: NDArray[Any]) -> Any:
-        return torch.from_dlpack(array).pin_memory()
+        like = torch.from_numpy(np.empty(0, array.dtype))
+        tensor = torch.empty(array.shape, dtype=like.dtype, pin_memory=True)
+        np.copyto(tensor.numpy(), array)
+        return tensor
 
     return pinned if torch.cuda.is_available() else shared
 
