@@ -15,7 +15,7 @@ from flowos.feeder._url import expand
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
-    from flowos._native import Catalog, Counter
+    from flowos._native import Catalog, Counter, Early
 
 _THREADS = 32
 _ARRAYS = (".npy", ".bin")
@@ -41,13 +41,13 @@ class Mounted:
         record = f"{self.record.dtype.str}{self.record.shape}" if self.record else ""
         return digest(self.kind, str(self.root), *self.files, self.member, record)
 
-    def catalog(self, found: "Counter | None" = None) -> "Catalog":
-        """FeedError: there is nothing, or no way to it."""
+    def catalog(self, found: "Counter | None" = None, early: "Early | None" = None) -> "Catalog":
+        """early: reads a folder meanwhile. FeedError: there is nothing, or no way to it."""
         from flowos._native import Catalog
 
         root, files = str(self.root), list(self.files)
         if self.kind == "folder":
-            return Catalog.list_folder(root, _THREADS, found)
+            return Catalog.list_folder(root, _THREADS, found, early)
         if self.kind == "tars":
             return Catalog.list_tars(root, files, self.member, _THREADS, found)
         assert self.record
@@ -85,20 +85,25 @@ def _of_folder(name: str, asked: Asked) -> Mounted:
     root = Path(name).resolve()
     try:
         if asked.dtype is not None or asked.length is not None:
-            arrays = sorted(path for path in root.iterdir() if path.suffix in _ARRAYS)
+            arrays = [path for path in _shown_in(root) if path.suffix in _ARRAYS]
             if not arrays:
                 raise FeedError(
                     f"Feed: {name} has no .npy and no .bin in it, of which dtype= and length= tell"
                 )
             return _of_files(name, arrays, asked)
         if shards_in(root) == ".tar":
-            shards = sorted(path for path in root.iterdir() if path.suffix == ".tar")
+            shards = [path for path in _shown_in(root) if path.suffix == ".tar"]
             return _of_files(name, shards, asked)
     except OSError as why:
         raise FeedError(f"Feed: {name} cannot be listed: {why.strerror}") from why
     if asked.member:
         raise FeedError(f"Feed: member={asked.member!r} goes with tar shards; {name} has none")
     return Mounted(name=name, root=root, kind="folder")
+
+
+def _shown_in(folder: Path) -> list[Path]:
+    """Sorted. What is hidden may be in the making."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def shards_in(folder: Path) -> str:
@@ -110,6 +115,8 @@ def shards_in(folder: Path) -> str:
     with os.scandir(folder) as entries:
         for entry in entries:
             ending = Path(entry.name).suffix
+            if entry.name.startswith("."):
+                continue
             if ending in _SHARDS:
                 found.add(ending)
             elif ending not in _BESIDE_SHARDS:

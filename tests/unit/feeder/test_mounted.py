@@ -34,6 +34,7 @@ def test_a_folder_of_files_is_a_folder_of_samples(tmp_path: Path) -> None:
 
 def test_a_folder_of_nothing_but_tars_is_shards(tmp_path: Path) -> None:
     touch(tmp_path / "b.tar", tmp_path / "a.tar", tmp_path / "about.json")
+    touch(tmp_path / ".c.tar", tmp_path / ".listing")  # in the making, or of a file browser
     found = at(tmp_path)
     assert (found.kind, found.files) == ("tars", ("a.tar", "b.tar"))
     touch(tmp_path / "stray.jpg")
