@@ -1,7 +1,7 @@
 """Large sparse systems solved, beside what others take for them.
 
 `python benchmarks/solve.py [--json] [--only poisson-128,g3like] [--contestants petsc-icc,amgcl]
-[--rounds N] [--quick] [--seed N] [--folder DIR]`
+[--rounds N] [--quick] [--seed N] [--report FOLDER] [--g3-circuit FILE] [--folder DIR]`
 Debian: g++ pkg-config openmpi-bin libopenmpi-dev libpetsc-real-dev libhypre-dev libeigen3-dev;
 AMGCL's headers are unpacked from Debian's contrib, ilupp and PyAMG installed into a venv.
 
@@ -26,7 +26,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from building import default_folder
+import charts
+from building import default_folder, say
 from contestants import ALL
 from equality import equality
 from problems import problem
@@ -45,6 +46,9 @@ def main() -> int:
     report = benchmark(options)
     report["seconds"] = time.perf_counter() - began
     report["missed"] = list(missed(report))
+    if options.report:
+        for path in charts.write(report, options.report):
+            say(f"written: {path}")
     print(json.dumps(report, indent=1) if options.json else in_words(report))
     return 1 if report["missed"] else 0
 
@@ -61,6 +65,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--g3-circuit", type=Path, help="the real one's .mtx, instead of g3like")
     parser.add_argument("--seed", type=int, default=secrets.randbits(32), help="drawn anew")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="kept things")
+    parser.add_argument("--report", type=Path, help="folder for solve.html and solve.md")
     options = parser.parse_args()
     options.only = _chosen(parser, "part", options.only, PARTS)
     options.contestants = _chosen(parser, "contestant", options.contestants, tuple(ALL))
@@ -121,6 +126,7 @@ def sized(case: Case, options: argparse.Namespace) -> Case:
     matrix = re.sub(r"\d+(?=x|$)", lambda side: str(int(side[0]) // QUICK_CELLS), case.matrix)
     return replace(
         case,
+        title=f"{matrix}, to try the paths",
         matrix=matrix,
         faster=(),
         times_of_limit={},
