@@ -86,11 +86,9 @@ PLACES: tuple[tuple[str, Form | None], ...] = (
     ("apptainer", "folder"),
     ("apptainer", "squashfs"),
 )
-INSTALLED = ("bare", "ch-run", "bwrap", "podman")
-"""What tools/setup brings."""
-
-
 HAS_APPTAINER = any(map(shutil.which, ("apptainer", "singularity")))
+INSTALLED = ("bare", "ch-run", "bwrap", "podman", *("apptainer",) * HAS_APPTAINER)
+"""What tools/setup brings; Apptainer only where Debian's unstable suite can be reached."""
 
 
 def pytest_report_header() -> str:
