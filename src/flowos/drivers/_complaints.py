@@ -12,6 +12,7 @@ from flowos.drivers._base import Reason
 
 _LONGEST = 300
 _LAST_LINES = 3
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ _IMAGES = (
     ),
     _Complaint(
         "other-architecture",
-        r"Exec format error|exec format error|architecture \(\S+\) could not run on the host",
+        r"Exec format error|exec format error|architecture \(\S+\) could not run on the host"
+        r"|image targets '\S+', cannot run on",
         "the image is for another architecture than this node's",
         "build or fetch it for this one",
     ),
@@ -193,13 +195,15 @@ _NODE = (
     _Complaint(
         "init-not-run",
         r"(?:can't execve\(2\)|bwrap: execvp|crun: open executable|exec container process"
-        r"|start container process: exec)[^\n]*[Pp]ermission denied",
+        r"|start container process: exec)[^\n]*[Pp]ermission denied"
+        r"|exec [^\n]+ failed: permission denied",
         "flowos-init, which lies in /tmp, may not be run inside",
         "have /tmp mounted without noexec; for podman chmod 755 the image's folder too",
     ),
     _Complaint(
         "init-not-seen",
-        r"(?:can't execve\(2\)|bwrap: execvp)[^\n]*No such file",
+        r"(?:can't execve\(2\)|bwrap: execvp)[^\n]*No such file"
+        r"|FATAL: +stat [^\n]+: no such file",
         "flowos-init, which lies in /tmp, is not seen inside",
         "unset TMPDIR, and bind nothing over /tmp",
     ),
@@ -216,6 +220,7 @@ _TABLE = (*_NAMESPACES, *_FUSE, *_PODMAN, *_IMAGES, *_NODE)
 
 def explain(runtime: str, said: str) -> Reason:
     """What a runtime's words mean. Unknown ones stay as they are, in one line."""
+    said = _COLOUR.sub("", said)
     for complaint in _TABLE:
         if match := re.search(complaint.words, said, re.MULTILINE):
             found = next((g for g in match.groups() if g), "")

@@ -37,10 +37,10 @@ def test_the_runtime_that_needs_a_profile_is_named() -> None:
 
 
 def test_unknown_words_stay_as_they_are_the_last_ones_in_one_line() -> None:
-    reason = explain("ch-run", "one\n---\n\ntwo\tand \x1b[31mmore\nthree\nfour\n")
+    reason = explain("ch-run", "one\n---\n\ntwo\tand \x1b[31mmore\x1b[0m\nthree\nfour\n")
     assert (reason.code, reason.text, reason.remedy) == (
         "unknown",
-        "two and [31mmore / three / four",
+        "two and more / three / four",
         "",
     )
 

@@ -1,9 +1,9 @@
 """Apptainer, and Singularity before it and beside it: a folder, a squashfs or a SIF.
 
-Not tried as written here, as it is not to be had in Debian 12. Field notes ran `-s exec --no-eval
---userns --bind` with main 917d665 (1.5.3 and later); the rest is read from its option table, its
-`--mount` parser, and the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to 4.2. `-s`:
-errors only. No home and no working folder are shown; /tmp, /dev, /proc, /sys and
+Tried with 1.4.5 (Debian's unstable suite) without its setuid program; as root with `--userns` only.
+What other versions know is read from the option table and `--mount` parser of main 917d665 (1.5.3),
+and from the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to 4.2. `-s`: errors only. No
+home and no working folder are shown; /tmp, /dev, /proc, /sys and
 /etc/{passwd,group,hosts,resolv.conf} are by apptainer.conf. Targets of binds are made over the
 image. `--no-eval`: no variable is read as a script of the shell.
 """
