@@ -19,7 +19,7 @@ from flowos.acts import image
 from flowos.engine import image_at, make_ready, remove_tree, run
 from flowos.model import Environment, EnvironmentRefused, Launch, UsageError
 
-from .conftest import Images
+from .conftest import HAS_APPTAINER, Images
 
 BUILDERS = ("buildah", "podman", "ch-image")
 
@@ -244,6 +244,56 @@ def test_an_image_of_ours_runs_in_podman_from_its_archive(
     words = ("run", "--rm", "--network=host", "--cgroups=disabled", "localhost/by-buildah", "/note")
     ran = subprocess.run([*podman, *words], capture_output=True, text=True)
     assert ran.stdout == "dear Ada", ran.stderr
+
+
+DEFINITION = """\
+Bootstrap: localimage
+From: {base}
+
+%files
+    note /note
+%post
+    echo "hello from post" > /hello
+%runscript
+    cat /hello "$@"
+"""
+
+by_apptainer = pytest.mark.skipif(not HAS_APPTAINER, reason="no apptainer on this machine")
+
+
+@by_apptainer
+@pytest.mark.usefixtures("library")
+def test_a_definition_is_built_with_files_from_where_one_stands(
+    images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/x.def").write_text(DEFINITION.format(base=images.folder))
+    (tmp_path / "note").write_text("dear Ada")
+    monkeypatch.chdir(tmp_path)
+    made = image.build_image(image.recipe_at(Path("there/x.def")), name="by-definition")
+    assert printed(made.path, "/.singularity.d/runscript", "/note") == "hello from post\ndear Ada"
+    assert dict(made.image.made_with).keys() == {"apptainer", "mksquashfs"}
+    (tmp_path / "note").unlink()
+    with pytest.raises(EnvironmentRefused, match=r"(?s)building failed; its last lines:.*note"):
+        image.build_image(image.recipe_at(Path("there/x.def")), name="again")
+    assert image.find("by-definition") == made.path
+
+
+@by_apptainer
+@pytest.mark.usefixtures("library")
+def test_a_sif_is_entered_as_it_is_and_by_all_once_it_is_imported(
+    images: Images, tmp_path: Path
+) -> None:
+    sif = tmp_path / "x.sif"
+    subprocess.run(["apptainer", "build", sif, images.folder], check=True, capture_output=True)
+    made = image.import_image(str(sif), name="was-a-sif")
+    for env in (
+        Environment(image=image_at(sif), runtime="apptainer"),
+        Environment(image=image_at(made.path), runtime="bwrap"),
+    ):
+        with make_ready(env) as ready:
+            outcome = run(Launch(argv=("/bin/cat", "/.singularity.d/runscript"), env=ready.env))
+        assert outcome.stdout.startswith(b"#!/bin/sh"), outcome
 
 
 def test_a_debian_suite_is_an_image_in_which_its_packages_run(debian: Path) -> None:

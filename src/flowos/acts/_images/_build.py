@@ -201,7 +201,9 @@ def _from_definition(recipe: Definition, work: Path, emit: Emit) -> Opened:
         )
     to = work / "built"
     argv = apptainer.build(program, recipe.file, to)
-    _check_built(call_watched(argv, emit, f"building with {program}", scratch=work), recipe.file)
+    doing = f"building with {program}"
+    ran = call_watched(argv, emit, doing, scratch=work, cwd=Path.cwd())  # %files is relative to it
+    _check_built(ran, recipe.file)
     tool = version(apptainer.version(program), apptainer.read_version)
     return replace(open_folder(to, work, ""), made_with=(tool,))
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos.acts.measure import Emit, Progress
 from flowos.engine import own_variables, run, start
@@ -15,6 +15,7 @@ from flowos.report import number
 _VERSION_SECONDS = 20.0
 _LOOK_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
+_NOWHERE = PurePath("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,14 @@ def call_watched(
     *,
     scratch: Path,
     variables: Pairs = (),
+    cwd: PurePath = _NOWHERE,
     grace_seconds: float = _GRACE_SECONDS,
 ) -> Ran:
     """Run to the end; what it has put into `scratch` so far shows that it goes on.
 
     grace_seconds: what it gets to clean up after itself when we are interrupted.
     """
-    running = start(launch_of(argv, scratch=scratch, variables=variables))
+    running = start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
     try:
         while True:
             size = size_of(scratch)
@@ -92,6 +94,7 @@ def launch_of(
     scratch: Path | None = None,
     variables: Pairs = (),
     hides: Sequence[str] = (),
+    cwd: PurePath = _NOWHERE,
     seconds: float | None = None,
 ) -> Launch:
     """With our own variables, in plain English, with its temporary files in `scratch`."""
@@ -101,6 +104,7 @@ def launch_of(
     return Launch(
         argv=argv,
         variables=tuple((own | dict(variables)).items()),
+        cwd=cwd,
         limit_seconds=seconds,
     )
 
