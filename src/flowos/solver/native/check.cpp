@@ -1,0 +1,180 @@
+#include "check.h"
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "matrix.h"
+#include "matrix_error.h"
+#include "ordering_parts.h"
+
+namespace flowos::solve {
+namespace {
+
+constexpr std::int64_t kRun = 1 << 14;
+constexpr double kAsymmetry = 1e-12;
+
+std::string row_named(std::int64_t row) { return "row " + std::to_string(row); }
+
+// The least row that any thread complains of.
+class First {
+ public:
+  void note(std::int64_t row) {
+    std::int64_t known = row_.load(std::memory_order_relaxed);
+    while (row < known && !row_.compare_exchange_weak(known, row)) {
+    }
+  }
+  bool any() const { return row_ != kNone; }
+  std::int64_t row() const { return row_; }
+
+ private:
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> row_ = kNone;
+};
+
+// Of an entry and its mirror image the same, of others hardly ever.
+std::uint64_t fingerprint(std::uint64_t low, std::uint64_t high, double value) {
+  std::uint64_t x = (low << 32 ^ high) * 0x9e3779b97f4a7c15ULL;
+  x ^= std::bit_cast<std::uint64_t>(value) * 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 29;
+  return x * 0x94d049bb133111ebULL;
+}
+
+template <class Index>
+double diagonal_of(const Csr<Index>& matrix, std::int64_t row) {
+  double sum = 0;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    if (matrix.columns[k] == row) sum += matrix.values[k];
+  }
+  return sum;
+}
+
+template <class Index>
+double entry_of(const Csr<Index>& matrix, std::int64_t row, std::int64_t column) {
+  double sum = 0;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    if (matrix.columns[k] == column) sum += matrix.values[k];
+  }
+  return sum;
+}
+
+// What one pass over the entries finds.
+struct Looks {
+  First bad;                             // something in this row is wrong by itself
+  std::atomic<std::uint64_t> above = 0;  // fingerprints of both triangles
+  std::atomic<std::uint64_t> below = 0;
+};
+
+template <class Index>
+bool row_is_good(const Csr<Index>& matrix, std::int64_t row, std::uint64_t& above,
+                 std::uint64_t& below) {
+  double diagonal = 0;
+  bool finite = true;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    const std::int64_t column = matrix.columns[k];
+    const double value = matrix.values[k];
+    if (column < 0 || column >= matrix.rows) return false;
+    finite = finite && std::isfinite(value);
+    if (column == row) {
+      diagonal += value;
+    } else if (column > row) {
+      above +=
+          fingerprint(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column), value);
+    } else {
+      below +=
+          fingerprint(static_cast<std::uint64_t>(column), static_cast<std::uint64_t>(row), value);
+    }
+  }
+  return finite && diagonal > 0 && std::isfinite(diagonal);
+}
+
+template <class Index>
+[[noreturn]] void tell(const Csr<Index>& matrix, std::int64_t row) {
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    const std::int64_t column = matrix.columns[k];
+    if (column < 0 || column >= matrix.rows) {
+      throw MatrixError(row_named(row) + ": has column " + std::to_string(column) +
+                        ", but there are " + std::to_string(matrix.rows));
+    }
+    if (!std::isfinite(matrix.values[k])) {
+      throw MatrixError(row_named(row) + ": the entry of column " + std::to_string(column) +
+                        " is " + (std::isnan(matrix.values[k]) ? "NaN" : "infinite"));
+    }
+  }
+  const double diagonal = diagonal_of(matrix, row);
+  throw MatrixError(row_named(row) + ": the diagonal is " +
+                    (diagonal == 0 ? "0 or missing" : std::to_string(diagonal)) +
+                    "; only positive definite matrices can be solved with");
+}
+
+// Entry by entry, where the fingerprints differ: the sums of an entry may have been rounded.
+template <class Index>
+void check_symmetry(const Csr<Index>& matrix, int threads) {
+  First bad;
+  const auto differs = [&](std::int64_t row, std::int64_t column) {
+    const double apart = std::fabs(entry_of(matrix, row, column) - entry_of(matrix, column, row));
+    const double size =
+        std::sqrt(diagonal_of(matrix, row)) * std::sqrt(diagonal_of(matrix, column));
+    return apart > kAsymmetry * size;
+  };
+  const auto first_in = [&](std::int64_t row) -> std::int64_t {
+    for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+      if (matrix.columns[k] != row && differs(row, matrix.columns[k])) return matrix.columns[k];
+    }
+    return -1;
+  };
+  for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first; row < end; ++row) {
+      if (first_in(row) < 0) continue;
+      bad.note(row);
+      return;
+    }
+  });
+  if (!bad.any()) return;
+  const std::string row = std::to_string(bad.row()), column = std::to_string(first_in(bad.row()));
+  throw MatrixError("the matrix is not symmetric: its entries (" + row + ", " + column + ") and (" +
+                    column + ", " + row +
+                    ") differ; of one with a triangle alone say lower=True, "
+                    "and (A + A') / 2 is taken by symmetrize=True");
+}
+
+template <class Index>
+void check_starts(const Csr<Index>& matrix) {
+  if (matrix.rows <= 0) throw MatrixError("the matrix is empty");
+  if (matrix.rows > std::numeric_limits<std::int32_t>::max()) {
+    throw MatrixError("the matrix is too large: it has more than 2147483647 rows");
+  }
+  for (std::int64_t row = 0; row < matrix.rows; ++row) {
+    if (matrix.starts[row] < 0 || matrix.starts[row + 1] < matrix.starts[row]) {
+      throw MatrixError(row_named(row) + ": ends before it begins");
+    }
+  }
+}
+
+}  // namespace
+
+template <class Index>
+void check(const Csr<Index>& matrix, int threads) {
+  check_starts(matrix);
+  Looks seen;
+  for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t end) {
+    std::uint64_t above = 0, below = 0;
+    for (std::int64_t row = first; row < end; ++row) {
+      if (row_is_good(matrix, row, above, below)) continue;
+      seen.bad.note(row);
+      break;
+    }
+    seen.above.fetch_add(above, std::memory_order_relaxed);
+    seen.below.fetch_add(below, std::memory_order_relaxed);
+  });
+  if (seen.bad.any()) tell(matrix, seen.bad.row());
+  if (seen.above != seen.below) check_symmetry(matrix, threads);
+}
+
+template void check(const Csr<std::int32_t>&, int);
+template void check(const Csr<std::int64_t>&, int);
+
+}  // namespace flowos::solve

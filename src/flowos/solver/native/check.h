@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "matrix.h"
+
+namespace flowos::solve {
+
+// MatrixError unless this is a matrix that conjugate gradients may be tried on: rows and columns
+// that are there, finite values, a positive diagonal, and |a_ij - a_ji| <= 1e-12 sqrt(a_ii a_jj).
+// Names the first row that is wrong. Entries of one place count together.
+template <class Index>
+void check(const Csr<Index>& matrix, int threads);
+
+}  // namespace flowos::solve

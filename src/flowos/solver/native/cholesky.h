@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cholesky_kernels.h"
+#include "coarse_level.h"
+#include "coarse_line.h"
+#include "matrix.h"
+#include "ordering.h"
+#include "pivots.h"
+
+namespace flowos::solve {
+
+// Conjugate gradients preconditioned by an incomplete Cholesky factor in block multi-colour order,
+// in T. Only the diagonal of the factor differs from the matrix, so that an iteration is two
+// sweeps, each over one half of the matrix, and no product with it (Eisenstat's trick). The same
+// bits whatever the threads.
+template <class T>
+class Cholesky {
+ public:
+  template <class Index>
+  Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots& pivots, int threads);
+
+  std::int64_t entries() const { return matrix_.entries(); }
+  std::int64_t bytes_per_iteration() const;
+  std::int64_t memory_bytes() const;
+
+  // z = M^-1 r, symmetric and positive definite.
+  void precondition(std::span<const double> r, std::span<double> z);
+
+  // The iteration goes on from this residual, times `scale`, in the direction that it had; after
+  // forget() in a new one.
+  void load(std::span<const double> residual, double scale);
+  void forget() { aimed_ = 0; }
+  // Goes the step that aim() chose; then ||L^-1 r||^2 as the recurrence has it.
+  double advance() const { return rr_; }
+  // Chooses the next step. False: p'Ap <= 0, the matrix is not positive definite.
+  bool aim();
+  // x += what was gone since load(), over its scale. Then load() it is.
+  void add_to(std::span<double> x);
+
+ private:
+  template <class Work>
+  void colours(bool forward, const Work& work) const;
+  CholeskyVectors<T> vectors();
+
+  Ordering ordering_;
+  int threads_;
+  const CholeskyKernels<T>& kernels_;
+  std::vector<double> scale_;  // of each row: over the root of its pivot
+  LanesMatrix<T> matrix_;
+  Line<T> middle_, r_, p_, t_, s_, x_;
+  std::vector<double> sums_, more_sums_;
+  double load_scale_ = 1;
+  double alpha_ = 0;  // the step that the next sweep goes
+  double rr_ = 0;     // after it
+  double aimed_ = 0;  // r'r when a step was last chosen; 0: there is no direction yet
+};
+
+}  // namespace flowos::solve

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "solver.h"
+
+namespace flowos::solve {
+
+// What a solve asks of the matrix, in fp64.
+struct Equation {
+  std::span<const double> b;
+  std::span<double> x;
+  double norm = 0;  // ||b||
+  // rest = b - A x; answers ||rest||.
+  std::function<double(std::span<const double> x, std::span<double> rest)> residual;
+};
+
+// Conjugate gradients by a Method, which is a class with load, forget, advance, aim and add_to as
+// Cholesky and Multigrid have them. What its recurrence says is never believed: when it says that
+// the residual is small enough, or has fallen so far that its own rounding shows, x is brought up
+// to date and the residual computed anew in fp64, to go on from it (reliable updates: Sleijpen and
+// van der Vorst, Computing 56, 1996).
+template <class Method>
+class Iteration {
+ public:
+  // fall: of ||r||, until it is computed anew.
+  Iteration(Method& method, Equation& equation, double fall, const Goal& goal, const Watch& watch)
+      : method_(method),
+        equation_(equation),
+        fall_(fall),
+        wanted_(std::max(goal.rtol * equation.norm, goal.atol)),
+        most_(goal.most_iterations > 0 ? goal.most_iterations
+                                       : 10 * static_cast<std::int64_t>(equation.b.size())),
+        watch_(watch),
+        rest_(equation.b.size()) {}
+
+  // Goes on from equation.x, and from what info has already.
+  void run(Info& info) {
+    double size = equation_.residual(equation_.x, rest_);
+    double best = size;
+    int stalls = 0;
+    method_.forget();
+    info.reason = size <= wanted_ ? Reason::converged : Reason::iterations;
+    while (info.reason == Reason::iterations && info.iterations < most_) {
+      info.reason = between(info, size);
+      method_.add_to(equation_.x);
+      size = equation_.residual(equation_.x, rest_);
+      ++info.fp64_updates;
+      if (size <= wanted_) {
+        info.reason = Reason::converged;
+      } else if (info.reason == Reason::iterations && !(size < kStall * best)) {
+        if (++stalls == kMostStalls || !std::isfinite(size)) info.reason = Reason::stagnated;
+      }
+      best = std::min(best, size);
+    }
+    info.residual = size / equation_.norm;
+  }
+
+ private:
+  static constexpr double kStall = 0.5;
+  static constexpr int kMostStalls = 3;
+
+  // From one computed residual, of this size, until the next is due.
+  Reason between(Info& info, double size) {
+    method_.load(rest_, 1 / equation_.norm);
+    const double loaded = method_.advance();
+    const double small = kSure * wanted_ / size;
+    const double due = std::max(small, fall_);
+    double now = loaded;
+    do {
+      if (!method_.aim()) return Reason::indefinite;
+      now = method_.advance();
+      ++info.iterations;
+      const double share = std::sqrt(std::max(now, 0.0) / loaded);
+      if (watch_ && !watch_(info.iterations, share * size / equation_.norm)) {
+        return Reason::stopped;
+      }
+      if (!(share > due)) return Reason::iterations;
+    } while (info.iterations < most_);
+    return Reason::iterations;
+  }
+
+  // A recurrence runs in another norm: it is to be a little more sure than it must.
+  static constexpr double kSure = 0.9;
+
+  Method& method_;
+  Equation& equation_;
+  double fall_, wanted_;
+  std::int64_t most_;
+  const Watch& watch_;
+  std::vector<double> rest_;
+};
+
+}  // namespace flowos::solve
