@@ -8,3 +8,4 @@ void bind_cpu(nanobind::module_& m);
 void bind_decoder(nanobind::module_& m);
 void bind_errors(nanobind::module_& m);
 void bind_feeder(nanobind::module_& m);
+void bind_solver(nanobind::module_& m);

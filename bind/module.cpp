@@ -10,4 +10,5 @@ NB_MODULE(_native, m) {
   bind_cpu(m);
   bind_decoder(m);
   bind_feeder(m);
+  bind_solver(m);
 }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "check.h"
+#include "check_matrix.h"
 #include "cholesky.h"
 #include "coarse.h"
 #include "iterate.h"

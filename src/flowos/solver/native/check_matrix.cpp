@@ -1,4 +1,4 @@
-#include "check.h"
+#include "check_matrix.h"
 
 #include <atomic>
 #include <bit>
