@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flowos.acts._pace import Pace, Step, Tell, listing
 from flowos.engine import now
-from flowos.engine._metrics import Metric, MetricsServer
+from flowos.engine.metrics import Metric, MetricsServer
 from flowos.feeder import (
     Asked,
     Feed,

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from flowos.engine._metrics import Metric, MetricsServer, metrics_text
+from flowos.engine.metrics import Metric, MetricsServer, metrics_text
 from flowos.model import FlowosError, UsageError
 
 BYTES = Metric(name="flowos_feed_bytes_total", kind="counter", about="Bytes.", value=3)
