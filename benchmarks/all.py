@@ -11,6 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NAMES = (
     "engine",
+    "workers",
     "stream",
     "gemm",
     "mpi",
@@ -20,6 +21,7 @@ NAMES = (
     "environments",
     "leftovers",
     "feed",
+    "solve",
 )
 
 

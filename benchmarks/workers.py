@@ -1,16 +1,16 @@
 """What a worker process costs: hop beside the floor of a socket pair, fused chain, 100 MB array.
 
-    python benchmarks/workers.py [rounds]
+`python benchmarks/workers.py [--json] [--rounds 11]`
 
-Prints JSON. Floor and hop are taken in turns in every round, so that their ratio holds on a busy
-machine too. Times are medians over rounds, in seconds; `checks` are the results computed.
+Floor and hop are taken in turns in every round, so that their ratio holds on a busy machine too.
+Times are medians over rounds, in seconds; `checks` are the results computed.
 """
 
+import argparse
 import json
 import os
 import socket
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -180,7 +180,10 @@ def parent(pid: int) -> int:
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.add_argument("--rounds", type=int, default=11)
+    rounds = parser.parse_args().rounds
     report = {
         "memory_bytes_with_numpy_here": memory_bytes(),
         "hops": hops(rounds),
