@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "matrix.h"
+#include "ordering.h"
+
+namespace flowos::solve {
+
+// How far the diagonal outweighs the rest of its rows.
+struct Dominance {
+  double greatest = 0;     // of the diagonal
+  bool everywhere = true;  // in no row are the others together larger
+  double share = 0;        // mean of (others / diagonal)
+};
+
+template <class Index>
+Dominance dominance_of(const Csr<Index>& matrix, int threads);
+
+// Whether the correction makes up for what it costs: where there are many rows, and all they have
+// to hold on to is each other. Else few iterations are needed anyway, or it is not known to help.
+bool coarse_pays(const Dominance& dominance, std::int64_t rows);
+
+// What a hierarchy was made of.
+struct MultigridMade {
+  std::string blocks;  // of the finest level: "bricks 8x8x8", "grown 32"
+  int block_rows = 0, colours = 0;
+  std::vector<std::int64_t> rows;  // of each level
+  double fill = 1;                 // stored entries over those of the matrix
+  std::int64_t bytes_per_iteration = 0, memory_bytes = 0;
+  double order_seconds = 0, store_seconds = 0, coarse_seconds = 0;
+};
+
+// Conjugate gradients preconditioned by a V-cycle of aggregation multigrid, in T. A forward
+// Gauss-Seidel sweep in block multi-colour order goes before the coarse correction and a backward
+// one after it, so that the cycle is symmetric, and each half of the matrix is read as seldom as
+// can be: after the forward sweep the residual is -U y, and after the backward one A z is known but
+// for L z. Which correction, and why: docs/adr/0007. The same bits whatever the threads.
+template <class T>
+class Multigrid {
+ public:
+  template <class Index>
+  Multigrid(const Csr<Index>& matrix, const std::optional<Grid>& grid, const Dominance& dominance,
+            int threads);
+  ~Multigrid();
+  Multigrid(Multigrid&&) noexcept;
+  Multigrid& operator=(Multigrid&&) noexcept;
+
+  const MultigridMade& made() const;
+
+  // z = M^-1 r, symmetric and positive definite.
+  void precondition(std::span<const double> r, std::span<double> z);
+
+  // The iteration goes on from this residual, times `scale`, in the direction that it had; after
+  // forget() in a new one.
+  void load(std::span<const double> residual, double scale);
+  void forget();
+  // Goes the step that aim() chose; then ||r||^2 as the recurrence has it.
+  double advance();
+  // Chooses the next step. False: p'Ap <= 0, the matrix is not positive definite.
+  bool aim();
+  // x += what was gone since load(), over its scale.
+  void add_to(std::span<double> x);
+
+ private:
+  class Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace flowos::solve

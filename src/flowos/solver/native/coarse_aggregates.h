@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "matrix.h"
+#include "ordering.h"
+
+namespace flowos::solve {
+
+// Rows gathered to rows of the next coarser level; all of one aggregate get the same correction.
+struct Aggregates {
+  std::int64_t count = 0;
+  std::vector<std::int32_t> of;  // of each row its aggregate
+};
+
+// Along strong ties: pairs of rows, pairs of pairs, and so on so many times (Notay: ETNA 37, 2010).
+template <class Index>
+Aggregates aggregate_pairs(const Csr<Index>& matrix, int times, int threads);
+
+// How a level's rows tie along the three directions of its grid.
+struct GridTies {
+  std::array<double, 3> mean = {};  // |entry| to the next cell of a direction
+  bool even = false;                // ties of a row that count are alike in nearly all rows
+
+  // Directions whose ties are strong: errors are smooth along them after a sweep.
+  std::array<bool, 3> strong() const;
+};
+
+template <class Index>
+GridTies grid_ties(const Csr<Index>& matrix, const Grid& grid);
+
+// A grid, and in which directions two cells become one.
+struct Halving {
+  Grid grid;
+  std::array<bool, 3> halved = {};
+
+  Grid coarse() const;
+};
+
+Aggregates halve(const Halving& halving, int threads);
+
+// The bricks that are left of these, where they hold whole aggregates; else nothing.
+std::array<int, 3> halved_brick(const Halving& halving, const std::array<int, 3>& brick);
+
+// Of each step of a brick its step in the halved one.
+std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& brick);
+
+// What is left of an ordering when bricks hold aggregates for rows: group and lane stay.
+Ordering halved_ordering(const Ordering& ordering, const Aggregates& aggregates,
+                         const std::vector<std::uint16_t>& steps, int coarse_steps, int threads);
+
+class Members;
+
+// The matrix for the aggregates: P'AP, where P spreads one value over an aggregate, but with ties
+// loosened by what P makes them too stiff (over-correction: Braess, Computing 55, 1995). Not if
+// some row is not diagonally dominant: P'AP alone is sure to be positive definite then.
+template <class Index>
+OwnedCsr<std::int32_t> coarse_matrix(const Csr<Index>& matrix, const Aggregates& aggregates,
+                                     const Members& members, bool loosen, int threads);
+
+}  // namespace flowos::solve

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "coarse_line.h"
+#include "matrix.h"
+#include "ordering.h"
+
+namespace flowos::solve {
+
+template <class T>
+constexpr int kLanes = 64 / sizeof(T);
+
+// The entries of one group on one side of the diagonal, by step, each for all lanes. An entry's
+// code is the place that the first lane takes its factor from, if the others take theirs from the
+// places after it; else ~code is where in `indices` the places stand. What a lane has no entry for
+// is 0.
+template <class T>
+struct GroupEntries {
+  const std::int32_t* starts = nullptr;  // of each step its first entry; then their number
+  const std::int32_t* codes = nullptr;
+  const std::int32_t* indices = nullptr;
+  const T* values = nullptr;  // lanes of each entry
+};
+
+// What the sweeps over a level read.
+template <class T>
+struct LevelView {
+  int steps = 0;  // of a block
+  const GroupEntries<T>* lower = nullptr;
+  const GroupEntries<T>* upper = nullptr;
+  const T* inverse = nullptr;  // of the diagonal; 0: padding
+};
+
+// A matrix, times `scale`, or times what `each` has for the row and the column
+// of an entry where that is given, in the lanes of its ordering.
+template <class T>
+class LanesMatrix {
+ public:
+  template <class Index>
+  LanesMatrix(const Csr<Index>& matrix, const Ordering& ordering, double scale, int threads,
+              const double* each = nullptr);
+
+  LevelView<T> view() const {
+    return {.steps = steps_,
+            .lower = lower_.data(),
+            .upper = upper_.data(),
+            .inverse = inverse_.data()};
+  }
+  // What a sweep over one side of the diagonal reads of the matrix.
+  std::int64_t lower_bytes() const;
+  std::int64_t upper_bytes() const;
+  std::int64_t entries() const;  // that are stored, with those that are 0
+
+ private:
+  struct Side {
+    Line<std::int32_t> starts, codes, indices;
+    Line<T> values;
+    std::vector<std::int32_t> group_codes;  // of each group its first
+
+    std::int64_t bytes() const;
+    void reserve(std::int64_t entries, std::int64_t groups, std::int64_t steps);
+  };
+  struct Part {  // some groups, one after another
+    std::int64_t first_group = 0;
+    Side lower, upper;
+  };
+  class Writer;
+
+  template <class Index>
+  void write(const Csr<Index>& matrix, const Ordering& ordering, double scale, const double* each,
+             std::int64_t past, Part& part);
+  void point_to(const Side& side, std::int64_t first_group, std::vector<GroupEntries<T>>& groups);
+
+  int steps_;
+  std::vector<Part> parts_;
+  std::vector<GroupEntries<T>> lower_, upper_;  // of each group
+  Line<T> inverse_;
+};
+
+}  // namespace flowos::solve

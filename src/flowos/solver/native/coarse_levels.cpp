@@ -1,0 +1,255 @@
+#include "coarse_levels.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coarse_aggregates.h"
+#include "coarse_level.h"
+#include "coarse_line.h"
+#include "coarse_members.h"
+#include "matrix.h"
+#include "ordering.h"
+#include "ordering_parts.h"
+#include "team.h"
+
+namespace flowos::solve {
+namespace {
+
+constexpr std::int64_t kDenseRows = 128;
+constexpr int kGrownRows = 32;   // of a block
+constexpr int kPairings = 2;     // aggregates of four rows
+constexpr int kLeastSteps = 8;   // of bricks that are worth keeping
+constexpr int kBrickRows = 512;  // at most
+constexpr double kShrinks = 0.7;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Bricks that can be halved often, but so small that all lanes have some.
+std::array<int, 3> brick_for(const Grid& grid, int lanes) {
+  const std::int64_t rows = grid.cells[0] * grid.cells[1] * grid.cells[2];
+  std::array<int, 3> brick = {1, 1, 1};
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (std::size_t d = 3; d-- > 0;) {
+      const std::int64_t block = std::int64_t{2} * brick[0] * brick[1] * brick[2];
+      if (brick[d] * 2 > grid.cells[d] || block > kBrickRows ||
+          (block > kLeastSteps && rows / block < std::int64_t{4} * lanes)) {
+        continue;
+      }
+      brick[d] *= 2;
+      grown = true;
+    }
+  }
+  return brick;
+}
+
+// The inverse of a small matrix, by its Cholesky factors. What is singular in it stays 0.
+class Inverse {
+ public:
+  explicit Inverse(const Csr<std::int32_t>& matrix) : n_(at(matrix.rows)), a_(n_ * n_) {
+    for (std::size_t row = 0; row < n_; ++row) {
+      for (std::int32_t k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+        a(row, at(matrix.columns[k])) += matrix.values[k];
+      }
+    }
+    for (std::size_t j = 0; j < n_; ++j) factor(j);
+  }
+
+  std::vector<double> column(std::size_t j) const {
+    std::vector<double> x(n_);
+    x[j] = 1;
+    for (std::size_t i = j; i < n_; ++i) {
+      for (std::size_t k = j; k < i; ++k) x[i] -= a(i, k) * x[k];
+      x[i] = over(x[i], a(i, i));
+    }
+    for (std::size_t i = n_; i-- > 0;) {
+      for (std::size_t k = i + 1; k < n_; ++k) x[i] -= a(k, i) * x[k];
+      x[i] = over(x[i], a(i, i));
+    }
+    return x;
+  }
+
+ private:
+  static double over(double value, double pivot) { return pivot == 0 ? 0 : value / pivot; }
+
+  // Column j of L, which takes the place of the lower triangle.
+  void factor(std::size_t j) {
+    constexpr double kSingular = 1e-12;
+    const double before = a(j, j);
+    for (std::size_t k = 0; k < j; ++k) a(j, j) -= a(j, k) * a(j, k);
+    const double pivot = a(j, j) > kSingular * before ? std::sqrt(a(j, j)) : 0;
+    a(j, j) = pivot;
+    for (std::size_t i = j + 1; i < n_; ++i) {
+      for (std::size_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * a(j, k);
+      a(i, j) = over(a(i, j), pivot);
+    }
+  }
+
+  double& a(std::size_t row, std::size_t column) { return a_[row * n_ + column]; }
+  double a(std::size_t row, std::size_t column) const { return a_[row * n_ + column]; }
+
+  std::size_t n_;
+  std::vector<double> a_;
+};
+
+Transfer placed_anew(const Ordering& fine, const Members& members, std::int64_t count,
+                     std::vector<std::int32_t> coarse_place) {
+  Transfer result;
+  result.coarse_place = std::move(coarse_place);
+  result.starts.reserve(at(count + 1));
+  result.places.reserve(at(fine.rows));
+  for (std::int64_t i = 0; i < count; ++i) {
+    result.starts.push_back(static_cast<std::int32_t>(result.places.size()));
+    for (const std::int32_t row : members.of(i)) result.places.push_back(fine.place[at(row)]);
+  }
+  result.starts.push_back(static_cast<std::int32_t>(result.places.size()));
+  return result;
+}
+
+}  // namespace
+
+template <class T>
+Line<T> zeros(std::int64_t count, int threads) {
+  Line<T> result(at(count));
+  share_out(0, count, 1, threads, [&](Groups some) {
+    std::fill(result.begin() + some.first, result.begin() + some.past, T(0));
+  });
+  return result;
+}
+
+template <class T>
+template <class Index>
+void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
+  if (next.grid) {
+    next.brick = brick_for(*next.grid, kLanes<T>);
+    next.ordering = order_bricks(*next.grid, next.brick, kLanes<T>, threads_);
+  } else {
+    next.ordering = order_graph(matrix, kGrownRows, 0, kLanes<T>, threads_);
+  }
+}
+
+// Pairs of neighbouring cells in each direction whose ties are strong; nothing where ties are
+// uneven and the grid tells little. The next level keeps the bricks as long as they hold enough.
+template <class T>
+template <class Index>
+std::optional<Aggregates> Hierarchy<T>::halved_cells(const Csr<Index>& matrix, const Next& next,
+                                                     Transfer& down, Next& coarse) {
+  const GridTies ties = grid_ties(matrix, *next.grid);
+  if (!ties.even) return std::nullopt;
+  Halving halving{.grid = *next.grid, .halved = ties.strong()};
+  for (std::size_t d = 0; d < 3; ++d) {
+    halving.halved[d] = halving.halved[d] && next.grid->cells[d] > 1;
+  }
+  coarse.grid = halving.coarse();
+  Aggregates result = halve(halving, threads_);
+  const std::array<int, 3> brick = halved_brick(halving, next.brick);
+  const int steps = brick[0] * brick[1] * brick[2];
+  if (steps >= kLeastSteps && result.count > kDenseRows) {
+    coarse.brick = brick;
+    down.coarse_steps = steps;
+    down.step = halved_steps(halving, next.brick);
+    coarse.ordering = halved_ordering(next.ordering, result, down.step, steps, threads_);
+  }
+  return result;
+}
+
+template <class T>
+template <class Index>
+OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Next& next) {
+  const double begun = now();
+  const std::int64_t places = next.ordering.places();
+  Level<T> level{.colour_starts = next.ordering.colour_starts,
+                 .matrix = LanesMatrix<T>(matrix, next.ordering, scale_, threads_),
+                 .down = {},
+                 .r = zeros<T>(places, threads_),
+                 .y = zeros<T>(places, threads_),
+                 .residual = {}};
+  const double stored = now();
+  (levels.empty() ? store_seconds : coarse_seconds) += stored - begun;
+  Next coarse;
+  std::optional<Aggregates> aggregates;
+  if (next.grid) aggregates = halved_cells(matrix, next, level.down, coarse);
+  if (!aggregates) aggregates = aggregate_pairs(matrix, kPairings, threads_);
+  OwnedCsr<std::int32_t> product;
+  if (static_cast<double>(aggregates->count) < kShrinks * static_cast<double>(matrix.rows)) {
+    const Members members(*aggregates, threads_);
+    product = coarse_matrix(matrix, *aggregates, members, dominant_, threads_);
+    if (level.down.coarse_steps == 0) {
+      level.residual = zeros<T>(places, threads_);
+      std::vector<std::int32_t> same(at(std::min(aggregates->count, kDenseRows)));
+      std::iota(same.begin(), same.end(), 0);
+      if (aggregates->count > kDenseRows) order(product.view(), coarse);
+      level.down = placed_anew(next.ordering, members, aggregates->count,
+                               aggregates->count > kDenseRows ? coarse.ordering.place : same);
+    }
+  }
+  rows.push_back(matrix.rows);
+  levels.push_back(std::move(level));
+  if (levels.size() == 1) ordering = std::move(next.ordering);
+  next = std::move(coarse);
+  coarse_seconds += now() - stored;
+  return product;
+}
+
+template <class T>
+void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
+  constexpr std::int64_t lanes = kLanes<T>;
+  rows.push_back(matrix.rows);
+  dense.rows = (matrix.rows + lanes - 1) / lanes * lanes;
+  dense.inverse = zeros<T>(dense.rows * dense.rows, 1);
+  dense.r = zeros<T>(dense.rows, 1);
+  dense.y = zeros<T>(dense.rows, 1);
+  const Inverse inverse(matrix);
+  for (std::int64_t j = 0; j < matrix.rows; ++j) {
+    const std::vector<double> column = inverse.column(at(j));
+    for (std::size_t i = 0; i < column.size(); ++i) {
+      dense.inverse[at(j * dense.rows) + i] = static_cast<T>(column[i] / scale_);
+    }
+  }
+}
+
+template <class T>
+template <class Index>
+Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, double scale,
+                        bool dominant, int threads)
+    : scale_(scale), dominant_(dominant), threads_(threads) {
+  const double begun = now();
+  Next next;
+  next.grid = grid;
+  order(matrix, next);
+  order_seconds = now() - begun;
+  blocks = grid ? "bricks " + std::to_string(next.brick[2]) + "x" + std::to_string(next.brick[1]) +
+                      "x" + std::to_string(next.brick[0])
+                : "grown " + std::to_string(kGrownRows);
+  OwnedCsr<std::int32_t> coarse = add_level(matrix, next);
+  while (static_cast<std::int64_t>(coarse.starts.size()) - 1 > kDenseRows) {
+    coarse = add_level(coarse.view(), next);
+  }
+  if (!coarse.starts.empty()) add_dense(coarse.view());
+}
+
+template Line<float> zeros(std::int64_t, int);
+template Line<double> zeros(std::int64_t, int);
+template class Hierarchy<float>;
+template class Hierarchy<double>;
+#define FLOWOS_FOR(T, Index)                                                                    \
+  template Hierarchy<T>::Hierarchy(const Csr<Index>&, const std::optional<Grid>&, double, bool, \
+                                   int);
+FLOWOS_FOR(float, std::int32_t)
+FLOWOS_FOR(float, std::int64_t)
+FLOWOS_FOR(double, std::int32_t)
+FLOWOS_FOR(double, std::int64_t)
+#undef FLOWOS_FOR
+
+}  // namespace flowos::solve

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coarse_aggregates.h"
+#include "coarse_kernels.h"
+#include "coarse_level.h"
+#include "coarse_line.h"
+#include "matrix.h"
+#include "ordering.h"
+
+namespace flowos::solve {
+
+// How a level's vectors become those of the next coarser one, and back.
+struct Transfer {
+  // Where aggregates lie in blocks, which then keep their groups and lanes; else 0 and empty.
+  int coarse_steps = 0;
+  std::vector<std::uint16_t> step;
+  // Else of each aggregate its place, and those of its rows.
+  std::vector<std::int32_t> coarse_place, starts, places;
+
+  Within within() const { return {.coarse_steps = coarse_steps, .step = step.data()}; }
+};
+
+// A level of a hierarchy: its matrix, how it is gone on from, and the vectors of a cycle.
+template <class T>
+struct Level {
+  std::vector<std::int64_t> colour_starts;
+  LanesMatrix<T> matrix;
+  Transfer down;
+  Line<T> r, y;      // right-hand side and result; padding is 0
+  Line<T> residual;  // where it is not restricted at once
+
+  std::int64_t groups() const { return colour_starts.back(); }
+};
+
+// The coarsest of all: so few rows that they are solved by the inverse. Places are rows.
+template <class T>
+struct Dense {
+  std::int64_t rows = 0;  // with padding to whole lanes; 0: there is none
+  Line<T> inverse, r, y;
+};
+
+// The levels of a matrix, made one after another.
+template <class T>
+class Hierarchy {
+ public:
+  // The matrix is multiplied by `scale`. dominant: see coarse_matrix().
+  template <class Index>
+  Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, double scale, bool dominant,
+            int threads);
+
+  std::vector<Level<T>> levels;
+  Dense<T> dense;
+
+  // Of the finest level.
+  Ordering ordering;
+  std::string blocks;
+  std::vector<std::int64_t> rows;  // of all levels
+  double order_seconds = 0, store_seconds = 0, coarse_seconds = 0;
+
+ private:
+  // The level to be made next.
+  struct Next {
+    Ordering ordering;
+    std::optional<Grid> grid;  // its rows are cells of this, with even ties
+    std::array<int, 3> brick = {};
+  };
+
+  template <class Index>
+  void order(const Csr<Index>& matrix, Next& next);
+  template <class Index>
+  std::optional<Aggregates> halved_cells(const Csr<Index>& matrix, const Next& next, Transfer& down,
+                                         Next& coarse);
+  template <class Index>
+  OwnedCsr<std::int32_t> add_level(const Csr<Index>& matrix, Next& next);
+  void add_dense(const Csr<std::int32_t>& matrix);
+
+  double scale_;
+  bool dominant_;
+  int threads_;
+};
+
+// Zeros, written by the threads that will read them.
+template <class T>
+Line<T> zeros(std::int64_t count, int threads);
+
+}  // namespace flowos::solve

@@ -1,0 +1,414 @@
+// The multigrid preconditioner: what its cycle, its levels and its kernels promise.
+
+#include "coarse.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "check.h"
+#include "coarse_aggregates.h"
+#include "coarse_kernels.h"
+#include "coarse_level.h"
+#include "coarse_line.h"
+#include "coarse_members.h"
+#include "matrix.h"
+#include "ordering.h"
+
+using flowos::solve::aggregate_pairs;
+using flowos::solve::Aggregates;
+using flowos::solve::all_coarse_kernels;
+using flowos::solve::coarse_matrix;
+using flowos::solve::CoarseKernels;
+using flowos::solve::dominance_of;
+using flowos::solve::Grid;
+using flowos::solve::Groups;
+using flowos::solve::halve;
+using flowos::solve::halved_brick;
+using flowos::solve::halved_ordering;
+using flowos::solve::halved_steps;
+using flowos::solve::Halving;
+using flowos::solve::kLanes;
+using flowos::solve::LanesMatrix;
+using flowos::solve::LevelView;
+using flowos::solve::Line;
+using flowos::solve::Members;
+using flowos::solve::Multigrid;
+using flowos::solve::order_bricks;
+using flowos::solve::order_graph;
+using flowos::solve::Ordering;
+using flowos::solve::OwnedCsr;
+using flowos::solve::Within;
+
+namespace {
+
+using Matrix = OwnedCsr<std::int32_t>;
+using Vector = std::vector<double>;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Numbers between 0 and 1 that are the same everywhere (splitmix64).
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) {}
+  double next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  }
+  Vector some(std::size_t count) {
+    Vector result(count);
+    for (double& value : result) value = next() - 0.5;
+    return result;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Cells tied along z, y and x by so much, and to what is around them where `held`. Ties of single
+// cells vary by a factor of up to 10^decades.
+Matrix cells_of(const Grid& grid, const std::array<double, 3>& ties, bool held = true,
+                double decades = 0) {
+  const auto& cells = grid.cells;
+  const std::array<std::int64_t, 3> strides = {cells[1] * cells[2], cells[2], 1};
+  Draws draws(7);
+  Vector conductance(at(cells[0] * strides[0]));
+  for (double& value : conductance) value = std::pow(10.0, decades * draws.next());
+  Matrix result;
+  result.starts.push_back(0);
+  for (std::int64_t row = 0; row < cells[0] * strides[0]; ++row) {
+    double diagonal = 0;
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::int64_t place = row / strides[d] % cells[d];
+      for (const std::int64_t way : {-1, 1}) {
+        const bool inside = place + way >= 0 && place + way < cells[d];
+        const std::int64_t other = inside ? row + way * strides[d] : row;
+        const double a = conductance[at(row)], b = conductance[at(other)];
+        const double tie = ties[d] * 2 * a * b / (a + b);
+        if (inside || (held && cells[d] > 1)) diagonal += tie;
+        if (!inside) continue;
+        result.columns.push_back(static_cast<std::int32_t>(other));
+        result.values.push_back(-tie);
+      }
+    }
+    result.columns.push_back(static_cast<std::int32_t>(row));
+    result.values.push_back(diagonal);
+    result.starts.push_back(static_cast<std::int32_t>(result.columns.size()));
+  }
+  return result;
+}
+
+Matrix poisson(std::int64_t side) { return cells_of({{side, side, side}}, {1, 1, 1}); }
+
+Vector times(const Matrix& matrix, const Vector& x) {
+  Vector result(x.size());
+  for (std::size_t row = 0; row < x.size(); ++row) {
+    for (std::int32_t k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+      result[row] += matrix.values[at(k)] * x[at(matrix.columns[at(k)])];
+    }
+  }
+  return result;
+}
+
+double dot(const Vector& a, const Vector& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+double residual_of(const Matrix& matrix, const Vector& b, const Vector& x) {
+  Vector r = times(matrix, x);
+  for (std::size_t i = 0; i < r.size(); ++i) r[i] = b[i] - r[i];
+  return std::sqrt(dot(r, r) / dot(b, b));
+}
+
+template <class T>
+Multigrid<T> of(const Matrix& matrix, const std::optional<Grid>& grid, int threads) {
+  return {matrix.view(), grid, dominance_of(matrix.view(), threads), threads};
+}
+
+struct Solved {
+  int iterations;
+  double estimate;  // of ||r|| / ||b|| by the recurrence
+  Vector x;
+};
+
+template <class T>
+Solved solved(const Matrix& matrix, const std::optional<Grid>& grid, const Vector& b, double rtol,
+              int threads = 2) {
+  Multigrid<T> multigrid = of<T>(matrix, grid, threads);
+  multigrid.load(b, 1);
+  Solved result{0, 1, Vector(b.size())};
+  while (true) {
+    result.estimate = std::sqrt(multigrid.advance() / dot(b, b));
+    if (result.estimate <= rtol || result.iterations == 300) break;
+    CHECK(multigrid.aim());
+    ++result.iterations;
+  }
+  multigrid.add_to(result.x);
+  return result;
+}
+
+template <class T>
+void check_symmetric(const Matrix& matrix, const std::optional<Grid>& grid, double rounding) {
+  Multigrid<T> multigrid = of<T>(matrix, grid, 2);
+  Draws draws(3);
+  const std::size_t n = matrix.starts.size() - 1;
+  const Vector a = draws.some(n), b = draws.some(n);
+  Vector ma(n), mb(n);
+  multigrid.precondition(a, ma);
+  multigrid.precondition(b, mb);
+  CHECK(dot(a, ma) > 0 && dot(b, mb) > 0);
+  const double size = std::sqrt(dot(a, ma) * dot(b, mb));
+  CHECK(std::fabs(dot(a, mb) - dot(b, ma)) <= rounding * size);
+}
+
+void the_cycle_is_symmetric_and_positive_definite() {
+  for (const Grid& grid : {Grid{{20, 20, 20}}, Grid{{1, 70, 90}}, Grid{{1, 1, 900}},
+                           Grid{{7, 33, 18}}, Grid{{2, 2, 2}}, Grid{{1, 1, 2}}}) {
+    const Matrix matrix = cells_of(grid, {1, 1, 1});
+    check_symmetric<double>(matrix, grid, 1e-12);
+    check_symmetric<double>(matrix, std::nullopt, 1e-12);
+    check_symmetric<float>(matrix, grid, 1e-5);
+    check_symmetric<float>(matrix, std::nullopt, 1e-5);
+  }
+  const Grid grid{{20, 20, 20}};
+  check_symmetric<double>(cells_of(grid, {1, 1, 1}, true, 6), grid, 1e-12);
+  check_symmetric<double>(cells_of(grid, {1e-3, 1e-3, 1}), grid, 1e-12);
+}
+
+void iterations_hardly_grow_with_the_grid() {
+  const auto iterations = [](std::int64_t side) {
+    const Matrix matrix = poisson(side);
+    const Vector b(at(side * side * side), 1.0);
+    const Solved result = solved<double>(matrix, Grid{{side, side, side}}, b, 1e-7);
+    CHECK(residual_of(matrix, b, result.x) <= 1.01e-7);
+    return result.iterations;
+  };
+  const int small = iterations(16), large = iterations(64);
+  CHECK(large <= 20 && large <= small + 8);
+}
+
+void the_recurrence_is_the_true_residual() {
+  const Matrix matrix = cells_of({{13, 22, 31}}, {1, 1, 1}, true, 2);
+  const Vector b = Draws(5).some(matrix.starts.size() - 1);
+  for (const auto& grid : {std::optional<Grid>(Grid{{13, 22, 31}}), std::optional<Grid>()}) {
+    const Solved fine = solved<double>(matrix, grid, b, 1e-9);
+    CHECK(std::fabs(residual_of(matrix, b, fine.x) - fine.estimate) <= 1e-12);
+    const Solved single = solved<float>(matrix, grid, b, 1e-3);
+    CHECK(std::fabs(residual_of(matrix, b, single.x) - single.estimate) <= 1e-5);
+  }
+}
+
+void the_answer_is_the_same_bits_whatever_the_threads() {
+  const Matrix matrix = cells_of({{40, 40, 40}}, {1, 1, 1}, true, 1);
+  const Vector b = Draws(6).some(matrix.starts.size() - 1);
+  for (const auto& grid : {std::optional<Grid>(Grid{{40, 40, 40}}), std::optional<Grid>()}) {
+    const Solved one = solved<float>(matrix, grid, b, 1e-4, 1);
+    for (const int threads : {2, 3, 4}) {
+      const Solved more = solved<float>(matrix, grid, b, 1e-4, threads);
+      CHECK(one.iterations == more.iterations);
+      CHECK(std::memcmp(one.x.data(), more.x.data(), one.x.size() * sizeof(double)) == 0);
+    }
+  }
+}
+
+void ties_of_halved_cells_are_those_of_a_grid_twice_as_coarse() {
+  const Matrix matrix = poisson(16);
+  const Aggregates halved = halve({.grid = {{16, 16, 16}}, .halved = {true, true, true}}, 2);
+  CHECK(halved.count == 512);
+  const Matrix coarse = coarse_matrix(matrix.view(), halved, Members(halved, 2), true, 2);
+  for (std::size_t row = 0; row < 512; ++row) {
+    double sum = 0;
+    for (std::int32_t k = coarse.starts[row]; k < coarse.starts[row + 1]; ++k) {
+      const double value = coarse.values[at(k)];
+      sum += value;
+      // Area over distance: 4 / 2.
+      CHECK(coarse.columns[at(k)] == static_cast<std::int32_t>(row) || value == -2);
+    }
+    double held = 0;  // what ties its cells to what is around the grid
+    for (const std::size_t place : {row / 64, row / 8 % 8, row % 8}) {
+      if (place == 0 || place == 7) held += 4;
+    }
+    CHECK(std::fabs(sum - held) < 1e-12);
+  }
+}
+
+void a_matrix_that_is_not_dominant_keeps_its_galerkin_product() {
+  const Matrix matrix = poisson(8);
+  const Aggregates halved = halve({.grid = {{8, 8, 8}}, .halved = {true, true, true}}, 2);
+  const Matrix coarse = coarse_matrix(matrix.view(), halved, Members(halved, 1), false, 1);
+  for (std::size_t row = 0; row < 64; ++row) {
+    for (std::int32_t k = coarse.starts[row]; k < coarse.starts[row + 1]; ++k) {
+      const bool diagonal = coarse.columns[at(k)] == static_cast<std::int32_t>(row);
+      CHECK(coarse.values[at(k)] == (diagonal ? 24 : -4));
+    }
+  }
+}
+
+void only_strong_directions_are_halved() {
+  const Grid grid{{16, 16, 64}};
+  const Matrix matrix = cells_of(grid, {1e-3, 1e-3, 1});
+  const auto multigrid = of<double>(matrix, grid, 1);
+  CHECK(multigrid.made().rows[1] == 16 * 16 * 32);
+  CHECK(multigrid.made().rows[2] == 16 * 16 * 16);
+  const Vector b(matrix.starts.size() - 1, 1.0);
+  CHECK(solved<double>(matrix, grid, b, 1e-7).iterations <= 25);
+}
+
+void pairs_of_pairs_follow_strong_ties() {
+  const Matrix matrix = cells_of({{1, 60, 60}}, {1, 1e-4, 1});
+  const Aggregates aggregates = aggregate_pairs(matrix.view(), 2, 2);
+  CHECK(aggregates.count >= 3600 / 6 && aggregates.count <= 3600 / 3);
+  for (std::int64_t row = 0; row + 60 < 3600; ++row) {
+    CHECK(aggregates.of[at(row)] != aggregates.of[at(row + 60)]);
+  }
+}
+
+void aggregates_are_the_same_whatever_the_threads() {
+  const Matrix matrix = cells_of({{50, 60, 70}}, {1, 1, 1}, true, 4);
+  const Aggregates one = aggregate_pairs(matrix.view(), 2, 1);
+  const Matrix coarse = coarse_matrix(matrix.view(), one, Members(one, 1), true, 1);
+  for (const int threads : {2, 3, 4}) {
+    const Aggregates more = aggregate_pairs(matrix.view(), 2, threads);
+    CHECK(one.of == more.of);
+    const Matrix same = coarse_matrix(matrix.view(), more, Members(more, threads), true, threads);
+    CHECK(coarse.columns == same.columns && coarse.values == same.values);
+  }
+}
+
+void bricks_hold_their_halved_cells() {
+  const Grid grid{{9, 16, 20}};
+  const std::array<int, 3> brick = {2, 4, 8};
+  const Halving halving{.grid = grid, .halved = {true, false, true}};
+  CHECK((halved_brick(halving, brick) == std::array<int, 3>{1, 4, 4}));
+  CHECK((halved_brick(halving, {3, 4, 8}) == std::array<int, 3>{}));
+  const Ordering ordering = order_bricks(grid, brick, 16);
+  const Aggregates aggregates = halve(halving, 2);
+  CHECK(aggregates.count == 5 * 16 * 10);
+  const auto steps = halved_steps(halving, brick);
+  const Ordering coarse = halved_ordering(ordering, aggregates, steps, 16, 2);
+  for (std::int64_t row = 0; row < ordering.rows; ++row) {
+    const std::int64_t place = ordering.place[at(row)];
+    const std::int64_t to = coarse.place[at(aggregates.of[at(row)])];
+    CHECK(coarse.row[at(to)] == aggregates.of[at(row)]);
+    CHECK(place % 16 == to % 16 && place / 16 / 64 == to / 16 / 16);
+    CHECK(to / 16 % 16 == steps[at(place / 16 % 64)]);
+  }
+}
+
+void rows_without_ties_are_divided_by_their_diagonal() {
+  Matrix matrix;
+  matrix.starts.push_back(0);
+  for (std::int32_t row = 0; row < 1000; ++row) {
+    matrix.columns.push_back(row);
+    matrix.values.push_back(1 + row % 7);
+    matrix.starts.push_back(row + 1);
+  }
+  Multigrid<double> multigrid = of<double>(matrix, std::nullopt, 2);
+  const Vector r = Draws(8).some(1000);
+  Vector z(1000);
+  multigrid.precondition(r, z);
+  for (std::size_t row = 0; row < 1000; ++row) {
+    CHECK(std::fabs(z[row] * matrix.values[row] - r[row]) < 1e-12);
+  }
+}
+
+void what_is_singular_stays_finite() {
+  const Grid grid{{12, 12, 12}};
+  Multigrid<float> multigrid = of<float>(cells_of(grid, {1, 1, 1}, false), grid, 2);
+  Vector r = Draws(9).some(1728), z(1728);
+  multigrid.precondition(r, z);
+  CHECK(std::ranges::all_of(z, [](double value) { return std::isfinite(value); }));
+}
+
+void a_residual_of_nothing_is_corrected_by_nothing() {
+  const Matrix matrix = poisson(6);
+  Multigrid<float> multigrid = of<float>(matrix, std::nullopt, 1);
+  Vector z(216, 1.0);
+  multigrid.precondition(Vector(216), z);
+  CHECK(std::ranges::all_of(z, [](double value) { return value == 0; }));
+}
+
+// What all kernels make of the same vectors, one after another.
+template <class T>
+std::array<Line<T>, 7> made_by(const CoarseKernels<T>& kernels, const LevelView<T>& level,
+                               const Within& within, std::int64_t groups) {
+  std::array<Line<T>, 7> vectors;
+  Draws draws(4);
+  for (Line<T>& vector : vectors) {
+    for (std::int64_t i = 0; i < groups * level.steps * kLanes<T>; ++i) {
+      vector.push_back(static_cast<T>(draws.next()));
+    }
+  }
+  auto& [r, y, p, q, x, v, coarse] = vectors;
+  const Groups all{0, groups};
+  Vector sums(at(groups));
+  kernels.forward(level, all, r.data(), y.data());
+  kernels.forward_update(level, all, T(0.3), p.data(), q.data(), x.data(), r.data(), y.data(),
+                         sums.data());
+  kernels.restrict_within(level, all, within, y.data(), coarse.data());
+  kernels.prolong_within(level, all, within, coarse.data(), y.data());
+  kernels.backward(level, all, r.data(), y.data());
+  kernels.backward_keep(level, all, r.data(), y.data(), v.data(), sums.data());
+  kernels.direction(level, all, y.data(), v.data(), T(0.7), p.data(), q.data(), sums.data());
+  kernels.residual(level, all, y.data(), x.data());
+  kernels.dense(kLanes<T>, p.data(), q.data(), r.data());
+  for (const double sum : sums) x.push_back(static_cast<T>(sum));
+  return vectors;
+}
+
+template <class T>
+void check_kernels() {
+  const Matrix matrix = cells_of({{12, 24, 40}}, {1, 0.3, 1}, true, 3);
+  for (const bool grid : {true, false}) {
+    const Ordering ordering = grid ? order_bricks({{12, 24, 40}}, {4, 4, 4}, kLanes<T>)
+                                   : order_graph(matrix.view(), 32, 0, kLanes<T>);
+    const LanesMatrix<T> lanes(matrix.view(), ordering, 0.5, 2);
+    std::vector<std::uint16_t> steps(at(ordering.block_rows));
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      steps[step] = static_cast<std::uint16_t>(step / 3);
+    }
+    const Within within{.coarse_steps = ordering.block_rows / 3 + 1, .step = steps.data()};
+    const auto plain =
+        made_by(*all_coarse_kernels<T>().front(), lanes.view(), within, ordering.groups());
+    for (const CoarseKernels<T>* kernels : all_coarse_kernels<T>()) {
+      const auto made = made_by(*kernels, lanes.view(), within, ordering.groups());
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        CHECK(std::memcmp(plain[i].data(), made[i].data(), plain[i].size() * sizeof(T)) == 0);
+      }
+    }
+  }
+}
+
+void all_sets_of_kernels_give_the_same_bits() {
+  check_kernels<float>();
+  check_kernels<double>();
+}
+
+}  // namespace
+
+int main() {
+  all_sets_of_kernels_give_the_same_bits();
+  the_cycle_is_symmetric_and_positive_definite();
+  iterations_hardly_grow_with_the_grid();
+  the_recurrence_is_the_true_residual();
+  the_answer_is_the_same_bits_whatever_the_threads();
+  ties_of_halved_cells_are_those_of_a_grid_twice_as_coarse();
+  a_matrix_that_is_not_dominant_keeps_its_galerkin_product();
+  only_strong_directions_are_halved();
+  pairs_of_pairs_follow_strong_ties();
+  aggregates_are_the_same_whatever_the_threads();
+  bricks_hold_their_halved_cells();
+  rows_without_ties_are_divided_by_their_diagonal();
+  what_is_singular_stays_finite();
+  a_residual_of_nothing_is_corrected_by_nothing();
+}
