@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../check_matrix.h"
 #include "../generate.h"
 #include "../matrix.h"
 #include "../matrix_error.h"
@@ -65,6 +66,7 @@ inline Problem made_here(const Options& options, int threads) {
   problem.name = stem_of(options.problem);
   problem.matrix = read_matrix_market(options.problem, threads);
   refuse_impostor(problem, options.problem);
+  check(problem.matrix.view(), threads);
   return problem;
 }
 

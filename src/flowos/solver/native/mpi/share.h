@@ -61,6 +61,15 @@ struct Share {
   }
   std::int64_t group_places() const { return std::int64_t{order.block_rows} * order.lanes; }
   std::int64_t rows() const { return static_cast<std::int64_t>(row.size()); }
+
+  // work(row, place) for each row of a group, in their order.
+  template <class Work>
+  void each_row(std::int64_t at_group, const Work& work) const {
+    const auto size = static_cast<std::size_t>(group_places());
+    const auto first = static_cast<std::size_t>(at_group) * size;
+    for (std::size_t place = first; place < first + size; place++)
+      if (order.row[place] >= 0) work(static_cast<std::size_t>(order.row[place]), place);
+  }
 };
 
 // Takes a rank's share out of the whole.

@@ -99,12 +99,16 @@ class Session {
   Turn turn() const {
     if (options_.settings.precision == Precision::fp64) return turn_in<double>();
     Turn done = turn_in<float>();
-    if (options_.settings.precision == Precision::fp32 || done.info.reason != Reason::stagnated)
+    if (options_.settings.precision == Precision::fp32 || !wants_fp64(done.info.reason))
       return done;
     const double lost = done.total;
     done = turn_in<double>();
     done.total += lost;
     return done;
+  }
+
+  static bool wants_fp64(Reason reason) {
+    return reason == Reason::stagnated || reason == Reason::indefinite;
   }
 
   template <class Value>
@@ -119,7 +123,7 @@ class Session {
     std::vector<double> b(share.row.size()), x(share.row.size());
     for (std::size_t row = 0; row < b.size(); row++)
       b[row] = rhs_at(share.row[row], problem_.ones, options_.seed);
-    done.info = solver.solve(b, x, options_.goal);
+    done.info = solver.solve(b, x, goal());
     done.info.seconds = slowest(done.info.seconds);
     done.total = slowest(MPI_Wtime() - start);
     done.made = {.blocks = plan.blocks,
@@ -129,10 +133,15 @@ class Session {
                  .shift = solver.shift(),
                  .eisenstat = true,
                  .bytes_per_iteration = solver.bytes_per_iteration()};
-    solver.fetch(x);
     done.residual = residual_of(share, b, x, comm_);
     done.x = hash_of(share, x, comm_);
     return done;
+  }
+
+  Goal goal() const {
+    Goal goal = options_.goal;
+    if (goal.most_iterations == 0) goal.most_iterations = 10 * problem_.rows();
+    return goal;
   }
 
   Share shared_out(const Ordering& order) const {

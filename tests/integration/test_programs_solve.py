@@ -1,0 +1,198 @@
+"""solve_mpi.cpp, compiled from the package's sources and started by every MPI of this machine: the
+same bits on any number of ranks and threads, right answers, and clear refusals."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowos.model import Case, Exited, Outcome, Unmeasured
+from flowos.probes.solve import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE, Solve
+
+NATIVE = Path(__file__).parents[2] / "src/flowos/solver/native"
+SOURCES = [NATIVE / name for name in (SOURCE, *LIBRARY_SOURCES)]
+CORES = len(os.sched_getaffinity(0))
+CUBE = "poisson:24x20x28"
+
+
+@dataclass(frozen=True)
+class Family:
+    """flags: other code from each, so that no x is the same because the code is."""
+
+    name: str
+    compiler: str
+    starter: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def find_families() -> list[Family]:
+    known = (
+        Family(
+            "openmpi",
+            "mpicxx.openmpi",
+            ("mpirun.openmpi", "--oversubscribe", "-n"),
+            ("-march=native",),
+        ),
+        Family("mpich", "mpicxx.mpich", ("mpiexec.mpich", "-n"), ("-O1",)),
+    )
+    return [f for f in known if shutil.which(f.compiler)]
+
+
+FAMILIES = find_families()
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+Binaries = dict[str, Path]
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Binaries:
+    folder = tmp_path_factory.mktemp("solve")
+    made = {f.name: folder / f.name for f in FAMILIES}
+    compilers = [
+        subprocess.Popen(
+            [f.compiler, *FLAGS, *f.flags, *map(str, SOURCES), "-o", made[f.name], *LIBRARIES],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for f in FAMILIES
+    ]
+    for compiler in compilers:
+        _, said = compiler.communicate(timeout=240)
+        assert compiler.returncode == 0, said
+    return made
+
+
+def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int = 1) -> Outcome:
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run(
+        (*family.starter, str(ranks), str(binary), *words),
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **allowed, "OMP_NUM_THREADS": str(threads)},
+    )
+    return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
+
+
+def answer(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.end == Exited(0), outcome.stderr.decode()
+    found: dict[str, Any] = json.loads(outcome.stdout)
+    return found
+
+
+def refusal(outcome: Outcome) -> str:
+    found = Solve().read(Case("solve", levels=(("cores", "1"),)), outcome)
+    assert isinstance(found, Unmeasured), found
+    return found.reason
+
+
+def test_an_mpi_is_here_to_test_with() -> None:
+    assert FAMILIES, "apt install openmpi-bin libopenmpi-dev g++"
+
+
+PROBLEMS = {
+    "bricks": (CUBE,),
+    "bricks of a size": (CUBE, "--block-rows", "32", "--colours", "2"),
+    "the paper's": (CUBE, "--block-rows", "32", "--colours", "20", "--relax", "0"),
+    "in fp64": (CUBE, "--precision", "fp64"),
+    "in fp32": (CUBE, "--precision", "fp32"),
+}
+
+
+@pytest.mark.parametrize("words", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_x_is_the_same_bits_whatever_the_ranks_threads_and_mpi(
+    words: tuple[str, ...], binaries: Binaries
+) -> None:
+    shares = [(1, 1), (1, 2), (2, 1), (3, 1), (4, 1)]
+    found = [
+        answer(run(family, binaries[family.name], *words, ranks=ranks, threads=threads))
+        for family in FAMILIES
+        for ranks, threads in (shares if family == FAMILIES[0] else shares[2:4])
+    ]
+    assert len({(f["x"], f["iterations"]) for f in found}) == 1
+    assert all(f["residual"] <= 1e-7 for f in found)
+
+
+def grid_file(folder: Path, n: int = 12) -> Path:
+    """A mesh with triangles, of which no grid can be made, in lower triangular storage."""
+    entries = []
+    for i in range(n * n):
+        links = [j for j in (i + 1, i + n, i + n + 1) if j < n * n and (j % n or j == i + n)]
+        entries += [f"{j + 1} {i + 1} {-1 - (i * j) % 7 / 8}" for j in links]
+        entries.append(f"{i + 1} {i + 1} 16")
+    path = folder / "mesh.mtx"
+    head = "%%MatrixMarket matrix coordinate real symmetric"
+    path.write_text("\n".join((head, f"{n * n} {n * n} {len(entries)}", *entries)) + "\n")
+    return path
+
+
+def test_a_graph_of_a_file_gives_the_same_bits_on_any_ranks(
+    binaries: Binaries, tmp_path: Path
+) -> None:
+    family = FAMILIES[0]
+    path = str(grid_file(tmp_path))
+    found = [answer(run(family, binaries[family.name], path, ranks=r)) for r in (1, 2, 4)]
+    assert len({f["x"] for f in found}) == 1
+    assert found[0]["residual"] <= 1e-7
+    assert (found[0]["problem"], found[0]["rows"]) == ("mesh", 144)
+
+
+@each_family
+def test_the_answer_has_what_a_machine_is_judged_by(family: Family, binaries: Binaries) -> None:
+    words = (CUBE, "--triad", "300000", "--seconds", "0.05")
+    outcome = run(family, binaries[family.name], *words, ranks=2)
+    found = answer(outcome)
+    assert (found["ranks"], found["threads"], found["rows"]) == (2, 1, 24 * 20 * 28)
+    assert found["iterations"] > 1
+    assert found["bytes_per_iteration"] > found["rows"] * 40
+    readings = Solve().read(Case("solve", levels=(("cores", "2"),)), outcome)
+    assert not isinstance(readings, Unmeasured), readings
+    metrics = {r.metric: r for r in readings}
+    assert set(metrics) == {"total", "setup", "iteration", "bandwidth", "triad"}
+    assert all(min(r.values) > 0 for r in readings)
+    assert len(metrics["total"].values) == len(metrics["setup"].values) > 1
+    assert dict(metrics["total"].notes)["x"] == found["x"]
+
+
+def test_more_ranks_than_groups_of_a_colour_do_no_harm(binaries: Binaries) -> None:
+    family = FAMILIES[0]
+    found = [
+        answer(run(family, binaries[family.name], "poisson:9x5x7", ranks=ranks)) for ranks in (1, 4)
+    ]
+    assert found[0]["x"] == found[1]["x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "usage: solve_mpi poisson:"),
+        (("poisson:8x8",), "poisson:8x8: give three sizes"),
+        (("poisson:0x8x8",), "poisson:0x8x8 0: give a number from 1"),
+        (("poisson:99999x99999x99999",), "more cells than 32 bits count"),
+        ((CUBE, "--colours"), "--colours: give its value"),
+        ((CUBE, "--colours", "many"), "--colours many: give a number from 1"),
+        ((CUBE, "--precision", "fp16"), "--precision fp16: give fp32 or fp64"),
+        ((CUBE, "--fast", "1"), "--fast is no option"),
+        (("/no/such.mtx",), "/no/such.mtx"),
+        ((CUBE, "--most-iterations", "2"), "did not converge"),
+    ],
+)
+def test_what_cannot_be_done_gets_one_clear_line(
+    words: tuple[str, ...], complaint: str, binaries: Binaries
+) -> None:
+    family = FAMILIES[0]
+    outcome = run(family, binaries[family.name], *words, ranks=2)
+    assert outcome.end != Exited(0)
+    assert complaint in refusal(outcome)
+    assert outcome.stderr.count(b"solve_mpi: ") == 1
+
+
+def test_another_matrix_is_not_called_g3_circuit(binaries: Binaries, tmp_path: Path) -> None:
+    family = FAMILIES[0]
+    path = grid_file(tmp_path).rename(tmp_path / "G3_circuit.mtx")
+    said = refusal(run(family, binaries[family.name], str(path)))
+    assert "is not G3_circuit: it has 144 rows" in said
