@@ -63,6 +63,11 @@ def _add_places(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help=f"what a data sheet says, in SI units: {' or '.join(NOMINAL)}",
     )
+    command.add_argument(
+        "--matrix",
+        metavar="FILE",
+        help="solve with this one (Matrix Market, such as G3_circuit.mtx) in place of g3like",
+    )
 
 
 def _add_environments(command: argparse.ArgumentParser) -> None:
@@ -131,9 +136,20 @@ def _wanted(args: argparse.Namespace) -> Wanted:
         effort="quick" if args.quick else "full" if args.full else "normal",
         scratch=args.scratch,
         nominal=tuple(_nominal(word) for word in args.nominal),
+        matrix=_matrix(args.matrix),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
     )
+
+
+def _matrix(word: str | None) -> PurePath | None:
+    if word is None:
+        return None
+    if not Path(word).is_file():
+        raise UsageError(f"--matrix {word}: there is no such file")
+    if not word.endswith(".mtx"):
+        raise UsageError(f"--matrix {word}: give a Matrix Market file, NAME.mtx, unpacked")
+    return Path(word).absolute()
 
 
 def _nominal(word: str) -> tuple[str, float]:

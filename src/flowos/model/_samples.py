@@ -16,6 +16,7 @@ Binary = Literal["same", "own"]
 class Wanted:
     """What a person asked to have measured. `nominal` are ceilings they know: name -> value, SI.
 
+    matrix: a Matrix Market file whose matrix is to be solved with.
     environments: to be measured side by side, as people name them, the base first; none: this
     node as it is. binary: the same one in all of them (is the runtime equal?), or each its own (is
     my stack equal?).
@@ -25,6 +26,7 @@ class Wanted:
     effort: Effort = "normal"
     scratch: PurePath = field(default_factory=lambda: PurePath("/tmp"))
     nominal: tuple[tuple[str, float], ...] = ()
+    matrix: PurePath | None = None
     environments: tuple[str, ...] = ()
     binary: Binary = "same"
 

@@ -25,6 +25,7 @@ from flowos.probes._worth import Worth, in_words, worth
 from flowos.probes.facts import NOMINAL
 from flowos.probes.flops import doubts
 from flowos.probes.gemm import left_out, slow_defaults
+from flowos.probes.solve import equal_answers
 from flowos.probes.startup import Startup, timed
 from flowos.probes.stream import merged
 from flowos.probes.working_set import CACHES_END_AT, caches_found
@@ -57,6 +58,7 @@ __all__ = [
     "decides",
     "doubts",
     "entered",
+    "equal_answers",
     "flow_of",
     "flow_of_builds",
     "in_environment",

@@ -49,7 +49,7 @@ def build_task(build: Build) -> Task:
         name=f"build {build.key}",
         inputs=(),
         outputs=(_BINARY,),
-        body=Command(argv=words, once=build.key, limit_seconds=120.0),
+        body=Command(argv=words, once=build.key, limit_seconds=120.0 * len(build.sources)),
     )
 
 

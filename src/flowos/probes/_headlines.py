@@ -44,6 +44,7 @@ HEADLINES = (
     Headline("Memory ceiling", "working_set", "memory"),
     Headline("STREAM triad", "stream", "triad"),
     Headline("STREAM triad, one thread", "stream", "triad", (("threads", "1"),)),
+    Headline("Sparse solver, Poisson", "solve", "total", (("problem", "poisson"),)),
     _mpi("MPI latency, 8 B", "latency", 8),
     _mpi("MPI bandwidth, 1 MiB", "bandwidth", 1 << 20),
     _mpi("MPI allreduce, 8 B", "allreduce", 8),

@@ -6,6 +6,7 @@ from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
 from flowos.probes.mpi import MpiPairs
+from flowos.probes.solve import Solve
 from flowos.probes.stream import Stream
 from flowos.probes.working_set import WorkingSet
 
@@ -16,5 +17,6 @@ PROBES: tuple[Probe, ...] = (
     Gemm(),
     Stream(),
     MpiPairs(),
+    Solve(),
     Fio(),
 )

@@ -1,0 +1,338 @@
+"""Conjugate gradients with an incomplete Cholesky preconditioner, over MPI ranks and threads.
+
+Strong scaling of Poisson's equation and of a circuit, after figures 12 and 13 of Nagai et al.,
+AXIES 2023, whose settings (table 2: blocks of 32 rows, 20 colours, 2 processes a node) are measured
+beside ours. x is the same bits in all of them.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from flowos.model import (
+    Argv,
+    Case,
+    Chart,
+    Exited,
+    Facts,
+    Measurement,
+    Mpi,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import Build, Program, read_answer
+from flowos.probes._suspect import suspected
+from flowos.probes.stream import elements_for, last_cache_bytes
+
+FOLDER = "solver/native"
+SOURCE = "mpi/solve_mpi.cpp"
+LIBRARY_SOURCES = (
+    "assemble.cpp",
+    "check_matrix.cpp",
+    "cholesky_kernels.cpp",
+    "cholesky_kernels_v3.cpp",
+    "cholesky_kernels_v4.cpp",
+    "coarse_level.cpp",
+    "exact_sum.cpp",
+    "generate.cpp",
+    "matrix_market.cpp",
+    "ordering_bricks.cpp",
+    "ordering_colour.cpp",
+    "ordering_graph.cpp",
+    "ordering_grid.cpp",
+    "ordering_grow.cpp",
+    "ordering_place.cpp",
+)
+"""What the program needs of the solver's library."""
+FLAGS = (
+    *("-std=c++20", "-O3", "-ffp-contract=off", "-fopenmp"),
+    *("-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"),  # bindings of old that nothing here needs
+)
+NATIVE_FLAGS = {"aarch64": "-mcpu=native"}
+"""By architecture; what another takes is -march=native. x is the same bits without, too."""
+LIBRARIES = ("-ldl",)
+
+SETTINGS: dict[str, Argv] = {
+    "default": (),
+    "paper": ("--block-rows", "32", "--colours", "20", "--relax", "0", "--precision", "fp64"),
+}
+GRIDS = (
+    (96, 96, 96),
+    (128, 128, 128),
+    (128, 256, 256),
+    (256, 256, 256),
+    (512, 256, 256),
+    (512, 512, 512),
+    (1024, 1024, 512),
+)
+"""Cells in z, y and x."""
+LEAST_GRID = {"quick": 0, "normal": 1, "full": 4}
+"""Which of GRIDS an effort takes where the caches do not ask for more: the paper's for full."""
+
+SECONDS = {"quick": 0.4, "normal": 1.0, "full": 5.0}
+"""For how long solving is repeated; once in any case."""
+
+CIRCUIT_ROWS = 1_585_478
+CIRCUIT_SECONDS = 0.6
+"""About what it takes to make or read the circuit."""
+
+BYTES_PER_ROW = 450
+ITERATION_BYTES_PER_ROW = 82
+"""Of the leanest iteration: in fp32, by Eisenstat's trick."""
+CACHES = 2
+MEMORY_SHARE = 0.5
+BANDWIDTH, MOST_STREAMS = 10e9, 16
+"""What a core is taken to move in a second, and how many of them together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is solved: as the program is told it, its name and size, and how many unknowns."""
+
+    word: str
+    name: str
+    size: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the sweep. layout: how the cores are shared out between ranks and threads."""
+
+    problem: Problem
+    setting: str
+    mpi: Mpi
+    layout: str
+    ranks: int
+    threads: int
+
+
+def _curve(title: str, metric: str, unit: str, about: str, *, ceilings: bool = False) -> Chart:
+    return Chart(
+        title=title,
+        kind="curve",
+        x="cores",
+        metrics=(metric,),
+        series=("setting", "mpi", "layout"),
+        facets=("problem", "size"),
+        x_label="cores",
+        y_label=unit,
+        log_x=True,
+        log_y=True,
+        ceilings=ceilings,
+        about=about,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """Metrics total, setup, iteration (second), bandwidth and triad (byte/s)."""
+
+    name: str = "solve"
+    title: str = "Sparse solver (BICCG)"
+    charts: tuple[Chart, ...] = (
+        _curve("Time to solution", "total", "second", "Set-up and all iterations, to 1e-7."),
+        _curve("Time of an iteration", "iteration", "second", "The problem stays the same."),
+        _curve(
+            "Memory traffic of an iteration",
+            "bandwidth",
+            "byte/s",
+            "What an iteration must move, over its time. The ceiling is the STREAM triad of as many"
+            " cores just before and after, where the line that a store reads first is counted.",
+            ceilings=True,
+        ),
+    )
+    build: Literal["once", "each"] = "each"
+    rounds: int = 1
+
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+        mpis = [mpi for mpi in facts.mpis if mpi.cxx]
+        if not mpis:
+            return Unmeasured(
+                reason="no MPI with a compiler of C++20 and a starter was found",
+                remedy="apt install openmpi-bin libopenmpi-dev g++",
+            )
+        points = dict.fromkeys(_points(facts, wanted, mpis))
+        return tuple(_case(point, facts, wanted) for point in points)
+
+    def seconds(self, case: Case) -> float:
+        """Each core is taken to move 10 GB/s, up to 16 of them."""
+        cores = int(case.level("cores"))
+        rows, rate = int(case.detail("rows")), BANDWIDTH * min(cores, MOST_STREAMS)
+        iterations = math.cbrt(rows)
+        once = rows * (iterations * ITERATION_BYTES_PER_ROW + 2 * BYTES_PER_ROW) / rate
+        made = CIRCUIT_SECONDS if case.level("problem") != "poisson" else 0.0
+        triad = 12 * 32 * int(case.detail("elements")) / rate
+        return 0.3 + made + triad + max(once, float(case.detail("seconds")))
+
+    def program(self, case: Case) -> Program:
+        threads = case.detail("threads")
+        return Program(
+            argv=(
+                case.detail("word"),
+                *SETTINGS[case.level("setting")],
+                *("--seconds", case.detail("seconds")),
+                *("--triad", case.detail("elements")),
+            ),
+            build=Build(
+                source=SOURCE,
+                also=LIBRARY_SOURCES,
+                folder=FOLDER,
+                compiler=case.detail("compiler"),
+                compiler_version=case.detail("version"),
+                flags=(*FLAGS, case.detail("native")),
+                libraries=LIBRARIES,
+            ),
+            variables=(
+                ("OMP_NUM_THREADS", threads),
+                ("OMP_DYNAMIC", "false"),
+                ("OMP_PLACES", "cores"),
+                ("OMP_PROC_BIND", "close"),
+            ),
+            cores=int(threads),
+            ranks=int(case.detail("ranks")),
+            mpi_family=case.detail("family"),
+            starter=case.detail("starter"),
+            limit_seconds=60.0 + 10 * self.seconds(case),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        said = _own_words(outcome)
+        if said and outcome.end != Exited(0):
+            return Unmeasured(reason=said)
+        readings = read_answer(outcome)
+        if isinstance(readings, Unmeasured):
+            return readings
+        cores = int(case.level("cores"))
+        cpus = int(dict(readings[0].notes).get("cpus", cores))
+        return suspected(
+            readings, [f"{cores} threads were seen on {cpus} cpus" if cpus < cores else ""]
+        )
+
+    def ceiling(self, case: Case) -> Case | None:
+        """The best triad of as many cores, whoever shared them out how."""
+        return Case("solve", (("cores", case.level("cores")),)).at(metric="triad")
+
+
+def poisson(facts: Facts, wanted: Wanted) -> Problem:
+    """The effort's grid, larger where caches would hold it, smaller where memory would not."""
+    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
+    most = min(limits, default=8 << 30) * MEMORY_SHARE / BYTES_PER_ROW
+    least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
+    large = (g for g in GRIDS[LEAST_GRID[wanted.effort] :] if math.prod(g) >= least)
+    chosen = next(large, GRIDS[-1])
+    smaller = [g for g in GRIDS if math.prod(g) <= min(most, math.prod(chosen))]
+    z, y, x = smaller[-1] if smaller else GRIDS[0]
+    size = f"{x}x{y}x{z}"
+    return Problem(f"poisson:{size}", "poisson", size, x * y * z)
+
+
+def circuit(wanted: Wanted) -> Problem:
+    """A person's own matrix, by the name of its file; else one that is like G3_circuit."""
+    if wanted.matrix is None:
+        return Problem("g3like", "g3like", str(CIRCUIT_ROWS), CIRCUIT_ROWS)
+    return Problem(str(wanted.matrix), wanted.matrix.stem, "", CIRCUIT_ROWS)
+
+
+def layouts(cores: int) -> tuple[tuple[str, int, int], ...]:
+    """Name, ranks and threads of each way in which so many cores are shared out."""
+    ways = [("threads", 1, cores)]
+    if cores > 1:
+        ways.append(("ranks", cores, 1))
+    if cores > 2 and cores % 2 == 0:
+        ways.append(("2 ranks", 2, cores // 2))
+    return tuple(ways)
+
+
+def core_counts(facts: Facts) -> tuple[int, ...]:
+    """1, 2, 4 .. all cores; no more than a cgroup quota feeds."""
+    most = max(1, int(min(len(facts.one_per_core), facts.quota_cpus or math.inf)))
+    return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
+
+
+def _points(facts: Facts, wanted: Wanted, mpis: list[Mpi]) -> Iterator[Point]:
+    """Quick: Poisson on one core and all. Normal: all counts, and the circuit; each other MPI and
+    the paper's setting on all cores for Poisson. Full: everything with everything."""
+    counts = core_counts(facts)
+    grid, net = poisson(facts, wanted), circuit(wanted)
+    if wanted.effort == "quick":
+        yield from _scaling(grid, "default", mpis[0], {counts[0], counts[-1]})
+    elif wanted.effort == "normal":
+        yield from _scaling(grid, "default", mpis[0], counts)
+        for mpi in mpis[1:]:
+            yield _usual(grid, "default", mpi, counts[-1])
+        yield _usual(grid, "paper", mpis[0], counts[-1])
+        yield from _scaling(net, "default", mpis[0], {counts[0], counts[-1]})
+    else:
+        for problem in (grid, net):
+            for setting in SETTINGS:
+                for mpi in mpis:
+                    yield from _scaling(problem, setting, mpi, counts)
+
+
+def _scaling(problem: Problem, setting: str, mpi: Mpi, counts: Iterable[int]) -> Iterator[Point]:
+    for cores in sorted(counts):
+        for layout, ranks, threads in layouts(cores):
+            yield Point(problem, setting, mpi, layout, ranks, threads)
+
+
+def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> Point:
+    """As the paper shares out a node: between two ranks."""
+    return Point(problem, setting, mpi, *layouts(cores)[-1])
+
+
+def _case(point: Point, facts: Facts, wanted: Wanted) -> Case:
+    problem, mpi = point.problem, point.mpi
+    return Case(
+        "solve",
+        levels=(
+            ("problem", problem.name),
+            ("size", problem.size),
+            ("setting", point.setting),
+            ("mpi", mpi.name),
+            ("layout", point.layout),
+            ("cores", str(point.ranks * point.threads)),
+        ),
+        details=(
+            ("word", problem.word),
+            ("rows", str(problem.rows)),
+            ("ranks", str(point.ranks)),
+            ("threads", str(point.threads)),
+            ("compiler", str(mpi.cxx)),
+            ("version", mpi.version),
+            ("family", mpi.family),
+            ("starter", str(mpi.starter)),
+            ("native", NATIVE_FLAGS.get(facts.architecture, "-march=native")),
+            ("seconds", str(SECONDS[wanted.effort])),
+            ("elements", str(elements_for(facts))),
+        ),
+    )
+
+
+def _own_words(outcome: Outcome) -> str:
+    """Our program's complaint, which a starter buries under its own."""
+    prefix = "solve_mpi: "
+    lines = outcome.stderr.decode(errors="replace").splitlines()
+    return next((line.removeprefix(prefix) for line in lines if line.startswith(prefix)), "")
+
+
+def equal_answers(measured: Iterable[Measurement]) -> tuple[str, ...]:
+    """For each problem and setting: was x the same bits, however many ranks, threads and MPIs?"""
+    found: dict[tuple[str, ...], dict[str, list[Case]]] = {}
+    for m in measured:
+        if m.case.probe == "solve" and m.metric == "total" and (x := m.case.detail("x")):
+            key = tuple(m.case.level(axis) for axis in ("problem", "size", "setting"))
+            found.setdefault(key, {}).setdefault(x, []).append(m.case)
+    return tuple(_in_words(key, by_hash) for key, by_hash in found.items())
+
+
+def _in_words(key: tuple[str, ...], by_hash: dict[str, list[Case]]) -> str:
+    what = " ".join(word for word in key if word)
+    if len(by_hash) == 1:
+        ((x, cases),) = by_hash.items()
+        return f"solve {what}: x is the same to the last bit in all {len(cases)} cases (hash {x})"
+    one, other, *_ = (cases[0] for cases in by_hash.values())
+    return f"solve {what}: x is NOT the same: {one.label} differs from {other.label}"
