@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "bind.h"
+#include "matrix_error.h"
 
 namespace nb = nanobind;
 
@@ -24,6 +25,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     raise("SampleError", error);
   } catch (const flowos::feed::FeedError& error) {
     raise("FeedError", error);
+  } catch (const flowos::solve::MatrixError& error) {
+    raise("SolveError", error);
   }
 }
 

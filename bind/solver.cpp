@@ -309,7 +309,7 @@ void bind_matrices(nb::module_& m) {
   bind_triangles<std::int32_t>(m);
   bind_triangles<std::int64_t>(m);
   m.def("poisson", &poisson, nb::arg("x"), nb::arg("y"), nb::arg("z"),
-        "-div grad by second-order differences, zero around; x moves fastest.");
+        "-div grad by 7 points, 6 and -1, zero around; x moves fastest.");
   m.def("g3like", &g3like, nb::arg("seed"),
         "A power grid of 1 585 478 nodes; the same for the same seed.");
 }

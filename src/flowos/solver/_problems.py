@@ -4,10 +4,7 @@ from flowos.solver._csr import Csr, csr_of
 
 
 def poisson(x: int, y: int, z: int) -> Csr:
-    """-div grad on x * y * z cells by second-order differences, zero around; x moves fastest.
-
-    -1 for each neighbour, on the diagonal 2 for each axis of more than one cell: 6 as a rule.
-    """
+    """-div grad on x * y * z cells by 7 points, 6 and -1, zero around; x moves fastest."""
     from flowos._native import poisson as generate
 
     return csr_of(generate(x, y, z))

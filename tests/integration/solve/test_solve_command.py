@@ -1,0 +1,125 @@
+"""`flowos solve`, as a person at a terminal calls it."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import io as scipy_io
+
+from .matrices import graph, laplacian, residual
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_a_generated_system_is_solved_told_of_and_drawn(flowos: Flowos) -> None:
+    shown = flowos("solve", "poisson:16x16x16")
+    first, *rest = shown.stdout.splitlines()
+    assert first.startswith("poisson:16x16x16: converged: ")
+    assert "  matrix: 4096 rows, 27136 entries" in rest
+    assert "relative residual, - - goal 1.00e-07" in rest
+    assert any(line.startswith("1e-07 |") for line in rest)
+    assert shown.stderr == ""
+
+
+def test_a_file_is_solved_with_a_right_hand_side_and_x_is_kept(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    a, b = graph(3000, 2), np.random.default_rng(1).standard_normal(3000)
+    scipy_io.mmwrite(tmp_path / "a.mtx", a, symmetry="symmetric", precision=17)
+    np.save(tmp_path / "b.npy", b)
+    words = ("solve", "a.mtx", "--rhs", "b.npy", "--out", "x.npy", "--json")
+    one, two = (json.loads(flowos(*words, "--threads", n).stdout) for n in ("1", "2"))
+    assert one["converged"]
+    assert one["planned"]["entries"] == a.nnz
+    assert one["x_sha256"] == two["x_sha256"]
+    assert residual(a, np.load(tmp_path / "x.npy"), b) <= 1e-7
+    assert [step for step, _ in one["residuals"]] == list(range(1, one["info"]["iterations"] + 1))
+    assert one["info"]["made"]["colours"] >= 2
+
+
+def test_the_residual_is_drawn_to_files(flowos: Flowos, tmp_path: Path) -> None:
+    for name, begins in (("r.svg", "<svg"), ("r.html", "<!doctype html>")):
+        flowos("solve", "poisson:12x12x12", "--plot", name)
+        assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_a_dry_run_says_what_would_be_solved(flowos: Flowos, tmp_path: Path) -> None:
+    told = flowos("solve", "poisson:256x256x512", "--dry-run", "--json").stdout
+    assert json.loads(told)["rows"] == 256 * 256 * 512
+    assert json.loads(told)["entries"] == 7 * 2**25 - 2 * (2 * 256 * 512 + 256 * 256)
+    scipy_io.mmwrite(tmp_path / "a.mtx", laplacian(6, 6), symmetry="symmetric")
+    told = flowos("solve", "a.mtx", "--rhs", "random:3", "--dry-run").stdout
+    assert told == "a.mtx: 36 rows, 156 entries, right-hand side random:3, to a residual of 1e-07\n"
+
+
+def test_what_does_not_converge_is_told_and_is_a_failure(flowos: Flowos) -> None:
+    shown = flowos("solve", "poisson:20x20x20", "--maxiter", "2", code=1).stdout
+    assert "not converged: all the iterations that were allowed are done: 2 iterations" in shown
+
+
+def test_all_choices_are_taken(flowos: Flowos) -> None:
+    words = ("--block", "32", "--colours", "4", "--relax", "0.5", "--precision", "fp64")
+    told = flowos("solve", "poisson:16", *words, "--coarse", "none", "--rtol", "1e-9", "--json")
+    done = json.loads(told.stdout)
+    assert done["planned"]["rtol"] == 1e-9
+    assert done["info"]["precision"] == "fp64"
+    assert done["info"]["made"]["relax"] == 0.5
+    assert done["info"]["made"]["levels"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("poisson",), 2, "expected cells along x, y and z, as poisson:128x128x128"),
+        (("poisson:0x4",), 2, "expected cells"),
+        (("poisson:4x4x4x4",), 2, "expected cells"),
+        (("poisson:2000x2000x2000",), 2, "8000000000 rows; at most 2147483647 can be"),
+        (("poisson:1290x1290x1290",), 1, "GB"),
+        (("g3like:x",), 2, "expected g3like, or g3like:SEED"),
+        (("nosuch.mtx",), 1, "nosuch.mtx: No such file or directory"),
+        (("poisson:4", "--rhs", "b"), 2, "expected ones, random, random:SEED or a file: NAME.npy"),
+        (("poisson:4", "--rhs", "b.npy"), 1, "b.npy: No such file or directory"),
+        (("poisson:4", "--rhs", "text.npy"), 1, "text.npy: "),
+        (("poisson:4", "--rhs", "short.npy"), 1, "b has shape (3,): expected (4,)"),
+        (("poisson:4", "--rtol", "-1"), 1, "rtol=-1.0"),
+        (("poisson:4", "--block", "5000"), 1, "expected a whole number, 1 to 4096"),
+        (("text.mtx",), 1, "text.mtx: line 1: no Matrix Market file"),
+    ],
+)
+def test_bad_words_are_one_line(
+    flowos: Flowos, tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    (tmp_path / "text.mtx").write_text("hello")
+    (tmp_path / "text.npy").write_text("hello")
+    np.save(tmp_path / "short.npy", np.ones(3))
+    refused = flowos("solve", *words, code=code).stderr
+    assert refused.startswith("flowos solve: ")
+    assert said in refused
+    assert refused.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("--out", "x.txt"), ("--plot", "r.png"), ("--plot", "no/r.svg"), ("--threads", "0")]
+)
+def test_where_nothing_could_be_written_nothing_is_computed(
+    flowos: Flowos, words: tuple[str, ...]
+) -> None:
+    assert "error: argument" in flowos("solve", "poisson:4", *words, code=2).stderr
+
+
+def test_a_terminal_shows_the_residual_as_it_falls_and_ctrl_c_ends_it(
+    terminal: Callable[..., Any],
+) -> None:
+    at = terminal()
+    at.type("$FLOWOS solve poisson:32x32x32\n")
+    assert "solving [" in at.read_until("iteration 1 ")
+    at.read_until("poisson:32x32x32: converged: ")
+    at.read_until("$> ")
+    at.type("$FLOWOS solve poisson:96x96x96 --coarse none --rtol 1e-13; echo code=$?=\n")
+    at.read_until("iteration 1 ")
+    at.type("\x03")
+    assert "flowos solve: interrupted" in at.read_until("code=130=")

@@ -1,0 +1,121 @@
+"""Matrices of scipy.sparse, as the solver takes them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from flowos.model import SolveError
+from flowos.solver import Csr
+from flowos.solver._csr import as_csr
+
+DENSE = np.array([[4.0, -1.0, 0.0], [-1.0, 4.0, -2.0], [0.0, -2.0, 5.0]])
+
+
+def dense_of(matrix: Csr) -> np.ndarray:
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    return np.asarray(sparse.csr_array(parts, shape=matrix.shape).todense())
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "dok", "lil"])
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix])
+def test_every_format_is_the_same_matrix(make: Any, form: str) -> None:
+    found = as_csr(make(DENSE).asformat(form))
+    assert np.array_equal(dense_of(found), DENSE)
+    assert found.shape == (3, 3)
+    assert found.nnz == (9 if form == "bsr" else 7)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_compressed_rows_and_columns_are_not_copied(form: str) -> None:
+    given = sparse.csr_array(DENSE).asformat(form)
+    found = as_csr(given)
+    assert np.shares_memory(found.data, given.data)
+    assert np.shares_memory(found.indices, given.indices)
+    assert np.shares_memory(found.indptr, given.indptr)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_indices_of_64_bits_stay_so(index: Any) -> None:
+    given = sparse.csr_array(DENSE)
+    given.indices, given.indptr = given.indices.astype(index), given.indptr.astype(index)
+    found = as_csr(given)
+    assert {found.indices.dtype, found.indptr.dtype} == {np.dtype(index)}
+
+
+def test_indices_of_two_kinds_become_one() -> None:
+    given = sparse.csr_array(DENSE)
+    given.indptr = given.indptr.astype(np.int64)
+    found = as_csr(given)
+    assert {found.indices.dtype, found.indptr.dtype} == {np.dtype(np.int64)}
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int16, np.uint8, np.longdouble])
+def test_other_real_numbers_become_doubles(kind: Any) -> None:
+    found = as_csr(sparse.csr_array(np.abs(DENSE).astype(kind)))
+    assert found.data.dtype == np.float64
+    assert np.array_equal(dense_of(found), np.abs(DENSE))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (DENSE, "expected a sparse matrix; of a dense one take scipy.sparse.csr_array(A)"),
+        ("matrix.mtx", "expected a sparse matrix"),
+        (sparse.csr_array((3, 4)), "A has shape (3, 4): it must be square"),
+        (sparse.csr_array((0, 0)), "A is empty"),
+        (sparse.csr_array(DENSE.astype(complex)), "A holds complex128: expected real numbers"),
+    ],
+)
+def test_what_is_no_such_matrix_is_refused(given: object, said: str) -> None:
+    with pytest.raises(SolveError) as refused:
+        as_csr(given)
+    assert said in str(refused.value)
+
+
+def test_entries_given_twice_are_added_up_in_a_copy() -> None:
+    given = sparse.csr_array((np.ones(3), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    found = as_csr(given)
+    assert np.array_equal(dense_of(found), [[2.0, 0.0], [0.0, 1.0]])
+    assert given.nnz == 3
+
+
+def test_room_behind_the_entries_is_no_entry() -> None:
+    given = sparse.csr_array(DENSE)
+    given.data = np.append(given.data, [np.nan] * 5)
+    given.indices = np.append(given.indices, [99] * 5).astype(np.int32)
+    found = as_csr(given)
+    assert np.array_equal(dense_of(found), DENSE)
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [[0, 2, 5], [1, 2, 5, 7], [0, 2, 5, 9], [0, 10**9, 5, 7], [0, 5, 2, 7], [0, -4, 5, 7]],
+)
+def test_starts_that_are_no_matrix_are_refused(starts: list[int]) -> None:
+    given = sparse.csr_array(DENSE)
+    given.indptr = np.array(starts, np.int32)
+    with pytest.raises(SolveError, match="A: indptr must"):
+        as_csr(given)
+
+
+def test_one_triangle_or_the_mean_of_both_but_not_both_wishes() -> None:
+    with pytest.raises(SolveError, match="choose one"):
+        as_csr(sparse.csr_array(DENSE), lower=True, symmetrize=True)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_the_lower_triangle_is_enough(form: str) -> None:
+    lower = np.tril(DENSE)
+    lower[0, 2] = 77.0
+    given = sparse.csr_array(lower).asformat(form)
+    assert np.array_equal(dense_of(as_csr(given, lower=True)), DENSE)
+
+
+def test_the_mean_of_both_triangles_is_symmetric_bit_for_bit() -> None:
+    random = np.random.default_rng(3)
+    given = sparse.random_array((40, 40), density=0.2, rng=random).tocsr()
+    found = dense_of(as_csr(given, symmetrize=True))
+    assert np.array_equal(found, found.T)
+    assert np.allclose(found, (given + given.T).todense() / 2, rtol=0, atol=1e-16)
