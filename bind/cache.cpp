@@ -11,15 +11,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "bind.h"
 #include "lent.h"
+#include "progress.h"
+#include "watched.h"
 
 namespace nb = nanobind;
 using flowos::feed::Cache;
 using flowos::feed::CacheState;
+using flowos::feed::Progress;
 
 namespace {
 
@@ -32,7 +34,10 @@ void attach(Cache* at, const std::filesystem::path& folder, std::uint64_t finger
       Cache(folder.native(), fingerprint, samples, {most_bytes, least_free_bytes, segment_bytes});
 }
 
-std::uint64_t verify(const std::string& folder) { return Cache::verify(folder); }
+std::uint64_t verify(const std::filesystem::path& folder, Progress* done) {
+  return watched(done,
+                 [&](Progress& progress) { return Cache::verify(folder.native(), progress); });
+}
 
 // A path may be any bytes: it comes as os.fsencode has it.
 template <auto kFunction>
@@ -92,8 +97,9 @@ void bind_cache(nb::module_& m) {
       .def("stolen", &Cache::stolen, "Claims taken over from dead processes.")
       .def_static("state_of", of_folder<&Cache::state_of>, nb::arg("folder"), Unlocked(),
                   "FeedError: there is no cache.")
-      .def_static("verify", of_folder<&verify>, nb::arg("folder"), Unlocked(),
-                  "Reads and checks every sample, forgets damaged ones: how many were.")
+      .def_static("verify", &verify, nb::arg("folder"), nb::arg("done") = nb::none(),
+                  "Reads and checks every sample, forgets damaged ones: how many were. done counts "
+                  "samples of the data set meanwhile.")
       .def_static("clear", of_folder<&Cache::clear>, nb::arg("folder"), Unlocked(),
                   "Removes it: bytes that were freed. FeedError: somebody uses it.");
 }

@@ -7,14 +7,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <pyerrors.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -24,12 +21,18 @@
 #include <vector>
 
 #include "bind.h"
+#include "cache.h"
+#include "early.h"
 #include "files.h"
 #include "names.h"
+#include "progress.h"
+#include "watched.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using flowos::feed::Cache;
 using flowos::feed::Catalog;
+using flowos::feed::Early;
 using flowos::feed::Files;
 using flowos::feed::Opened;
 using flowos::feed::Progress;
@@ -70,38 +73,16 @@ Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
   return catalog;
 }
 
-// Runs `list` in a thread of its own, so that Ctrl-C ends it.
-template <typename List>
-Catalog listed(Progress* watched, const List& list) {
-  Progress unwatched;
-  Progress& progress = watched != nullptr ? *watched : unwatched;
-  bool is_interrupted = false;
-  std::future<Catalog> catalog;
-  {
-    const nb::gil_scoped_release release;
-    catalog = std::async(std::launch::async, [&] { return list(progress); });
-    while (catalog.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      const nb::gil_scoped_acquire acquire;
-      is_interrupted = PyErr_CheckSignals() != 0;
-      if (is_interrupted) break;
-    }
-    progress.stopped = progress.stopped || is_interrupted;
-    catalog.wait();
-  }
-  if (is_interrupted) throw nb::python_error();
-  return catalog.get();
-}
-
-Catalog list_folder(const Path& root, unsigned threads, Progress* found) {
-  return listed(found, [&](Progress& progress) {
-    return flowos::feed::list_folder(root, threads, progress);
+Catalog list_folder(const Path& root, unsigned threads, Progress* found, Early* early) {
+  return watched(found, [&](Progress& progress) {
+    return flowos::feed::list_folder(root, threads, progress, early);
   });
 }
 
 Catalog list_tars(const Path& root, std::vector<FileName> shards, const FileName& member,
                   unsigned threads, Progress* found) {
   const std::vector<std::string> names = bytes_of(std::move(shards));
-  return listed(found, [&](Progress& progress) {
+  return watched(found, [&](Progress& progress) {
     return flowos::feed::list_tars(root, names, member.bytes, threads, progress);
   });
 }
@@ -173,11 +154,32 @@ nb::bytes read_sample(const Files& files, std::uint64_t sample) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+void bind_early(nb::class_<Early>& early) {
+  early
+      .def(
+          "__init__",
+          [](Early* at, const Path& root, unsigned threads, std::uint64_t most_bytes) {
+            new (at) Early(root, threads, most_bytes);
+          },
+          "root"_a, "threads"_a, "most_bytes"_a, Unlocked(),
+          "Holds at most so many bytes, in memory. FeedError: no such folder.")
+      .def(
+          "keep",
+          [](Early& its, const Catalog& catalog, Cache& cache) { its.keep(catalog, cache); },
+          "catalog"_a, "cache"_a, Unlocked(),
+          "What was read goes into the cache of this catalog's samples; nothing more is read.")
+      .def("end", &Early::end, Unlocked(), "Nothing more is read; what was is forgotten.")
+      .def_prop_ro("bytes", &Early::bytes, "Read of the source, in all.")
+      .def_prop_ro("samples", &Early::samples, "Read of the source, in all.");
+}
+
 void bind_listings(nb::class_<Catalog>& catalog) {
   catalog
       .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
+                  "early"_a = nb::none(),
                   "Every file of every folder, in byte order of the paths; hidden ones left out. "
-                  "FeedError: no such folder, one that cannot be listed, no samples.")
+                  "early: reads them meanwhile. FeedError: no such folder, one that cannot be "
+                  "listed, no samples.")
       .def_static("list_tars", &list_tars, "root"_a, "shards"_a, "member"_a = FileName{},
                   "threads"_a = 8, "found"_a = nb::none(),
                   "The samples of tar shards of WebDataset's layout, by their headers. member: "
@@ -203,6 +205,8 @@ void bind_catalog(nb::module_& m) {
           "stop", [](Progress& progress) { progress.stopped = true; },
           "The listing ends with FeedError, from any thread.");
 
+  nb::class_<Early> early(m, "Early",
+                          "Reads files while the folder that they lie in is still being listed.");
   nb::class_<Catalog> catalog(m, "Catalog",
                               "What a data set holds: its samples in a fixed order. Names are str "
                               "as of os.fsdecode.");
@@ -240,6 +244,7 @@ void bind_catalog(nb::module_& m) {
           "False also where that cannot be told.")
       .def("serialized", &serialized, "To be kept, and given to parse().");
   bind_listings(catalog);
+  bind_early(early);
 
   nb::class_<Files>(m, "Files", "The samples of a catalog below a root that is mounted here.")
       .def(

@@ -69,8 +69,10 @@ class Cache:
         """FeedError: there is no cache."""
 
     @staticmethod
-    def verify(folder: str | os.PathLike) -> int:
-        """Reads and checks every sample, forgets damaged ones: how many were."""
+    def verify(folder: str | os.PathLike, done: Counter | None = None) -> int:
+        """
+        Reads and checks every sample, forgets damaged ones: how many were. done counts samples of the data set meanwhile.
+        """
 
     @staticmethod
     def clear(folder: str | os.PathLike) -> int:
@@ -90,6 +92,28 @@ class Counter:
 
     def stop(self) -> None:
         """The listing ends with FeedError, from any thread."""
+
+class Early:
+    """Reads files while the folder that they lie in is still being listed."""
+
+    def __init__(self, root: str | os.PathLike, threads: int, most_bytes: int) -> None:
+        """Holds at most so many bytes, in memory. FeedError: no such folder."""
+
+    def keep(self, catalog: Catalog, cache: Cache) -> None:
+        """
+        What was read goes into the cache of this catalog's samples; nothing more is read.
+        """
+
+    def end(self) -> None:
+        """Nothing more is read; what was is forgotten."""
+
+    @property
+    def bytes(self) -> int:
+        """Read of the source, in all."""
+
+    @property
+    def samples(self) -> int:
+        """Read of the source, in all."""
 
 class Catalog:
     """
@@ -140,9 +164,9 @@ class Catalog:
         """To be kept, and given to parse()."""
 
     @staticmethod
-    def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None) -> Catalog:
+    def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None, early: Early | None = None) -> Catalog:
         """
-        Every file of every folder, in byte order of the paths; hidden ones left out. FeedError: no such folder, one that cannot be listed, no samples.
+        Every file of every folder, in byte order of the paths; hidden ones left out. early: reads them meanwhile. FeedError: no such folder, one that cannot be listed, no samples.
         """
 
     @staticmethod

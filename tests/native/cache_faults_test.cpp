@@ -16,8 +16,10 @@
 #include "cache_layout.h"
 #include "cache_tools.h"
 #include "check.h"
+#include "progress.h"
 
 using namespace cache_tools;
+using flowos::feed::Progress;
 namespace layout = flowos::feed::cache;
 
 namespace {
@@ -58,9 +60,10 @@ void verify_forgets_what_is_damaged() {
   const Folder folder;
   fill(folder.cache());
   flip_byte(segments_of(folder.cache()).front(), 10);
-  CHECK(Cache::verify(folder.cache()) == 1);
+  Progress progress;
+  CHECK(Cache::verify(folder.cache(), progress) == 1);
   CHECK(Cache::state_of(folder.cache()).cached == kSamples - 1);
-  CHECK(Cache::verify(folder.cache()) == 0);
+  CHECK(Cache::verify(folder.cache(), progress) == 0);
 }
 
 void a_truncated_or_missing_segment_is_fetched_again() {

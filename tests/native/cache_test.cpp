@@ -18,6 +18,7 @@
 
 #include "cache_tools.h"
 #include "check.h"
+#include "progress.h"
 
 using namespace cache_tools;
 using namespace std::chrono_literals;
@@ -224,8 +225,10 @@ void its_state_is_told_and_it_is_removed_whole() {
     CHECK(has(refusal([&] { Cache::clear(folder.cache()); }), "is in use"));
   }
   CHECK(Cache::state_of(folder.cache()).processes == 0);
-  std::atomic<std::uint64_t> done = 0;
-  CHECK(Cache::verify(folder.cache(), &done) == 0 && done == 100);
+  flowos::feed::Progress progress;
+  CHECK(Cache::verify(folder.cache(), progress) == 0 && progress.found == 100);
+  progress.stopped = true;
+  CHECK(has(refusal([&] { Cache::verify(folder.cache(), progress); }), "was stopped"));
   CHECK(Cache::clear(folder.cache()) > 30 * kPage);
   CHECK(!std::filesystem::exists(folder.cache()));
 }

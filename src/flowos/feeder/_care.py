@@ -67,10 +67,10 @@ class Warming:
         found: "Counter | None" = None,
     ) -> None:
         """FeedError: there is no such data, or nothing can be kept there."""
-        data = open_data(where, cache, of_data, room, found)
+        data = open_data(where, cache, of_data, room, found, _through().meanwhile)
         if data.complaint:
             raise FeedError(data.complaint)
-        self._samples = len(data.catalog)
+        self._samples, self._early_bytes = len(data.catalog), data.early_bytes
         self._feeder = started(data, _through(), Ranks(0, 1))
 
     def steps(self) -> Iterator[Warmth]:
@@ -82,7 +82,7 @@ class Warming:
             yield Warmth(
                 samples=self._samples,
                 done=done,
-                source_bytes=s.source_bytes,
+                source_bytes=self._early_bytes + s.source_bytes,
                 cache_bytes=s.cache_bytes,
                 missing=missing,
                 full=bool(s.complaint),
@@ -159,11 +159,14 @@ def _kept(home: Home) -> Kept:
     return Kept(source=home.source(), folder=home.folder)
 
 
-def verify(kept: Kept) -> int:
-    """Every cached sample is read and checked, damaged ones are forgotten: how many were."""
+def verify(kept: Kept, done: "Counter | None" = None) -> int:
+    """Every cached sample is read and checked, damaged ones are forgotten: how many were.
+
+    done: counts samples of the data set meanwhile. FeedError: nothing was cached yet.
+    """
     from flowos._native import Cache
 
-    return 0 if kept.samples == 0 else Cache.verify(str(Home(kept.folder).samples))
+    return Cache.verify(str(Home(kept.folder).samples), done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,19 +183,25 @@ class Compared:
     missing: int = 0
 
 
-def compare(where: Where, cache: str | PathLike[str], of_data: Asked) -> Iterator[Compared]:
-    """Reads all of the source; what differs from what is cached is forgotten."""
-    data = open_data(where, cache, of_data, Room())
+def compare(
+    where: Where, cache: str | PathLike[str], of_data: Asked, found: "Counter | None" = None
+) -> Iterator[Compared]:
+    """Lists the source, then reads all of it; what differs from what is cached is forgotten."""
+    data = open_data(where, cache, of_data, Room(), found)
     if data.cache is None:
         raise FeedError(data.complaint)
+    return _compared(data, data.cache)
+
+
+def _compared(data: Data, kept: "Cache") -> Iterator[Compared]:
     feeder = started(replace(data, cache=None), _through(), Ranks(0, 1))
     try:
-        yield from _compared(data, data.cache, feeder)
+        yield from _differences(data, kept, feeder)
     finally:
         feeder.close()
 
 
-def _compared(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[Compared]:
+def _differences(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[Compared]:
     samples = len(data.catalog)
     changed: list[str] = []
     for batch, done, missing in _once(feeder, samples):

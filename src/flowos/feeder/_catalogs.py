@@ -1,6 +1,8 @@
 """Which samples there are: listed, or as kept from the last time where that still holds."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flowos.feeder._home import Home, write_whole
@@ -8,26 +10,62 @@ from flowos.feeder._mounted import Mounted
 from flowos.feeder._source import digest
 
 if TYPE_CHECKING:
-    from flowos._native import Catalog, Counter
+    from flowos._native import Catalog, Counter, Early
     from flowos.feeder._source import Source
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meanwhile:
+    """What may be read while a folder is listed: so many at once, held in so many bytes."""
+
+    in_flight: int
+    most_bytes: int
+
+
+@contextmanager
 def catalog_of(
-    source: "Mounted | Source", home: Home | None, found: "Counter | None" = None
-) -> "tuple[Catalog, int]":
+    source: "Mounted | Source",
+    home: Home,
+    found: "Counter | None" = None,
+    meanwhile: Meanwhile | None = None,
+) -> "Iterator[tuple[Catalog, int, Early | None]]":
     """The catalog, and a key: what was cached under another one is not of these bytes.
 
-    Kept, if there is a home for it; there one process lists it for all. FeedError: no data.
+    Kept in its home, where one process lists for all: the others wait until the end of the `with`.
+    Early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
     """
-    if home is None:
-        return source.catalog(found), 0
     identity = "" if isinstance(source, Mounted) else source.identity()
-    catalog = _kept(source, home, identity)
-    if catalog is None:
-        with home.locked():
-            catalog = _kept(source, home, identity) or _listed(source, home, identity, found)
-    key = catalog.cache_key()
-    return catalog, int(digest(str(key), identity)[:16], 16) if identity else key
+    with ExitStack() as while_listed:
+        catalog, early, is_new = _kept(source, home, identity), None, False
+        if catalog is None:
+            while_listed.enter_context(home.locked())
+            early = while_listed.enter_context(_early(source, home, meanwhile))
+            catalog = _kept(source, home, identity)
+        if catalog is None:
+            catalog, is_new = _listed(source, found, early), True
+        key = catalog.cache_key()
+        key = int(digest(str(key), identity)[:16], 16) if identity else key
+        yield catalog, key, early
+        if is_new:  # not before: who finds it waits for nobody
+            _keep(catalog, home, identity)
+
+
+@contextmanager
+def _early(
+    source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None
+) -> "Iterator[Early | None]":
+    """What reads a folder while that is listed for the first time: later, most of it is cached."""
+    from flowos._native import Early
+
+    is_first = not (home.folder / "catalog").exists()
+    if not (meanwhile and is_first and isinstance(source, Mounted) and source.kind == "folder"):
+        yield None
+        return
+    early = Early(str(source.root), meanwhile.in_flight, meanwhile.most_bytes)
+    try:
+        yield early
+    finally:
+        early.end()
 
 
 def _kept(source: "Mounted | Source", home: Home, identity: str) -> "Catalog | None":
@@ -48,13 +86,15 @@ def _kept(source: "Mounted | Source", home: Home, identity: str) -> "Catalog | N
 
 
 def _listed(
-    source: "Mounted | Source", home: Home, identity: str, found: "Counter | None"
+    source: "Mounted | Source", found: "Counter | None", early: "Early | None"
 ) -> "Catalog":
+    return source.catalog(found, early) if isinstance(source, Mounted) else source.catalog(found)
+
+
+def _keep(catalog: "Catalog", home: Home, identity: str) -> None:
     """The identity is from before: it is another one, should the source have changed meanwhile."""
-    catalog = source.catalog(found)
     with suppress(OSError):  # then it is listed again the next time
         write_whole(home.folder / "catalog", _head(identity) + b"\n" + catalog.serialized())
-    return catalog
 
 
 def _head(identity: str) -> bytes:

@@ -1,12 +1,12 @@
 """A data set that is opened: what there is, where it lies, and what is kept of it on this node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.feeder._asked import Asked
-from flowos.feeder._catalogs import catalog_of
+from flowos.feeder._catalogs import Meanwhile, catalog_of
 from flowos.feeder._home import Home
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._places import Where, source_at
@@ -27,12 +27,17 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
-    """complaint: why there is no cache though one was wanted; empty: there is, or none was."""
+    """complaint: why there is no cache though one was wanted; empty: there is, or none was.
+
+    early_samples, early_bytes: read of the source while it was listed.
+    """
 
     source: "Mounted | Source"
     catalog: "Catalog"
     cache: "Cache | None"
     complaint: str
+    early_samples: int = 0
+    early_bytes: int = 0
 
     @property
     def files(self) -> "Files | None":
@@ -50,18 +55,40 @@ def open_data(
     asked: Asked,
     room: Room,
     found: "Counter | None" = None,
+    meanwhile: Meanwhile | None = None,
 ) -> Data:
-    """FeedError: there is no such data. That nothing can be kept of it is only complained of."""
+    """FeedError: there is no such data. That nothing can be kept of it is only complained of.
+
+    meanwhile: samples may be read while they are listed, for a cache that is new.
+    """
     source, key = source_at(where, asked)
     home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
-    catalog, cache_key = catalog_of(source, home, found)
-    attached = None
-    if home is not None:
+    if home is None:
+        return Data(source=source, catalog=source.catalog(found), cache=None, complaint=complaint)
+    within = None if complaint else _within(meanwhile, room)
+    with catalog_of(source, home, found, within) as (catalog, cache_key, early):
+        attached = None
         try:
             attached = _attached(home, catalog, cache_key, room)
         except FeedError as why:
             complaint = str(why)
-    return Data(source=source, catalog=catalog, cache=attached, complaint=complaint)
+        if early and attached:
+            early.keep(catalog, attached)
+    return Data(
+        source=source,
+        catalog=catalog,
+        cache=attached,
+        complaint=complaint,
+        early_samples=early.samples if early else 0,
+        early_bytes=early.bytes if early else 0,
+    )
+
+
+def _within(meanwhile: Meanwhile | None, room: Room) -> Meanwhile | None:
+    """Not more than the cache has room for."""
+    if meanwhile is None or not room.most_bytes:
+        return meanwhile
+    return replace(meanwhile, most_bytes=min(meanwhile.most_bytes, room.most_bytes))
 
 
 def _home(cache: str | PathLike[str], key: str, name: str) -> tuple[Home | None, str]:

@@ -45,7 +45,8 @@ class Feed:
     memory stays the batch's as long as anything refers to it, and is used again after that.
     Not to be used by several threads at once; `close` and `stats` may be called by any.
 
-    Reading begins with the first epoch that is asked for.
+    Reading begins with the first epoch that is asked for; where a folder is listed for a new cache,
+    it begins with the listing.
 
     source: a folder, whose files are the samples; tar shards of WebDataset's layout, as a
     folder of them, a path or a pattern ("train-{000..099}.tar"); token arrays (.npy, .bin);
@@ -121,7 +122,8 @@ class Feed:
         way = chosen(decode)
         of_data = asked(member, dtype, length, column, label_column)
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
-        self._data = open_data(source, cache, of_data, room)
+        meanwhile = None if peers else self._settings.meanwhile
+        self._data = open_data(source, cache, of_data, room, meanwhile=meanwhile)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own()
         self._begin(labels_of(self._data.catalog, labels), way, convert)
@@ -272,7 +274,7 @@ class Feed:
     def _stats_of(self, feeder: "Feeder") -> Stats:
         by_function = self._decoding
         skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
-        return stats_of(feeder.stats(), skipped, replaced, self._data.complaint)
+        return stats_of(feeder.stats(), skipped, replaced, self._data)
 
     def _own(self) -> None:
         """From here on the threads end with this object, or with the process."""

@@ -3,8 +3,10 @@
 import os
 from dataclasses import dataclass
 
+from flowos.feeder._catalogs import Meanwhile
 from flowos.model import FeedError, shown
 
+_FIRST_IN_FLIGHT = 32
 LAST = ("keep", "drop", "pad")
 ON_ERROR = ("error", "skip", "replace")
 
@@ -34,6 +36,13 @@ class Settings:
         _whole("most_in_flight", self.most_in_flight, 1, 65536)
         if self.threads is not None:
             _whole("threads", self.threads, 1, 65536)
+
+    @property
+    def meanwhile(self) -> Meanwhile:
+        """While a folder is listed it is not known yet what helps: as reading begins with."""
+        return Meanwhile(
+            in_flight=min(_FIRST_IN_FLIGHT, self.most_in_flight), most_bytes=self.memory_bytes // 2
+        )
 
     @property
     def decode_threads(self) -> int:

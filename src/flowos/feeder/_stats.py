@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+from flowos.feeder._data import Data
+
 if TYPE_CHECKING:
     from flowos._native import FeederStats
 
@@ -41,10 +43,12 @@ class Stats:
         return ", ".join(f"{name} {value}" for name, value in asdict(self).items() if value)
 
 
-def stats_of(native: "FeederStats", skipped: int, replaced: int, complaint: str) -> Stats:
-    """skipped, replaced: those beside the native ones. complaint: an earlier one, if any."""
+def stats_of(native: "FeederStats", skipped: int, replaced: int, data: Data) -> Stats:
+    """skipped, replaced: those beside the native ones. data: of what was before the feeder."""
     known = {field.name: getattr(native, field.name) for field in fields(Stats)}
+    known["source_bytes"] += data.early_bytes
+    known["source_samples"] += data.early_samples
     known["skipped"] += skipped
     known["replaced"] += replaced
-    known["complaint"] = complaint or known["complaint"]
+    known["complaint"] = data.complaint or known["complaint"]
     return Stats(**known)

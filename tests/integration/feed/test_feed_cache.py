@@ -70,6 +70,32 @@ def test_a_cache_that_is_too_small_is_filled_and_the_rest_read_through(
     with pytest.warns(UserWarning, match="Feed: not all is kept") as warned:
         orders = [taken(feed.epoch(epoch), feed) for epoch in range(3)]
     assert [len(order) for order in orders] == [100, 100, 100]
-    assert 0 < feed.stats().cache_samples < 200
+    assert 0 < feed.stats().cache_samples < feed.stats().source_samples
     feed.close()
     assert len(warned) == 1
+
+
+def test_what_is_read_while_it_is_listed_is_read_once_and_counts(tmp_path: Path) -> None:
+    names = make_folder(tmp_path / "data", each=300)
+    with fo.Feed(tmp_path / "data", tmp_path / "cache", batch_size=8) as feed:
+        early = feed.stats()
+        assert early.source_bytes <= sum(len(content(name)) for name in names)
+        assert sorted(taken(feed.epoch(0), feed)) == sorted(names)
+    assert feed.stats().source_samples == 1200
+    assert feed.stats().source_bytes == sum(len(content(name)) for name in names)
+
+
+def test_only_the_first_listing_for_a_cache_reads_meanwhile(data: Path, cache: Path) -> None:
+    fo.Feed(data, cache, batch_size=8).close()
+    (data / "ant" / "new.jpg").write_bytes(content("ant/new.jpg"))
+    for kept in (cache, None):
+        with fo.Feed(data, kept, batch_size=8) as feed:
+            assert (feed.samples, feed.stats().source_samples) == (101, 0)
+
+
+def test_what_is_read_early_stays_within_the_room_of_the_cache(data: Path, cache: Path) -> None:
+    feed = fo.Feed(data, cache, batch_size=8, cache_bytes=1 << 16)
+    assert feed.stats().source_bytes <= 1 << 16
+    with pytest.warns(UserWarning, match="Feed: not all is kept"):
+        assert len(taken(feed.epoch(0), feed)) == 100
+    feed.close()

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "progress.h"
 
 namespace flowos::feed {
 
@@ -83,10 +84,9 @@ class Cache {
 
   // FeedError: there is no cache.
   static CacheState state_of(const std::string& folder);
-  // Every cached sample is read and checked, damaged ones are forgotten: how many were. `done`
-  // counts samples while that goes on. FeedError: there is no cache.
-  static std::uint64_t verify(const std::string& folder,
-                              std::atomic<std::uint64_t>* done = nullptr);
+  // Every cached sample is read and checked, damaged ones are forgotten: how many were. `progress`
+  // counts all samples of the data set. FeedError: there is no cache; it was stopped.
+  static std::uint64_t verify(const std::string& folder, Progress& progress);
   // Removes it: bytes that were freed. FeedError: somebody uses it.
   static std::uint64_t clear(const std::string& folder);
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "cache_slots.h"
 #include "descriptor.h"
 #include "errors.h"
+#include "progress.h"
 
 namespace flowos::feed {
 namespace {
@@ -80,16 +80,17 @@ CacheState Cache::state_of(const std::string& path) {
   return state;
 }
 
-std::uint64_t Cache::verify(const std::string& path, std::atomic<std::uint64_t>* done) {
+std::uint64_t Cache::verify(const std::string& path, Progress& progress) {
   const cache::Identity identity = identity_of(cache::open_folder(path, false));
   Cache cache(path, identity.fingerprint, identity.samples, Limits{});
   std::vector<std::byte> bytes;
   for (std::uint64_t sample = 0; sample < identity.samples; ++sample) {
+    if (progress.stopped) throw FeedError("the check of the cache " + path + " was stopped");
     if (cache.has(sample)) {
       bytes.resize(cache.length(sample));
       if (!cache.read(sample, bytes)) cache.abandon(sample);
     }
-    if (done != nullptr) ++*done;
+    ++progress.found;
   }
   return cache.damaged();
 }

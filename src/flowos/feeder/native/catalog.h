@@ -1,11 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "progress.h"
 
 namespace flowos::feed {
 
@@ -95,17 +96,15 @@ class Catalog {
   std::vector<Stamp> stamps_;
 };
 
-// A listing while it goes on: others may look at it, and stop it.
-struct Progress {
-  std::atomic<std::uint64_t> found{0};  // samples so far
-  std::atomic<bool> stopped{false};     // the listing is to end, with FeedError
-};
+class Early;
 
 // Every file of every folder; hidden ones (".x") left out. A folder's entries are not stat'ed where
 // the file system says what they are. Links to files and folders are followed, but not to a folder
 // that the link is in. A link that leads nowhere is a sample, which then cannot be read.
+// `early` is told of files as they are found.
 // FeedError: no such folder, one that cannot be listed, no samples.
-Catalog list_folder(const std::string& root, unsigned threads, Progress& progress);
+Catalog list_folder(const std::string& root, unsigned threads, Progress& progress,
+                    Early* early = nullptr);
 
 // The samples of the shards, in their order; only headers are read. As WebDataset does: members of
 // the same path up to the first dot of the base name, one after the other, are one sample; links,

@@ -19,8 +19,10 @@
 
 #include "catalog.h"
 #include "descriptor.h"
+#include "early.h"
 #include "errors.h"
 #include "in_threads.h"
+#include "progress.h"
 #include "source_file.h"
 
 namespace flowos::feed {
@@ -87,8 +89,8 @@ std::string sorted(const std::string& names, std::uint64_t count) {
 // All folders below a root, read by many threads: each takes a folder that waits.
 class Walk {
  public:
-  Walk(const std::string& root, Progress& progress)
-      : root_(root), progress_(progress), root_folder_(open_root(root)) {}
+  Walk(const std::string& root, Progress& progress, Early* early)
+      : root_(root), progress_(progress), early_(early), root_folder_(open_root(root)) {}
 
   std::unique_ptr<Folder> run(unsigned threads) {
     auto top = std::make_unique<Folder>("", nullptr);
@@ -155,12 +157,16 @@ class Walk {
       if (got < 0) refuse(folder.path, errno);
       if (got == 0) return;
       const std::uint64_t before = folder.file_count;
+      const std::size_t bytes_before = folder.files.size();
       for (ssize_t at = 0; at < got;) {
         const auto& entry = *reinterpret_cast<const dirent64*>(buffer.get() + at);
         at += entry.d_reclen;
         take(folder, opened, entry);
       }
       progress_.found += folder.file_count - before;
+      if (early_ != nullptr) {
+        early_->found(folder.path, std::string_view(folder.files).substr(bytes_before));
+      }
     }
   }
 
@@ -189,6 +195,7 @@ class Walk {
 
   const std::string& root_;
   Progress& progress_;
+  Early* early_;
   Descriptor root_folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -244,8 +251,8 @@ class Assembly {
 
 }  // namespace
 
-Catalog list_folder(const std::string& root, unsigned threads, Progress& progress) {
-  const std::unique_ptr<Folder> top = Walk(root, progress).run(threads);
+Catalog list_folder(const std::string& root, unsigned threads, Progress& progress, Early* early) {
+  const std::unique_ptr<Folder> top = Walk(root, progress, early).run(threads);
   Catalog catalog = Assembly().of(*top);
   if (catalog.count() == 0) {
     throw FeedError("no samples in " + shown(root) +

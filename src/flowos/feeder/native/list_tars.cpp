@@ -14,6 +14,7 @@
 #include "descriptor.h"
 #include "errors.h"
 #include "in_threads.h"
+#include "progress.h"
 #include "source_file.h"
 #include "tar.h"
 

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <pyerrors.h>
+
+#include <chrono>
+#include <future>
+
+#include "progress.h"
+
+// Runs long work in a thread of its own, so that Ctrl-C ends it. With the GIL, which is free
+// meanwhile. `given`: where somebody looks at it; may be null.
+template <typename Work>
+auto watched(flowos::feed::Progress* given, const Work& work) {
+  flowos::feed::Progress own;
+  flowos::feed::Progress& progress = given != nullptr ? *given : own;
+  bool is_interrupted = false;
+  std::future<decltype(work(progress))> done;
+  {
+    const nanobind::gil_scoped_release release;
+    done = std::async(std::launch::async, [&] { return work(progress); });
+    while (done.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+      const nanobind::gil_scoped_acquire acquire;
+      is_interrupted = PyErr_CheckSignals() != 0;
+      if (is_interrupted) break;
+    }
+    progress.stopped = progress.stopped || is_interrupted;
+    done.wait();
+  }
+  if (is_interrupted) throw nanobind::python_error();
+  return done.get();
+}
