@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,20 +63,25 @@ class Pace:
 
 
 @contextmanager
-def listing(tell: Tell) -> Iterator["Counter"]:
-    """Tells how many samples were found, as long as the `with` lasts."""
+def counted(look: Callable[[int], None]) -> Iterator["Counter"]:
+    """Calls `look` with what is counted, ten times a second as long as the `with` lasts."""
     from flowos._native import Counter
 
-    found, ended = Counter(), threading.Event()
+    counter, ended = Counter(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(_TELLS_SECONDS):
-            tell(Step(listed=found.value))
+            look(counter.value)
 
-    thread = threading.Thread(target=watch, name="flowos-listing", daemon=True)
+    thread = threading.Thread(target=watch, name="flowos-progress", daemon=True)
     thread.start()
     try:
-        yield found
+        yield counter
     finally:
         ended.set()
         thread.join()
+
+
+def listing(tell: Tell) -> "AbstractContextManager[Counter]":
+    """Tells how many samples were found, as long as the `with` lasts."""
+    return counted(lambda found: tell(Step(listed=found)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from flowos.acts._pace import Pace, Step, Tell, listing
+from flowos.acts._pace import Pace, Step, Tell, counted, listing
 from flowos.engine import now
 from flowos.engine.metrics import Metric, MetricsServer
 from flowos.feeder import (
@@ -144,16 +144,28 @@ def verified(care: Care, *, with_source: bool, tell: Tell) -> Iterator[Verified]
     if with_source and care.where is None:
         raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
     for kept in state(care):
-        damaged, missing = verify(kept), 0
+        damaged, missing = _checked(kept, tell), 0
         changed: tuple[str, ...] = ()
         if with_source and care.where is not None:
             pace = Pace(tell)
-            for at in compare(care.where, care.cache, care.asked):
+            with listing(tell) as found:
+                steps = compare(care.where, care.cache, care.asked, found)
+            for at in steps:
                 pace.at(at.samples, at.done, at.bytes)
                 changed, missing = at.changed, at.missing
         yield Verified(
             kept=kept, damaged=damaged, compared=with_source, changed=changed, missing=missing
         )
+
+
+def _checked(kept: Kept, tell: Tell) -> int:
+    if kept.samples == 0:
+        return 0
+    pace = Pace(tell)
+    with counted(lambda done: pace.at(kept.samples, done, 0)) as done:
+        damaged = verify(kept, done)
+    pace.at(kept.samples, kept.samples, 0)
+    return damaged
 
 
 def cleared(kept: Kept) -> int:

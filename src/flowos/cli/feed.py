@@ -203,7 +203,7 @@ def _told(kept: "Kept") -> str:
 def _verify(args: argparse.Namespace) -> int:
     from flowos.acts import feed
 
-    with _progress("comparing", args) as tell:
+    with _progress("verifying", args) as tell:
         done = list(feed.verified(_care(args), with_source=args.source, tell=tell))
     if args.json:
         print(json.dumps([to_plain(each) for each in done], indent=1))
@@ -284,7 +284,8 @@ def _line(doing: str, step: "Step") -> str:
         return f"{doing}: listing, {step.listed} samples found"
     share = step.done / step.samples
     bar = "#" * round(share * _BAR)
-    return f"{doing} [{bar:.<{_BAR}}] {share:6.1%}  {_size(step.bytes)}  {_rate(step.rate)}"
+    size = f"  {_size(step.bytes)}  {_rate(step.rate)}" if step.bytes else ""
+    return f"{doing} [{bar:.<{_BAR}}] {share:6.1%}{size}"
 
 
 def _size(bytes_: float) -> str:

@@ -154,6 +154,19 @@ def test_progress_is_shown_and_an_interrupt_keeps_what_is_there(
     assert "of 60000 samples (" in at.read_until("no process", "0 processes", "1 process")
 
 
+def test_a_check_shows_how_far_it_is(
+    terminal: Callable[..., Any], flowos: Flowos, data: Path, cache: Path
+) -> None:
+    flowos("feed", "warm", str(data), "--cache", str(cache))
+    at = terminal(DATA=str(data), CACHE=str(cache))
+    at.type("$FLOWOS feed verify --cache $CACHE\n")
+    assert "verifying [########################] 100.0%" in at.read_until("100 samples read")
+    at.type("$FLOWOS feed verify $DATA --cache $CACHE --source\n")
+    shown = at.read_until("0 not there any more")
+    assert shown.count("verifying [########################] 100.0%") == 2
+    assert "B/s" in shown
+
+
 def test_somebody_at_the_terminal_is_asked_before_anything_is_removed(
     terminal: Callable[..., Any], flowos: Flowos, data: Path, cache: Path
 ) -> None:
