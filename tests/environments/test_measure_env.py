@@ -58,7 +58,7 @@ def words_for(images: Images, runtimes: list[str]) -> list[str]:
 def test_the_same_binaries_are_measured_in_every_runtime_and_told_apart(
     flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
 ) -> None:
-    words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick", "--minutes", "0.3")
+    words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick", "--minutes", "0.4")
     book = json.loads(flowos(*words, "--json").stdout)["book"]
     environments = book["run"]["environments"]
     assert [e["runtime"] for e in environments] == ["bare", *runtimes]
@@ -94,7 +94,7 @@ def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
     shutil.copytree(images.folder, bald, symlinks=True)
     (bald / "bin/sh").unlink()
     words = ("--env", "bare", "--env", f"{bald}@{runtimes[0]}", "--only", "stream")
-    book = json.loads(flowos(*words, "--minutes", "0.3", "--json").stdout)["book"]
+    book = json.loads(flowos(*words, "--minutes", "0.4", "--json").stdout)["book"]
     reasons = {
         (levels["env"], levels["way"]): why["reason"]
         for case, why in book["run"]["unmeasured"]
