@@ -2,6 +2,8 @@
 PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
+# Two files of tests at a time: most of what they do is to wait for what they started.
+TOGETHER := -n 2 --dist loadfile
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 
@@ -16,9 +18,9 @@ test:  ## everything that must hold; the pure rooms to their last branch (ARGS="
 ifdef ARGS
 	$(PY)/pytest $(ARGS)
 else
-	$(PY)/pytest $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
+	$(PY)/pytest $(TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
 	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
-	$(PY)/pytest tests/integration
+	$(PY)/pytest $(TOGETHER) tests/integration
 endif
 
 test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")

@@ -34,7 +34,7 @@ GOOD: list[tuple[PortType, object]] = [
     (m.File, "relative/path"),
     (m.File, Path("/")),
     (m.any_, None),
-    (m.any_, object()),
+    (m.any_, object),
     (array(), np.zeros((2, 3), dtype=">i2")),
     (array(m.float64), np.zeros(())),
     (array(None, (None,)), np.zeros(4, dtype=bool)),
