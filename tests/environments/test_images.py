@@ -254,8 +254,10 @@ From: {base}
     note /note
 %post
     echo "hello from post" > /hello
+%environment
+    export WHO=Ada PATH=/opt/x/bin:$PATH
 %runscript
-    cat /hello "$@"
+    echo "for $WHO"; cat /hello "$@"
 """
 
 by_apptainer = pytest.mark.skipif(not HAS_APPTAINER, reason="no apptainer on this machine")
@@ -271,7 +273,9 @@ def test_a_definition_is_built_with_files_from_where_one_stands(
     (tmp_path / "note").write_text("dear Ada")
     monkeypatch.chdir(tmp_path)
     made = image.build_image(image.recipe_at(Path("there/x.def")), name="by-definition")
-    assert printed(made.path, "/.singularity.d/runscript", "/note") == "hello from post\ndear Ada"
+    words = [sys.executable, "-m", "flowos", "run", "--env", "by-definition", "--", "/note"]
+    assert subprocess.check_output(words) == b"for Ada\nhello from post\ndear Ada"
+    assert dict(image.inspect(made.name).config.variables)["PATH"].startswith("/opt/x/bin:/usr/")
     assert dict(made.image.made_with).keys() == {"apptainer", "mksquashfs"}
     (tmp_path / "note").unlink()
     with pytest.raises(EnvironmentRefused, match=r"(?s)building failed; its last lines:.*note"):

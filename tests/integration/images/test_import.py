@@ -217,12 +217,20 @@ def test_upper_layers_hide_replace_and_link(tmp_path: Path) -> None:
 
 
 def test_a_sif_says_how_it_wants_to_be_run(tmp_path: Path) -> None:
-    root = written_root(tmp_path / "root", [*SMALL, (".singularity.d/runscript", b"#!/bin/sh")])
+    scripts = [
+        (".singularity.d/runscript", b"#!/bin/sh"),
+        (".singularity.d/env/10-docker2singularity.sh", b'export PATH="/opt/x/bin:/bin"\n'),
+        (".singularity.d/env/90-environment.sh", b"export WHO=Ada PATH=/y:$PATH\n"),
+        (".singularity.d/env/99-base.sh", b"export NOT=ours\n"),
+    ]
+    root = written_root(tmp_path / "root", [*SMALL, *scripts])
     squashfs = squashed(root, tmp_path / "r.sqfs").read_bytes()
     (tmp_path / "plain.sif").write_bytes(sif(squashfs))
     image.import_image(str(tmp_path / "plain.sif"))
     entrypoint = ("/bin/sh", "/.singularity.d/runscript")
-    assert image.inspect("plain").config == ImageConfig(entrypoint=entrypoint)
+    variables = (("PATH", "/y:/opt/x/bin:/bin"), ("WHO", "Ada"))
+    config = image.inspect("plain").config
+    assert (config.entrypoint, dict(config.variables)) == (entrypoint, dict(variables))
     (tmp_path / "oci.sif").write_bytes(
         sif(squashfs, oci_config=b'{"config": {"Cmd": ["/bin/hi"]}}')
     )

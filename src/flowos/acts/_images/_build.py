@@ -13,7 +13,13 @@ from flowos.acts._images._export import write_oci_archive, write_plain_tar
 from flowos.acts._images._layers import digest_of, whole
 from flowos.acts._images._names import name_from
 from flowos.acts._images._scratch import builders_storage, full_disk, scratch
-from flowos.acts._images._sources import Opened, open_folder, open_layout_folder, open_source
+from flowos.acts._images._sources import (
+    Opened,
+    config_by_scripts,
+    open_folder,
+    open_layout_folder,
+    open_source,
+)
 from flowos.acts._images._tools import Ran, call, call_watched, install_line, is_here, need, version
 from flowos.acts.measure import Emit
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
@@ -205,7 +211,8 @@ def _from_definition(recipe: Definition, work: Path, emit: Emit) -> Opened:
     ran = call_watched(argv, emit, doing, scratch=work, cwd=Path.cwd())  # %files is relative to it
     _check_built(ran, recipe.file)
     tool = version(apptainer.version(program), apptainer.read_version)
-    return replace(open_folder(to, work, ""), made_with=(tool,))
+    opened = open_folder(to, work, "")
+    return replace(opened, config=config_by_scripts(opened.tree), made_with=(tool,))
 
 
 def _by_buildah(

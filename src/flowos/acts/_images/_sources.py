@@ -21,14 +21,14 @@ from flowos.acts._images._layers import (
 from flowos.acts._images._tools import call_watched, need, version
 from flowos.acts._images._tree import read_folder, read_tar
 from flowos.acts.measure import Emit
-from flowos.drivers.images import oci, sif, skopeo, squashfs
-from flowos.drivers.images.tree import Entry, File, Folder, found, merged, one_layer
+from flowos.drivers.images import oci, sif, singularity, skopeo, squashfs
+from flowos.drivers.images.tree import Content, Entry, File, Folder, found, merged, one_layer
 from flowos.engine import image_at, unpack_squashfs
 from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
 
 _HEAD_BYTES = 512
 NO_CONFIG = ImageConfig()
-_RUNSCRIPT = "/.singularity.d/runscript"
+_MOST_SCRIPT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +178,11 @@ def open_sif(source: Path, scratch: Path, architecture: str) -> Opened:
     where = contents.squashfs
     inner = cut_out(Part(source, where.offset, where.size_bytes), scratch)
     opened = open_squashfs(inner, scratch, architecture)
-    config = NO_CONFIG
     if contents.oci_config:
         at = contents.oci_config
         config = oci.read_config(Part(source, at.offset, at.size_bytes).read()).image
-    elif isinstance(found(opened.tree, _RUNSCRIPT), File):
-        config = ImageConfig(entrypoint=("/bin/sh", _RUNSCRIPT))
+    else:
+        config = config_by_scripts(opened.tree)
     return Opened(
         tree=opened.tree,
         digest=digest_of(file),
@@ -191,6 +190,28 @@ def open_sif(source: Path, scratch: Path, architecture: str) -> Opened:
         architecture=contents.architecture,
         made_with=opened.made_with,
     )
+
+
+def config_by_scripts(tree: Folder) -> ImageConfig:
+    """How a root file system that Apptainer or Singularity made wants to be run."""
+    scripts = found(tree, singularity.SCRIPTS)
+    names = sorted(scripts.entries) if isinstance(scripts, Folder) else []
+    files = [
+        found(tree, f"{singularity.SCRIPTS}/{name}")
+        for name in names
+        if singularity.sets_variables(name)
+    ]
+    texts = [_text(file.content) for file in files if isinstance(file, File)]
+    runs = isinstance(found(tree, singularity.RUNSCRIPT), File)
+    return ImageConfig(
+        entrypoint=("/bin/sh", singularity.RUNSCRIPT) if runs else (),
+        variables=singularity.variables(texts),
+    )
+
+
+def _text(content: Content) -> str:
+    at = Part(Path(content.file), content.offset, content.size_bytes)
+    return at.read(_MOST_SCRIPT_BYTES).decode(errors="replace")
 
 
 OPENERS: Mapping[Kind, Opener] = {
