@@ -15,8 +15,8 @@ Ordering order_graph(const Csr<Index>& matrix, int block_rows, int colours, int 
   const auto most =
       static_cast<int>(std::clamp<std::int64_t>(matrix.rows, 1, std::max(block_rows, 1)));
   const Blocks blocks = grow_blocks(matrix, most, threads);
-  const std::vector<std::int32_t> chosen = colour_blocks(matrix, blocks, colours, threads);
-  return place_blocks(matrix, blocks, chosen, lanes, threads);
+  const std::vector<std::int32_t> chosen = colour_blocks(blocks, colours, threads);
+  return place_blocks(blocks, chosen, lanes, threads);
 }
 
 template Ordering order_graph(const Csr<std::int32_t>&, int, int, int, int);

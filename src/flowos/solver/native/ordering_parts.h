@@ -13,7 +13,7 @@
 
 namespace flowos::solve {
 
-inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+constexpr std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Calls work(part) for each part < parts, of which the threads take the next when they have done
 // one. What a part is must not depend on how many threads there are.

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "matrix.h"
 #include "ordering.h"
 #include "ordering_graph.h"
 #include "ordering_parts.h"
@@ -15,179 +15,172 @@
 namespace flowos::solve {
 namespace {
 
-// How many entries a row has left and right of the diagonal in the order that is made.
-struct Entries {
-  std::int32_t left = 0;
-  std::int32_t right = 0;
+// How many entries a row has left and right of the diagonal in the order that is made; of each up
+// to seven are told apart. Kinds are numbered from few entries to many.
+class Kinds {
+ public:
+  constexpr Kinds() {
+    int kind = 0;
+    for (int sum = 0; sum <= 2 * kMost; ++sum) {
+      for (int left = std::max(0, sum - kMost); left <= std::min(sum, kMost); ++left, ++kind) {
+        number_[at(left)][at(sum - left)] = static_cast<std::uint8_t>(kind);
+        left_[at(kind)] = left;
+        right_[at(kind)] = sum - left;
+      }
+    }
+    for (int room = 0; room < kCount; ++room) {
+      for (int one = 0; one < kCount; ++one) {
+        const bool fits = left(one) <= left(room) && right(one) <= right(room);
+        within_[at(room)] |= fits ? std::uint64_t{1} << one : 0;
+      }
+    }
+  }
 
-  std::int32_t all() const { return left + right; }
-  bool operator==(const Entries&) const = default;
+  constexpr int number(int left, int right) const {
+    return number_[at(std::min(left, kMost))][at(std::min(right, kMost))];
+  }
+  constexpr int left(int kind) const { return left_[at(kind)]; }
+  constexpr int right(int kind) const { return right_[at(kind)]; }
+  // As bits: those that have no more entries, on either side.
+  constexpr std::uint64_t within(int kind) const { return within_[at(kind)]; }
+
+ private:
+  static constexpr int kMost = 7;
+  static constexpr int kCount = (kMost + 1) * (kMost + 1);
+  std::array<std::array<std::uint8_t, kMost + 1>, kMost + 1> number_{};
+  std::array<int, kCount> left_{};
+  std::array<int, kCount> right_{};
+  std::array<std::uint64_t, kCount> within_{};
 };
 
-Entries wider(const Entries& one, const Entries& other) {
-  return {.left = std::max(one.left, other.left), .right = std::max(one.right, other.right)};
-}
+constexpr Kinds kKinds;
 
 // The block of one lane: its rows, and which of them may be next.
 class Lane {
  public:
-  template <class Index>
-  void load(const Csr<Index>& matrix, const Blocks& blocks,
-            const std::vector<std::int32_t>& colours, std::int64_t block);
   void clear() {
     rows_.clear();
     ready_.clear();
+    kinds_ = 0;
   }
 
-  struct Row {
-    std::int32_t row;
-    Entries entries;
-    std::int32_t waits;       // rows that must come before it and have not
-    std::int32_t next_begin;  // in next_: the rows that wait for it
-    std::int32_t next_end;
-  };
+  void load(const Blocks& blocks, const std::vector<std::int32_t>& colours, std::int64_t block) {
+    const std::int32_t first = blocks.first_of(block);
+    const std::int32_t end = blocks.end_of(block);
+    clear();
+    rows_.resize(at(end - first));
+    next_.resize(at(blocks.starts[at(end)] - blocks.starts[at(first)]));
+    std::int32_t next = 0;
+    for (std::int32_t member = first; member < end; ++member) {
+      Row& row = rows_[at(member - first)];
+      row.row = blocks.rows[at(member)];
+      row.next_begin = next;
+      int left = 0;
+      int right = 0;
+      for (std::int64_t k = blocks.starts[at(member)]; k < blocks.starts[at(member) + 1]; ++k) {
+        const std::int32_t link = blocks.links[at(k)];
+        const bool inside = link >= first && link < end;
+        const std::int32_t ahead =
+            inside ? link - member : colours[at(link / blocks.most_rows)] - colours[at(block)];
+        left += ahead < 0 ? 1 : 0;
+        right += ahead > 0 ? 1 : 0;
+        if (!inside || ahead <= 0) continue;
+        next_[at(next++)] = link - first;
+        ++rows_[at(link - first)].waits;
+      }
+      row.next_end = next;
+      row.kind = kKinds.number(left, right);
+    }
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i].waits == 0) make_ready(static_cast<std::int32_t>(i));
+    }
+  }
 
-  // Rows that wait for none.
-  const std::vector<std::int32_t>& ready() const { return ready_; }
-  const Row& row(std::int32_t number) const { return rows_[at(number)]; }
+  // As bits: of rows that may be next. 0: there are no more.
+  std::uint64_t kinds() const { return kinds_; }
 
-  // Takes the row that is `chosen` in ready().
-  std::int32_t take(std::size_t chosen) {
-    const Row& taken = row(ready_[chosen]);
-    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(chosen));
+  // The row of this kind that became ready first.
+  std::int32_t take(int kind) {
+    const auto is_it = [&](std::int32_t number) { return rows_[at(number)].kind == kind; };
+    const auto found = std::find_if(ready_.begin(), ready_.end(), is_it);
+    const Row& taken = rows_[at(*found)];
+    ready_.erase(found);
+    if (std::none_of(ready_.begin(), ready_.end(), is_it)) kinds_ &= ~(std::uint64_t{1} << kind);
     for (std::int32_t i = taken.next_begin; i < taken.next_end; ++i) {
       const std::int32_t next = next_[at(i)];
-      if (--rows_[at(next)].waits == 0) ready_.push_back(next);
+      if (--rows_[at(next)].waits == 0) make_ready(next);
     }
     return taken.row;
   }
 
  private:
+  struct Row {
+    std::int32_t row = -1;
+    int kind = 0;
+    std::int32_t waits = 0;                     // for so many rows of the block
+    std::int32_t next_begin = 0, next_end = 0;  // in next_: the rows that wait for it
+  };
+
+  void make_ready(std::int32_t number) {
+    ready_.push_back(number);
+    kinds_ |= std::uint64_t{1} << rows_[at(number)].kind;
+  }
+
   std::vector<Row> rows_;
   std::vector<std::int32_t> next_;
   std::vector<std::int32_t> ready_;
+  std::uint64_t kinds_ = 0;
 };
 
-template <class Index>
-void Lane::load(const Csr<Index>& matrix, const Blocks& blocks,
-                const std::vector<std::int32_t>& colours, std::int64_t block) {
-  const std::int32_t first = blocks.starts[at(block)];
-  const std::int32_t end = blocks.starts[at(block) + 1];
-  clear();
-  next_.clear();
-  rows_.resize(at(end - first), {});
-  for (std::int32_t i = first; i < end; ++i) {
-    Row& here = rows_[at(i - first)];
-    here.row = blocks.members[at(i)];
-    here.next_begin = static_cast<std::int32_t>(next_.size());
-    for (Index k = matrix.starts[here.row]; k < matrix.starts[here.row + 1]; ++k) {
-      const auto column = at(matrix.columns[k]);
-      const std::int32_t other = blocks.block[column];
-      const std::int32_t step = blocks.step[column];
-      const bool same = other == block;
-      const std::int64_t ahead =
-          same ? step - (i - first) : colours[at(other)] - colours[at(block)];
-      here.entries.left += ahead < 0 ? 1 : 0;
-      here.entries.right += ahead > 0 ? 1 : 0;
-      if (!same || ahead <= 0) continue;
-      next_.push_back(step);
-      ++rows_[at(step)].waits;
-    }
-    here.next_end = static_cast<std::int32_t>(next_.size());
-  }
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].waits == 0) ready_.push_back(static_cast<std::int32_t>(i));
-  }
-}
-
-// Gives the rows of a group's blocks to steps: in each step one of each lane, as alike as can be.
+// In each step one row of each lane, as alike as can be.
 class Alignment {
  public:
-  explicit Alignment(int lanes) : lanes_(at(lanes)), chosen_(at(lanes)) {}
+  explicit Alignment(int lanes) : lanes_(at(lanes)) {}
 
   std::vector<Lane>& lanes() { return lanes_; }
 
-  // Of each lane which of its ready rows comes next.
-  const std::vector<std::size_t>& choose() {
-    count();
-    std::int64_t least = -1;
-    for (int tries = 0; tries < 3 && !kinds_.empty(); ++tries) {
-      const auto most = std::max_element(
-          kinds_.begin(), kinds_.end(),
-          [](const Kind& one, const Kind& other) { return one.lanes < other.lanes; });
-      const std::int64_t padding = fit(most->entries);
-      kinds_.erase(most);
-      if (least >= 0 && padding >= least) continue;
+  // The kind that leaves least padding if each lane takes the row that fits into it best. -1: there
+  // are no more rows.
+  int best_room() const {
+    std::uint64_t all = 0;
+    for (const Lane& lane : lanes_) all |= lane.kinds();
+    int best = -1;
+    int least = 0;
+    for (; all != 0; all &= all - 1) {
+      const int room = std::countr_zero(all);
+      const int padding = padding_in(room);
+      if (best >= 0 && padding > least) continue;
+      best = room;
       least = padding;
-      chosen_.swap(fitting_);
-      if (padding == 0) break;
-    }
-    return chosen_;
-  }
-
- private:
-  // A number of entries, and how many lanes have a ready row with it.
-  struct Kind {
-    Entries entries;
-    int lanes;
-    std::size_t last;
-  };
-
-  void count() {
-    kinds_.clear();
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      for (const std::int32_t row : lanes_[lane].ready()) add(lanes_[lane].row(row).entries, lane);
-    }
-  }
-
-  void add(const Entries& entries, std::size_t lane) {
-    for (Kind& kind : kinds_) {
-      if (!(kind.entries == entries)) continue;
-      kind.lanes += kind.last == lane ? 0 : 1;
-      kind.last = lane;
-      return;
-    }
-    kinds_.push_back({.entries = entries, .lanes = 1, .last = lane});
-  }
-
-  // Chooses of each lane the row that fits best into so many entries: what all are padded with.
-  std::int64_t fit(const Entries& room) {
-    fitting_.resize(lanes_.size());
-    Entries widest;
-    std::int64_t sum = 0;
-    std::int64_t active = 0;
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      const Lane& from = lanes_[lane];
-      if (from.ready().empty()) continue;
-      fitting_[lane] = best_in(from, room);
-      const Entries& entries = from.row(from.ready()[fitting_[lane]]).entries;
-      widest = wider(widest, entries);
-      sum += entries.all();
-      ++active;
-    }
-    return active * widest.all() - sum;
-  }
-
-  // What goes beyond the room makes all lanes longer; what leaves some of it is padded.
-  static std::size_t best_in(const Lane& lane, const Entries& room) {
-    constexpr std::int32_t kBeyond = 8;
-    std::size_t best = 0;
-    std::int32_t least = -1;
-    for (std::size_t i = 0; i < lane.ready().size(); ++i) {
-      const Entries& entries = lane.row(lane.ready()[i]).entries;
-      const std::int32_t beyond = wider(entries, room).all() - room.all();
-      const std::int32_t cost = kBeyond * beyond + room.all() + beyond - entries.all();
-      if (least >= 0 && cost >= least) continue;
-      least = cost;
-      best = i;
     }
     return best;
   }
 
+  // Of the kinds the one that fits best: it fills the room, or is the least of those that do not
+  // fit.
+  static int best_in(std::uint64_t kinds, int room) {
+    const std::uint64_t fitting = kinds & kKinds.within(room);
+    return fitting != 0 ? 63 - std::countl_zero(fitting) : std::countr_zero(kinds);
+  }
+
+ private:
+  int padding_in(int room) const {
+    int left = 0;
+    int right = 0;
+    int sum = 0;
+    int active = 0;
+    for (const Lane& lane : lanes_) {
+      if (lane.kinds() == 0) continue;
+      const int kind = best_in(lane.kinds(), room);
+      left = std::max(left, kKinds.left(kind));
+      right = std::max(right, kKinds.right(kind));
+      sum += kKinds.left(kind) + kKinds.right(kind);
+      ++active;
+    }
+    return active * (left + right) - sum;
+  }
+
   std::vector<Lane> lanes_;
-  std::vector<Kind> kinds_;
-  std::vector<std::size_t> chosen_;
-  std::vector<std::size_t> fitting_;
 };
 
 // Blocks, colour after colour; of each colour its first group.
@@ -221,30 +214,30 @@ Groups groups_of(const std::vector<std::int32_t>& colours, int lanes) {
 void write_group(Ordering& ordering, std::int64_t group, Alignment& alignment) {
   std::int64_t place = group * ordering.block_rows * ordering.lanes;
   for (int step = 0; step < ordering.block_rows; ++step) {
-    const std::vector<std::size_t>& chosen = alignment.choose();
-    for (std::size_t lane = 0; lane < chosen.size(); ++lane, ++place) {
-      Lane& from = alignment.lanes()[lane];
-      const std::int32_t row = from.ready().empty() ? -1 : from.take(chosen[lane]);
+    const int room = alignment.best_room();
+    for (Lane& lane : alignment.lanes()) {
+      const std::uint64_t kinds = lane.kinds();
+      const std::int32_t row = kinds == 0 ? -1 : lane.take(Alignment::best_in(kinds, room));
       ordering.row[at(place)] = row;
       if (row >= 0) ordering.place[at(row)] = static_cast<std::int32_t>(place);
+      ++place;
     }
   }
 }
 
 }  // namespace
 
-template <class Index>
-Ordering place_blocks(const Csr<Index>& matrix, const Blocks& blocks,
-                      const std::vector<std::int32_t>& colours, int lanes, int threads) {
+Ordering place_blocks(const Blocks& blocks, const std::vector<std::int32_t>& colours, int lanes,
+                      int threads) {
   constexpr std::int64_t kRunRows = 1 << 13;
   const Groups groups = groups_of(colours, lanes);
   Ordering ordering;
-  ordering.rows = matrix.rows;
+  ordering.rows = static_cast<std::int64_t>(blocks.rows.size());
   ordering.lanes = lanes;
   ordering.block_rows = blocks.most_rows;
   ordering.colour_starts = groups.colour_starts;
   check_places(ordering.groups(), ordering.block_rows, lanes);
-  ordering.place.resize(at(matrix.rows));
+  ordering.place.resize(at(ordering.rows));
   ordering.row.resize(at(ordering.places()));
   const std::int64_t run = std::max<std::int64_t>(1, kRunRows / blocks.most_rows / lanes);
   for_runs(ordering.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
@@ -253,18 +246,16 @@ Ordering place_blocks(const Csr<Index>& matrix, const Blocks& blocks,
       for (int lane = 0; lane < lanes; ++lane) {
         const std::int32_t block = groups.blocks[at(group * lanes + lane)];
         Lane& to = alignment.lanes()[at(lane)];
-        to.clear();
-        if (block >= 0) to.load(matrix, blocks, colours, block);
+        if (block >= 0) {
+          to.load(blocks, colours, block);
+        } else {
+          to.clear();
+        }
       }
       write_group(ordering, group, alignment);
     }
   });
   return ordering;
 }
-
-template Ordering place_blocks(const Csr<std::int32_t>&, const Blocks&,
-                               const std::vector<std::int32_t>&, int, int);
-template Ordering place_blocks(const Csr<std::int64_t>&, const Blocks&,
-                               const std::vector<std::int32_t>&, int, int);
 
 }  // namespace flowos::solve
