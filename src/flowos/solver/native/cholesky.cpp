@@ -39,62 +39,82 @@ double total(const std::vector<double>& sums) {
   return sum;
 }
 
-template <class Index>
-double diagonal_of(const Csr<Index>& matrix, std::int64_t row) {
-  double sum = 0;
-  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-    if (matrix.columns[k] == row) sum += matrix.values[k];
-  }
-  return sum;
-}
-
 }  // namespace
 
 template <class T>
 template <class Index>
 Cholesky<T>::Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots& pivots,
-                      int threads)
+                      const Evenness& evenness, int threads)
     : ordering_(std::move(ordering)),
       threads_(threads),
-      kernels_(*all_cholesky_kernels<T>().back()),
-      scale_(roots_over(pivots.values, threads)),
-      matrix_(matrix, ordering_, 1, threads, scale_.data()),
-      sums_(at(ordering_.groups())),
-      more_sums_(at(ordering_.groups())) {
-  for (Line<T>* vector : {&middle_, &r_, &p_, &t_, &s_, &x_})
-    vector->resize(at(ordering_.places()));
+      even_(evenness.is_even() && pivots.shift == 0),
+      kernels_(even_ ? *all_cholesky_kernels<T>().back()->even : *all_cholesky_kernels<T>().back()),
+      rr_sums_(at(ordering_.groups())),
+      pw_sums_(at(ordering_.groups())),
+      ww_sums_(at(ordering_.groups())) {
+  if (even_) {
+    power_ = std::ldexp(1.0, -std::ilogb(evenness.greatest));
+    diagonal_ = evenness.greatest * power_;
+    const LanesMatrix<T> lanes(matrix, ordering_, power_, threads);
+    const std::int64_t groups = ordering_.groups();
+    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering_.block_rows, threads);
+    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering_.block_rows, threads);
+  } else {
+    scale_ = roots_over(pivots.values, threads);
+    matrix_.emplace(matrix, ordering_, 1, threads, scale_.data());
+  }
+  constexpr std::size_t kZeros = kLanes<T>;
+  const std::size_t places = at(ordering_.places());
+  Line<T>& own = even_ ? inverse_ : middle_;
+  own.resize(places);
+  for (Line<T>* vector : {&r_, &p_, &t_, &s_, &x_}) vector->resize(places + kZeros);
   share_out(0, ordering_.places(), 1, threads_, [&](Groups some) {
     for (std::int64_t place = some.first; place < some.past; ++place) {
       const std::int32_t row = ordering_.row[at(place)];
-      const double middle = row < 0 ? 0 : diagonal_of(matrix, row) / pivots.values[at(row)] - 2;
-      middle_[at(place)] = static_cast<T>(middle);
+      if (even_) {
+        own[at(place)] = row < 0 ? T(1) : static_cast<T>(1 / (pivots.values[at(row)] * power_));
+      } else {
+        own[at(place)] = row < 0 ? T(0) : static_cast<T>(pivots.middle[at(row)]);
+      }
       for (Line<T>* vector : {&r_, &p_, &t_, &s_, &x_}) (*vector)[at(place)] = 0;
     }
   });
+  for (Line<T>* vector : {&r_, &p_, &t_, &s_, &x_}) {
+    std::fill(vector->end() - kZeros, vector->end(), T(0));
+  }
 }
 
-// 9 vectors are read or written by the backward sweep, 5 by the forward one.
+template <class T>
+std::int64_t Cholesky<T>::entries() const {
+  return even_ ? lower_.entries() + upper_.entries() : matrix_->entries();
+}
+
+// 9 vectors are read or written by the backward sweep, 5 by the forward one, of which those of the
+// first colour still have p and t in the cache. Even matrices have their pivots read by both.
 template <class T>
 std::int64_t Cholesky<T>::bytes_per_iteration() const {
-  constexpr std::int64_t kVectors = 14;
-  return matrix_.lower_bytes() + matrix_.upper_bytes() +
-         kVectors * ordering_.places() * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t line = ordering_.lanes * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t lines = ordering_.groups() * ordering_.block_rows;
+  const std::int64_t first = ordering_.colour_starts[1] * ordering_.block_rows;
+  if (even_) return (15 * lines - 3 * first) * line + lower_.bytes() + upper_.bytes();
+  return (14 * lines - 2 * first) * line + matrix_->lower_bytes() + matrix_->upper_bytes();
 }
 
 template <class T>
 std::int64_t Cholesky<T>::memory_bytes() const {
   constexpr std::int64_t kVectors = 6;
   const std::int64_t order = 4 * (ordering_.rows + ordering_.places());
-  return matrix_.lower_bytes() + matrix_.upper_bytes() + order + 8 * ordering_.rows +
-         kVectors * ordering_.places() * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t vectors = kVectors * ordering_.places() * static_cast<std::int64_t>(sizeof(T));
+  if (even_) return lower_.bytes() + upper_.bytes() + order + vectors;
+  return matrix_->lower_bytes() + matrix_->upper_bytes() + order + 8 * ordering_.rows + vectors;
 }
 
 template <class T>
 template <class Work>
-void Cholesky<T>::colours(bool forward, const Work& work) const {
-  const std::int64_t count = ordering_.colours();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::size_t colour = at(forward ? i : count - 1 - i);
+void Cholesky<T>::colours(bool forward, int first, const Work& work) const {
+  const int count = ordering_.colours() - first;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t colour = at(first + (forward ? i : count - 1 - i));
     share_out(ordering_.colour_starts[colour], ordering_.colour_starts[colour + 1],
               ordering_.block_rows, threads_, work);
   }
@@ -107,44 +127,58 @@ CholeskyVectors<T> Cholesky<T>::vectors() {
           .p = p_.data(),
           .t = t_.data(),
           .s = s_.data(),
-          .x = x_.data()};
+          .x = x_.data(),
+          .diagonal = static_cast<T>(diagonal_)};
+}
+
+template <class T>
+LevelView<T> Cholesky<T>::view() const {
+  if (!even_) return matrix_->view();
+  return {.steps = ordering_.block_rows,
+          .lower = lower_.groups(),
+          .upper = upper_.groups(),
+          .inverse = inverse_.data()};
 }
 
 template <class T>
 void Cholesky<T>::load(std::span<const double> residual, double scale) {
   load_scale_ = scale;
   alpha_ = 0;
+  const double factor = scale * power_;
   share_out(0, ordering_.places(), 1, threads_, [&](Groups some) {
     for (std::int64_t place = some.first; place < some.past; ++place) {
       const std::int32_t row = ordering_.row[at(place)];
-      r_[at(place)] = row < 0 ? T(0) : static_cast<T>(residual[at(row)] * scale * scale_[at(row)]);
+      r_[at(place)] =
+          row < 0 ? T(0) : static_cast<T>(residual[at(row)] * factor * scale_of(at(row)));
       x_[at(place)] = 0;
     }
   });
-  const LevelView<T> view = matrix_.view();
-  colours(true, [&](Groups groups) { kernels_.forward(view, groups, r_.data(), sums_.data()); });
-  rr_ = total(sums_);
+  const LevelView<T> view = this->view();
+  colours(true, 0,
+          [&](Groups groups) { kernels_.forward(view, groups, r_.data(), rr_sums_.data()); });
+  rr_ = total(rr_sums_);
   if (!(rr_ < kMostTurn * aimed_)) forget();
 }
 
+// The backward sweep ends with the first colour, and the forward one begins with it.
 template <class T>
 bool Cholesky<T>::aim() {
-  const LevelView<T> view = matrix_.view();
+  const LevelView<T> view = this->view();
   const CholeskyVectors<T> v = vectors();
   const T alpha = static_cast<T>(alpha_);
   const T beta = static_cast<T>(aimed_ > 0 ? rr_ / aimed_ : 0);
-  colours(false, [&](Groups groups) {
-    kernels_.backward_step(view, groups, alpha, beta, v, sums_.data());
-  });
-  aimed_ = total(sums_);
-  colours(true, [&](Groups groups) {
-    kernels_.forward_step(view, groups, v, sums_.data(), more_sums_.data());
-  });
-  const double pw = total(sums_), ww = total(more_sums_);
+  double *rr = rr_sums_.data(), *pw = pw_sums_.data(), *ww = ww_sums_.data();
+  colours(false, 1,
+          [&](Groups groups) { kernels_.backward_step(view, groups, alpha, beta, v, rr); });
+  share_out(0, ordering_.colour_starts[1], ordering_.block_rows, threads_,
+            [&](Groups groups) { kernels_.both_steps(view, groups, alpha, beta, v, rr, pw, ww); });
+  colours(true, 1, [&](Groups groups) { kernels_.forward_step(view, groups, v, pw, ww); });
+  aimed_ = total(rr_sums_);
+  const double all_pw = total(pw_sums_), all_ww = total(ww_sums_);
   alpha_ = 0;
-  if (!(pw > 0) || !(aimed_ > 0)) return false;
-  alpha_ = aimed_ / pw;
-  rr_ = std::max(0.0, alpha_ * alpha_ * ww - aimed_);  // Meurant 1987: without another pass
+  if (!(all_pw > 0) || !(aimed_ > 0)) return false;
+  alpha_ = aimed_ / all_pw;
+  rr_ = std::max(0.0, alpha_ * alpha_ * all_ww - aimed_);  // Meurant 1987: without another pass
   return true;
 }
 
@@ -154,7 +188,7 @@ void Cholesky<T>::add_to(std::span<double> x) {
     for (std::int64_t row = rows.first; row < rows.past; ++row) {
       const std::size_t place = at(ordering_.place[at(row)]);
       const double gone = static_cast<double>(x_[place]) + alpha_ * static_cast<double>(t_[place]);
-      x[at(row)] += scale_[at(row)] * gone / load_scale_;
+      x[at(row)] += scale_of(at(row)) * gone / load_scale_;
     }
   });
 }
@@ -169,17 +203,17 @@ void Cholesky<T>::precondition(std::span<const double> r, std::span<double> z) {
   }
   load(r, 1 / greatest);
   forget();
-  const LevelView<T> view = matrix_.view();
-  colours(false, [&](Groups groups) { kernels_.backward(view, groups, r_.data()); });
+  const LevelView<T> view = this->view();
+  colours(false, 0, [&](Groups groups) { kernels_.backward(view, groups, r_.data()); });
   for (std::size_t row = 0; row < z.size(); ++row) {
-    z[row] = greatest * scale_[row] * static_cast<double>(r_[at(ordering_.place[row])]);
+    z[row] = greatest * scale_of(row) * static_cast<double>(r_[at(ordering_.place[row])]);
   }
 }
 
 template class Cholesky<float>;
 template class Cholesky<double>;
 #define FLOWOS_FOR(T, Index) \
-  template Cholesky<T>::Cholesky(const Csr<Index>&, Ordering, const Pivots&, int);
+  template Cholesky<T>::Cholesky(const Csr<Index>&, Ordering, const Pivots&, const Evenness&, int);
 FLOWOS_FOR(float, std::int32_t)
 FLOWOS_FOR(float, std::int64_t)
 FLOWOS_FOR(double, std::int32_t)

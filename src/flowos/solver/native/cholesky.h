@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cholesky_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
+#include "even_lanes.h"
+#include "evenness.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "pivots.h"
@@ -21,9 +24,10 @@ template <class T>
 class Cholesky {
  public:
   template <class Index>
-  Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots& pivots, int threads);
+  Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots& pivots,
+           const Evenness& evenness, int threads);
 
-  std::int64_t entries() const { return matrix_.entries(); }
+  std::int64_t entries() const;
   std::int64_t bytes_per_iteration() const;
   std::int64_t memory_bytes() const;
 
@@ -43,16 +47,24 @@ class Cholesky {
 
  private:
   template <class Work>
-  void colours(bool forward, const Work& work) const;
+  void colours(bool forward, int first, const Work& work) const;  // from colour `first` on
   CholeskyVectors<T> vectors();
+  LevelView<T> view() const;
+  double scale_of(std::size_t row) const { return even_ ? 1 : scale_[row]; }
 
   Ordering ordering_;
   int threads_;
+  bool even_;
   const CholeskyKernels<T>& kernels_;
+  // Even matrices are kept as they are, times a power of two, and others scaled to pivots of 1.
+  double power_ = 1, diagonal_ = 0;
+  EvenLanes<T> lower_, upper_;
+  Line<T> inverse_;
   std::vector<double> scale_;  // of each row: over the root of its pivot
-  LanesMatrix<T> matrix_;
-  Line<T> middle_, r_, p_, t_, s_, x_;
-  std::vector<double> sums_, more_sums_;
+  std::optional<LanesMatrix<T>> matrix_;
+  Line<T> middle_;
+  Line<T> r_, p_, t_, s_, x_;
+  std::vector<double> rr_sums_, pw_sums_, ww_sums_;
   double load_scale_ = 1;
   double alpha_ = 0;  // the step that the next sweep goes
   double rr_ = 0;     // after it

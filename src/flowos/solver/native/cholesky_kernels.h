@@ -17,6 +17,7 @@ struct CholeskyVectors {
   T* t = nullptr;
   T* s = nullptr;
   T* x = nullptr;
+  T diagonal = 0;  // of even matrices
 };
 
 // The two passes over memory of an iteration (Eisenstat: SIAM Journal on Scientific and Statistical
@@ -34,6 +35,16 @@ struct CholeskyKernels {
   // (I + L) s = p + (D - 2) t; pw = p'w, ww = w'w
   void (*forward_step)(const LevelView<T>& a, Groups groups, const CholeskyVectors<T>& v,
                        double* pw, double* ww);
+  // Both, group by group, of the first colour, whose rows have no others before them than those of
+  // their own block: the forward sweep finds in the cache what the backward one left.
+  void (*both_steps)(const LevelView<T>& a, Groups groups, T alpha, T beta,
+                     const CholeskyVectors<T>& v, double* rr, double* pw, double* ww);
+
+  // The same for even matrices, as they are: all of the diagonal is `diagonal`, an entry has one
+  // value for all its lanes, and `inverse` is that of the pivots. With S their roots' inverse, r
+  // and p are then S r and S p of the above, and t and s S t and S s, so that x is x; sums are the
+  // same.
+  const CholeskyKernels<T>* even = nullptr;
 };
 
 template <class T>

@@ -76,10 +76,120 @@ void forward_step(const LevelView<T>& a, Groups groups, const CholeskyVectors<T>
 }
 
 template <class T>
+void both_steps(const LevelView<T>& a, Groups groups, T alpha, T beta, const CholeskyVectors<T>& v,
+                double* rr, double* pw, double* ww) {
+  for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
+    backward_step(a, {g, g + 1}, alpha, beta, v, rr);
+    forward_step(a, {g, g + 1}, v, pw, ww);
+  }
+}
+
+// The sum of (entries of a step) * x, where an entry has one value.
+template <class T>
+inline Vector<T> even_sum(const GroupEntries<T>& entries, int step, const T* x) {
+  const std::int32_t past = entries.starts[step + 1];
+  Vector<T> sum{};
+  for (std::int32_t e = entries.starts[step]; e < past; ++e) {
+    const std::int32_t code = entries.codes[e];
+    const Vector<T> factor = code >= 0 ? at(x + code) : gathered(x, entries.indices + ~code);
+    sum += factor * entries.values[e];
+  }
+  return sum;
+}
+
+template <class T>
+void even_forward_solve(const LevelView<T>& a, Groups groups, T* y, double* sums) {
+  for (std::int64_t g = groups.first; g < groups.past; ++g) {
+    const GroupEntries<T> lower = a.lower[g];
+    Vector<T> squares{};
+    for (int step = 0; step < a.steps; ++step) {
+      const std::int64_t i = (g * a.steps + step) * kLanes<T>;
+      const Vector<T> inverse = at(a.inverse + i);
+      const Vector<T> now = (at(y + i) - even_sum(lower, step, y)) * inverse;
+      put(y + i, now);
+      squares += now * now / inverse;
+    }
+    sums[g] = sum_of<T>(squares);
+  }
+}
+
+template <class T>
+void even_backward_solve(const LevelView<T>& a, Groups groups, T* y) {
+  for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
+    const GroupEntries<T> upper = a.upper[g];
+    for (int step = a.steps - 1; step >= 0; --step) {
+      const std::int64_t i = (g * a.steps + step) * kLanes<T>;
+      put(y + i, at(y + i) - even_sum(upper, step, y) * at(a.inverse + i));
+    }
+  }
+}
+
+template <class T>
+void even_backward_step(const LevelView<T>& a, Groups groups, T alpha, T beta,
+                        const CholeskyVectors<T>& v, double* rr) {
+  for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
+    const GroupEntries<T> upper = a.upper[g];
+    Vector<T> squares{};
+    for (int step = a.steps - 1; step >= 0; --step) {
+      const std::int64_t i = (g * a.steps + step) * kLanes<T>;
+      const Vector<T> t = at(v.t + i), inverse = at(a.inverse + i);
+      const Vector<T> r = at(v.r + i) - (t + at(v.s + i)) * alpha;
+      const Vector<T> p = r + at(v.p + i) * beta;
+      put(v.r + i, r);
+      put(v.p + i, p);
+      put(v.x + i, at(v.x + i) + t * alpha);
+      put(v.t + i, p - even_sum(upper, step, v.t) * inverse);
+      squares += r * r / inverse;
+    }
+    rr[g] = sum_of<T>(squares);
+  }
+}
+
+template <class T>
+void even_forward_step(const LevelView<T>& a, Groups groups, const CholeskyVectors<T>& v,
+                       double* pw, double* ww) {
+  const T diagonal = v.diagonal;
+  for (std::int64_t g = groups.first; g < groups.past; ++g) {
+    const GroupEntries<T> lower = a.lower[g];
+    Vector<T> with_p{}, squares{};
+    for (int step = 0; step < a.steps; ++step) {
+      const std::int64_t i = (g * a.steps + step) * kLanes<T>;
+      const Vector<T> p = at(v.p + i), t = at(v.t + i), inverse = at(a.inverse + i);
+      const Vector<T> from = p + (inverse * diagonal - T(2)) * t;
+      const Vector<T> s = from - even_sum(lower, step, v.s) * inverse;
+      put(v.s + i, s);
+      const Vector<T> w = t + s, scaled = w / inverse;
+      with_p += p * scaled;
+      squares += w * scaled;
+    }
+    pw[g] = sum_of<T>(with_p);
+    ww[g] = sum_of<T>(squares);
+  }
+}
+
+template <class T>
+void even_both_steps(const LevelView<T>& a, Groups groups, T alpha, T beta,
+                     const CholeskyVectors<T>& v, double* rr, double* pw, double* ww) {
+  for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
+    even_backward_step(a, {g, g + 1}, alpha, beta, v, rr);
+    even_forward_step(a, {g, g + 1}, v, pw, ww);
+  }
+}
+
+template <class T>
+constexpr CholeskyKernels<T> kEvenKernels{.forward = even_forward_solve<T>,
+                                          .backward = even_backward_solve<T>,
+                                          .backward_step = even_backward_step<T>,
+                                          .forward_step = even_forward_step<T>,
+                                          .both_steps = even_both_steps<T>};
+
+template <class T>
 constexpr CholeskyKernels<T> kCholeskyKernels{.forward = forward_solve<T>,
                                               .backward = backward_solve<T>,
                                               .backward_step = backward_step<T>,
-                                              .forward_step = forward_step<T>};
+                                              .forward_step = forward_step<T>,
+                                              .both_steps = both_steps<T>,
+                                              .even = &kEvenKernels<T>};
 
 }  // namespace
 }  // namespace flowos::solve

@@ -21,12 +21,13 @@ class Pivoting {
  public:
   Pivoting(const Csr<Index>& matrix, const Ordering& ordering, double relax, int threads)
       : matrix_(matrix), ordering_(ordering), relax_(relax), threads_(threads) {
-    if (relax_ > 0) add_up_rows();
+    if (relax_ > 0) after_.resize(at(matrix_.rows));
   }
 
-  Pivots made() const {
+  Pivots made() {
     Pivots pivots;
     pivots.values.resize(at(matrix_.rows));
+    pivots.middle.resize(at(matrix_.rows));
     while (breaks_down(pivots)) {
       pivots.shift = pivots.shift > 0 ? 2 * pivots.shift : kFirstShift;
       if (pivots.shift > kMostShift) {
@@ -37,24 +38,9 @@ class Pivoting {
   }
 
  private:
-  // Of each row the sum of what follows the diagonal.
-  void add_up_rows() {
-    after_.resize(at(matrix_.rows));
-    for_runs(matrix_.rows, kRun, threads_, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t row = first; row < end; ++row) {
-        const std::int32_t place = ordering_.place[at(row)];
-        double sum = 0;
-        for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-          if (ordering_.place[at(matrix_.columns[k])] > place) sum += matrix_.values[k];
-        }
-        after_[at(row)] = sum;
-      }
-    });
-  }
-
   // Whether a pivot is not positive. Rows of a colour need those of earlier ones, and of a block
   // those before them.
-  bool breaks_down(Pivots& pivots) const {
+  bool breaks_down(Pivots& pivots) {
     std::atomic<bool> bad = false;
     const std::int64_t size = std::int64_t{ordering_.block_rows} * ordering_.lanes;
     for (int colour = 0; colour < ordering_.colours(); ++colour) {
@@ -72,8 +58,8 @@ class Pivoting {
     return false;
   }
 
-  bool set_pivot(std::int64_t row, std::int64_t place, Pivots& pivots) const {
-    double diagonal = 0, less = 0;
+  bool set_pivot(std::int64_t row, std::int64_t place, Pivots& pivots) {
+    double diagonal = 0, less = 0, after = 0;
     for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
       const std::int64_t column = matrix_.columns[k];
       const double value = matrix_.values[k];
@@ -81,10 +67,15 @@ class Pivoting {
         diagonal += value;
       } else if (ordering_.place[at(column)] < place) {
         less += value * dropped(value, column) / pivots.values[at(column)];
+      } else {
+        after += value;
       }
     }
+    if (relax_ > 0) after_[at(row)] = after;
+    const double own = diagonal;
     diagonal *= 1 + pivots.shift;
     pivots.values[at(row)] = diagonal - less;
+    pivots.middle[at(row)] = own / (diagonal - less) - 2;
     return diagonal - less > kLeastPivot * diagonal;
   }
 
@@ -96,7 +87,7 @@ class Pivoting {
   const Ordering& ordering_;
   double relax_;
   int threads_;
-  std::vector<double> after_;
+  std::vector<double> after_;  // of each row the sum of what follows the diagonal
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace flowos::solve {
 // diagonal: where no two neighbours of a row are neighbours this is IC(0).
 struct Pivots {
   std::vector<double> values;
+  std::vector<double> middle;  // the diagonal over its pivot, less 2
   double shift = 0;  // diagonal * (1 + shift) was factored (Manteuffel: Math. Comp. 34, 1980)
 };
 

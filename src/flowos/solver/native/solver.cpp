@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +16,7 @@
 #include "check_matrix.h"
 #include "cholesky.h"
 #include "coarse.h"
+#include "evenness.h"
 #include "iterate.h"
 #include "matrix.h"
 #include "matrix_error.h"
@@ -183,7 +183,7 @@ class Solving : public Base {
   }
 
   void iterate(Equation& equation, const Goal& goal, const Watch& watch, Info& info) {
-    constexpr double kFall32 = 1e-3, kFall64 = 1e-11;
+    constexpr double kFall32 = 1e-2, kFall64 = 1e-11;
     const auto run = [&](double fall) {
       return [&, fall](auto& method) { Iteration(method, equation, fall, goal, watch).run(info); };
     };
@@ -249,23 +249,11 @@ class Solving : public Base {
   }
 
   // Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
-  double relax() {
+  double relax(const Evenness& evenness) const {
     constexpr double kSmooth = 0.95, kTight = 0.9, kAlike = 10;
     if (settings_.relax >= 0) return settings_.relax;
-    if (!dominance_.everywhere || dominance_.share < kTight) return 0;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t row = 0; row < matrix_.rows; ++row) {
-      double diagonal = 0;
-      for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-        if (matrix_.columns[k] == row) {
-          diagonal += matrix_.values[k];
-        } else if (matrix_.values[k] > 0) {
-          return 0;
-        }
-      }
-      least = std::min(least, diagonal);
-    }
-    return dominance_.greatest <= kAlike * least ? kSmooth : 0;
+    const bool tight = dominance_.everywhere && dominance_.share >= kTight && evenness.negative;
+    return tight && evenness.greatest <= kAlike * evenness.least ? kSmooth : 0;
   }
 
   template <class T>
@@ -277,13 +265,14 @@ class Solving : public Base {
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
-    made.relax = relax();
+    const Evenness evenness = evenness_of(matrix_, threads_);
+    made.relax = relax(evenness);
     const Pivots pivots = pivots_of(matrix_, ordering, made.relax, threads_);
     made.shift = pivots.shift;
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
-    cholesky.emplace(matrix_, std::move(ordering), pivots, threads_);
+    cholesky.emplace(matrix_, std::move(ordering), pivots, evenness, threads_);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();
