@@ -1,6 +1,6 @@
 """The compiled half of FlowOS."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import os
 from typing import Annotated
 
@@ -366,3 +366,119 @@ class Feeder:
 
     def fail(self, id: int, why: str) -> None:
         """What was pulled cannot be had."""
+
+class SolverInfo:
+    """How an iteration went."""
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def residual(self) -> float:
+        """||b - A x|| / ||b|| in fp64."""
+
+    @property
+    def precision(self) -> str: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def fp64_updates(self) -> int: ...
+
+class SolverMade:
+    """What was made of a matrix; see solver.h."""
+
+    @property
+    def blocks(self) -> str: ...
+
+    @property
+    def block_rows(self) -> int: ...
+
+    @property
+    def colours(self) -> int: ...
+
+    @property
+    def levels(self) -> int: ...
+
+    @property
+    def relax(self) -> float: ...
+
+    @property
+    def shift(self) -> float: ...
+
+    @property
+    def eisenstat(self) -> bool: ...
+
+    @property
+    def fill(self) -> float: ...
+
+    @property
+    def bytes_per_iteration(self) -> int: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def order_seconds(self) -> float: ...
+
+    @property
+    def factor_seconds(self) -> float: ...
+
+    @property
+    def store_seconds(self) -> float: ...
+
+    @property
+    def coarse_seconds(self) -> float: ...
+
+class SolverSettings:
+    """What may be chosen; see solver.h."""
+
+    def __init__(self, *, block_rows: int = 0, colours: int = 0, relax: float = -1.0, precision: str = 'auto', coarse: str = 'auto', nullspace: str = 'none', threads: int = 0) -> None: ...
+
+class Solver:
+    """A factored matrix, whose arrays are looked at where they lie."""
+
+    def __init__(self, starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64], settings: SolverSettings) -> None:
+        """SolveError: the matrix cannot be solved with."""
+
+    @property
+    def made(self) -> SolverMade: ...
+
+    def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, most_iterations: int, watch: Callable[[int, float], object] | None) -> SolverInfo:
+        """x: where to begin, and the answer. Not by several threads at once."""
+
+    def precondition(self, r: NDArray[numpy.float64], z: NDArray[numpy.float64]) -> None:
+        """z = M^-1 r."""
+
+class Matrix:
+    """Compressed sparse rows; its arrays keep it."""
+
+    @property
+    def starts(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def columns(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def values(self) -> NDArray[numpy.float64]: ...
+
+def parse_matrix_market(text: Buffer, threads: int = 0) -> Matrix:
+    """
+    Of a Matrix Market file that is not compressed. SolveError: "line N: what is wrong".
+    """
+
+def from_lower(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64]) -> Matrix:
+    """The matrix whose lower triangle this is. SolveError: it is no matrix."""
+
+def symmetrized(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64]) -> Matrix:
+    """(A + A') / 2. SolveError: it is no matrix."""
+
+def poisson(x: int, y: int, z: int) -> Matrix:
+    """-div grad by 7 points, 6 and -1, zero around; x moves fastest."""
+
+def g3like(seed: int) -> Matrix:
+    """A power grid of 1 585 478 nodes; the same for the same seed."""
