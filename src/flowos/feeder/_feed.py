@@ -286,7 +286,8 @@ class Feed:
         if function is None:
             return None
         s = self._settings
-        policy = Policy(on_error=s.on_error, most_skipped=s.most_skipped, name=self.name)
+        name = self._data.catalog.name  # not ours: who decodes must not keep this alive
+        policy = Policy(on_error=s.on_error, most_skipped=s.most_skipped, name=name)
         threads = s.decode_threads
         decoding = Decoding(function, threads, 2 + threads // s.batch_size, policy)
         weakref.finalize(self, decoding.close)

@@ -6,6 +6,7 @@ import os
 import pickle
 import time
 import urllib.request
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,26 @@ def test_a_closed_feed_says_so_and_leaves_no_thread(data: Path, decode: Any) -> 
     assert feed.stats().batches >= 1
     del epoch, feed
     gc.collect()
+    until = time.monotonic() + 10
+    while (left := tasks() - before) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left
+
+
+@pytest.mark.parametrize("decode", [None, bytes])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_feed_that_nobody_holds_is_gone_with_its_threads(
+    data: Path, decode: Any, closed: bool
+) -> None:
+    before = tasks()
+    feed = fo.Feed(data, batch_size=8, decode=decode)
+    next(feed.epoch(0))
+    if closed:
+        feed.close()
+    watched = weakref.ref(feed)
+    del feed
+    gc.collect()
+    assert watched() is None
     until = time.monotonic() + 10
     while (left := tasks() - before) and time.monotonic() < until:
         time.sleep(0.01)
