@@ -52,9 +52,11 @@ class LanesMatrix<T>::Writer {
   }
 
   void end_step(std::int64_t group) {
+    const bool uneven = gathers_ || !all_full();
+    if (uneven) count_left();
     for (std::size_t i = 0; i < entries_; ++i) {
       const Found& found = found_[i];
-      if (std::popcount(found.has) * 2 >= kLanes<T>) {
+      if (!uneven || (std::popcount(found.has) * 2 >= kLanes<T> && saves_a_gather(found))) {
         side_.codes.push_back(found.place);
         side_.values.insert(side_.values.end(), found.values.begin(), found.values.end());
       } else {
@@ -86,6 +88,34 @@ class LanesMatrix<T>::Writer {
     if (entries_ == kMost) return kMost;
     found_[entries_] = {.place = base, .has = 0, .values = {}};
     return entries_++;
+  }
+
+  bool all_full() const {
+    for (std::size_t i = 0; i < entries_; ++i) {
+      if (std::popcount(found_[i].has) != kLanes<T>) return false;
+    }
+    return true;
+  }
+
+  void count_left() {
+    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) left_[lane] = lists_[lane].size();
+    for (std::size_t i = 0; i < entries_; ++i) count(found_[i], 1);
+  }
+
+  void count(const Found& found, std::size_t change) {
+    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
+      if ((found.has >> lane & 1U) != 0) left_[lane] += change;
+    }
+  }
+
+  // Whether fewer must be gathered without it: not if a lane that has most is without it.
+  bool saves_a_gather(const Found& found) {
+    const std::size_t most = *std::ranges::max_element(left_);
+    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
+      if (left_[lane] == most && (found.has >> lane & 1U) == 0) return false;
+    }
+    count(found, std::size_t{0} - 1);
+    return true;
   }
 
   void scatter(const Found& found) {
@@ -121,6 +151,7 @@ class LanesMatrix<T>::Writer {
   bool gathers_ = false;
   std::array<Found, kMost> found_;
   std::array<std::vector<Kept>, kLanes<T>> lists_;
+  std::array<std::size_t, kLanes<T>> left_;  // of each lane the entries that are not written yet
 };
 
 // Pages that are not written to cost nothing: so more than what is likely.
