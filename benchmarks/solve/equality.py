@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ COUNTS = (1, 2, 3, 4)
 """Of threads and of ranks, whatever the cores."""
 COMPILERS = {"g++": "g++", "clang++": "clang libomp-dev"}
 """And Debian's packages of them."""
-LEVELS = {"x86-64": "", "x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
+LEVELS = {"x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
 """And an instruction set that none below has."""
 MPIS = {"openmpi": ("--oversubscribe", "--bind-to", "none"), "mpich": ()}
 """By the suffix of Debian's commands: options of their mpirun."""
@@ -48,8 +49,7 @@ class Way:
 def equality(table: Table, seed: int) -> dict[str, Any]:
     """Of each matrix the hash of x by each way, what was not tried, and whether all are equal."""
     not_tried: dict[str, str] = {}
-    shutil.rmtree(table.folder / "builds", ignore_errors=True)
-    ways = list(_ways(table.folder / "builds", not_tried))
+    ways = list(_ways(table, not_tried))
     found: dict[str, dict[str, str]] = {}
     for name in MATRICES:
         made = problem(name, seed, table.folder / "matrices")
@@ -106,33 +106,48 @@ def hash_of(x: NDArray[np.float64]) -> str:
     return f"{int(mixed(rows ^ x.view(np.uint64)).sum(dtype=np.uint64)):016x}"
 
 
-def _ways(folder: Path, not_tried: dict[str, str]) -> Iterator[Way]:
+def _ways(table: Table, not_tried: dict[str, str]) -> Iterator[Way]:
+    """Those of Python; then builds, which are made side by side."""
     for threads in COUNTS:
         words = (sys.executable, str(HERE / "solve_ours.py"))
         yield Way(f"fo.Solver, {threads} threads", words, threads)
-    for compiler in COMPILERS:
-        for level in LEVELS:
-            title = f"{compiler} -march={level}"
+    folder = table.folder / "builds"
+    shutil.rmtree(folder, ignore_errors=True)
+    with ThreadPoolExecutor(table.cores) as pool:
+        builds = {
+            f"{compiler} -march={level}": pool.submit(_native_ways, compiler, level, folder)
+            for compiler in COMPILERS
+            for level in LEVELS
+        }
+        builds |= {mpi: pool.submit(_mpi_ways, mpi, folder) for mpi in MPIS}
+        for title, build in builds.items():
             try:
-                yield Way(title, (str(native_program(compiler, level, folder)),), 2)
+                yield from build.result()
             except NotHere as reason:
                 not_tried[title] = str(reason)
-    for mpi in MPIS:
-        try:
-            yield from _mpi_ways(mpi, folder)
-        except NotHere as reason:
-            not_tried[mpi] = str(reason)
 
 
-def _mpi_ways(mpi: str, folder: Path) -> Iterator[Way]:
+def _native_ways(compiler: str, level: str, folder: Path) -> Sequence[Way]:
+    program = native_program(compiler, level, folder)
+    return [Way(f"{compiler} -march={level}", (str(program),), 2)]
+
+
+def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
+    """Its program makes the matrix by itself; here it runs with so many ranks and threads."""
     starter, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
     if starter is None or compiler is None:
         raise NotHere(f"no mpirun.{mpi} and mpicxx.{mpi}: apt install lib{mpi}-dev {mpi}")
     words = (compiler, *FLAGS, *_sources(), *LIBRARIES)
     program = str(compiled(NATIVE / "mpi" / "solve_mpi.cpp", words, folder / mpi))
-    for ranks, threads in (*((count, 1) for count in COUNTS), (2, 2)):
-        start = (starter, *MPIS[mpi], "-n", str(ranks), program)
-        yield Way(f"{mpi}, {ranks} ranks x {threads} threads", start, threads, mpi=True)
+    return [
+        Way(
+            f"{mpi}, {ranks} ranks x {threads} threads",
+            (starter, *MPIS[mpi], "-n", str(ranks), program),
+            threads,
+            mpi=True,
+        )
+        for ranks, threads in (*((count, 1) for count in COUNTS), (2, 2))
+    ]
 
 
 def _sources() -> Sequence[str]:
@@ -143,7 +158,7 @@ def native_program(compiler: str, level: str, folder: Path) -> Path:
     """The library and a program over it, by this compiler for such processors. NotHere."""
     if shutil.which(compiler) is None:
         raise NotHere(f"no {compiler}: apt install {COMPILERS[compiler]}")
-    if LEVELS[level] and LEVELS[level] not in instruction_sets():
+    if LEVELS[level] not in instruction_sets():
         raise NotHere("this processor has not its instructions")
     words = (compiler, f"-I{NATIVE}", *FLAGS, *_sources(), *LIBRARIES)
     return compiled(HERE / "solve_native.cpp", words, folder / level, processor=level)

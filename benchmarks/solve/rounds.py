@@ -132,6 +132,7 @@ def _told(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
         "times_of_ours": [median(ratios), min(ratios), max(ratios)] if ratios else None,
         "times_of_limit": median(limits) if limits else None,
         "bandwidth": median(t["bandwidth"] for t in turns) if "bandwidth" in turns[0] else None,
+        "others": max(turn["others"] for turn in turns),
         "rounds": len(turns),
     }
 

@@ -16,6 +16,7 @@ HEADS = (
     "GiB",
     "x ours",
     "x limit",
+    "others",
 )
 
 
@@ -62,6 +63,7 @@ def _cells(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['memory_bytes'] / 2**30:.2f}"
     yield f"{found['times_of_ours'][0]:.2f}" if found["times_of_ours"] else "-"
     yield f"{found['times_of_limit']:.2f}" if found["times_of_limit"] else "-"
+    yield f"{found['others']:.0%}"
 
 
 def _equality(equal: Mapping[str, Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -28,10 +29,34 @@ def turn(
     """What it told, its `residual` beside, as we compute it. TurnFailed."""
     x = problem.empty_answer()
     line = [*words, str(problem.matrix_file), str(b), str(x), repr(RTOL), *options]
+    others = Others()
     told = answer_of(line, on_cores(cores))
+    told["others"] = others.share()
     told["residual"] = checked(problem, b, x)
     told["total_seconds"] = told["setup_seconds"] + told["solve_seconds"]
     return told
+
+
+class Others:
+    """What others take of all cores from here on: what was busy, less what our children used."""
+
+    def __init__(self) -> None:
+        self.began = self._readings()
+
+    def share(self) -> float:
+        """0 to 1, steal included."""
+        all_ticks, busy, ours = (
+            now - then for now, then in zip(self._readings(), self.began, strict=True)
+        )
+        return max(0.0, (busy - ours) / all_ticks) if all_ticks else 0.0
+
+    @staticmethod
+    def _readings() -> tuple[float, float, float]:
+        line = Path("/proc/stat").read_text().splitlines()[0]
+        ticks = [int(word) / os.sysconf("SC_CLK_TCK") for word in line.split()[1:9]]
+        idle, waiting = ticks[3], ticks[4]
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return sum(ticks), sum(ticks) - idle - waiting, used.ru_utime + used.ru_stime
 
 
 def answer_of(line: Sequence[str], variables: Mapping[str, str]) -> Any:
