@@ -72,7 +72,7 @@ using Watch = std::function<bool(std::int64_t iteration, double residual)>;
 // at once. The same bits whatever the threads.
 class Solver {
  public:
-  // MatrixError (errors.h): the matrix cannot be solved so, with the row, and how to mend it.
+  // MatrixError: the matrix cannot be solved so, with the row, and how to mend it.
   template <class Index>
   Solver(const Csr<Index>& matrix, const Settings& settings);
   ~Solver();
