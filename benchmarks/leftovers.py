@@ -5,8 +5,8 @@ Root becomes an ordinary user by tools/as-user. Bare and every usable runtime an
 Each start runs a command with two grandchildren, one of them in a session of its own and without
 any of our streams. At a random moment SIGKILL falls on one of: the outermost process (the runtime),
 flowos-init, the command, or what serves the image or watches over it (squashfuse, conmon). Then the
-launch is stopped and waited for. Counted are processes that bear the start's mark, run folders,
-and, after all, mounts and files of this run. Exit 1 when anything was left.
+launch is stopped and waited for. Counted are processes that bear the start's mark or are of its
+session, run folders, and, after all, mounts and files of this run. Exit 1 when anything was left.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from flowos.model import BARE, Environment, FlowosError, Launch
 
 VICTIMS = ("runtime", "init", "command", "helper")
 HELPERS = ("squashfuse", "conmon")
-LATEST_SECONDS = {"podman": 0.6}
+LATEST_SECONDS = {"podman": 0.6, "apptainer": 0.3}
 USUAL_LATEST_SECONDS = 0.1
 GRACE_SECONDS = 0.2
 PATIENCE_SECONDS = 30.0
@@ -81,7 +81,7 @@ class Trials:
             running.wait(PATIENCE_SECONDS)
         except TimeoutError:
             tally.late += 1
-        left = marked(mark)
+        left = {*marked(mark), *in_session(running.pid)}
         tally.processes += len(left)
         tally.folders += running.folder.exists()
         for pid in left:
@@ -138,7 +138,7 @@ def killed(victim: str, running: Running) -> bool:
     if victim == "runtime":
         return kill(running.pid)
     if victim == "helper":
-        return any([kill(pid) for pid in helpers()])
+        return any([kill(pid) for pid in helpers(running.pid)])
     try:
         init, command, *_ = map(int, (running.folder / "started.0").read_text().split())
     except (OSError, ValueError):
@@ -154,14 +154,26 @@ def kill(pid: int) -> bool:
     return True
 
 
-def helpers() -> list[int]:
+def helpers(runtime: int) -> list[int]:
     """What serves images of ours, or watches over containers of ours."""
     ours = str(engine.session_folder())
+    started_by_it = in_session(runtime)
     return [
         pid
         for pid, words in processes()
-        if any(name in words.partition(" ")[0] for name in HELPERS) and ours in words
+        if any(name in words.partition(" ")[0] for name in HELPERS)
+        and (ours in words or pid in started_by_it)
     ]
+
+
+def in_session(number: int) -> set[int]:
+    """Processes of that session; zombies, which are nothing any more, are not among them."""
+    found = set()
+    for pid, words in processes():
+        with contextlib.suppress(OSError):
+            if words and os.getsid(pid) == number:
+                found.add(pid)
+    return found
 
 
 def marked(mark: str) -> list[int]:
