@@ -15,6 +15,7 @@ from flowos.model import Environment, EnvironmentRefused, Image, ImageConfig, La
 
 from .conftest import (
     INSIDE,
+    INSTALLED,
     Images,
     children_of,
     descendants,
@@ -176,7 +177,7 @@ def test_a_folder_that_changed_since_is_refused_with_both_digests(folder: Path) 
 def test_what_the_set_up_installs_is_usable(images: Images) -> None:
     found = usability()
     assert found["bare"] == ()
-    missing = {n: found[n] for n in ("ch-run", "bwrap", "podman") if found[n]}
+    missing = {name: found[name] for name in INSTALLED if found[name]}
     if missing and not os.environ.get("CI"):
         pytest.skip(str(missing))
     assert not missing
