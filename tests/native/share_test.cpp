@@ -40,6 +40,7 @@ std::vector<Share> shares(const Ordering& order, const OwnedCsr<std::int32_t>& m
   const Owners owners = split_in_order(order, ranks);
   const RowsOf<std::int32_t> rows{matrix.view()};
   std::vector<Share> made;
+  made.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; rank++)
     made.push_back(share_of(order, owners, rank, rows, 1 + rank % 2));
   return made;
@@ -69,11 +70,12 @@ void own_rows_are_those_of_the_whole(const Ordering& order, const OwnedCsr<std::
             order.place[there] % share.group_places());
       if (!share.is_own(share.group_of(row))) continue;
       seen[there]++;
-      const std::int32_t count = matrix.starts[there + 1] - matrix.starts[there];
-      CHECK(share.matrix.starts[here + 1] - share.matrix.starts[here] == count);
-      for (std::int32_t i = 0; i < count; i++) {
-        const auto at_here = static_cast<std::size_t>(share.matrix.starts[here] + i);
-        const auto at_there = static_cast<std::size_t>(matrix.starts[there] + i);
+      const auto count = static_cast<std::size_t>(matrix.starts[there + 1] - matrix.starts[there]);
+      CHECK(share.matrix.starts[here + 1] - share.matrix.starts[here] ==
+            static_cast<std::int32_t>(count));
+      for (std::size_t i = 0; i < count; i++) {
+        const auto at_here = static_cast<std::size_t>(share.matrix.starts[here]) + i;
+        const auto at_there = static_cast<std::size_t>(matrix.starts[there]) + i;
         const auto column = static_cast<std::size_t>(share.matrix.columns[at_here]);
         CHECK(share.row[column] == matrix.columns[at_there]);
         CHECK(share.matrix.values[at_here] == matrix.values[at_there]);
@@ -103,6 +105,7 @@ void what_one_sends_is_what_the_other_takes(const Ordering& order,
                                             const OwnedCsr<std::int32_t>& matrix, int ranks) {
   const std::vector<Share> all = shares(order, matrix, ranks);
   std::vector<std::vector<ColourLinks>> links;
+  links.reserve(all.size());
   for (const Share& share : all) links.push_back(links_of(share));
   std::size_t lines = 0;
   for (std::size_t from = 0; from < all.size(); from++)

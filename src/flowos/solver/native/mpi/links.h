@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "share.h"
@@ -35,44 +36,66 @@ inline void make_set(std::vector<std::int32_t>& numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-// What is exchanged of each colour, found from the rank's own rows alone.
-inline std::vector<ColourLinks> links_of(const Share& share) {
-  const Ordering& order = share.order;
-  std::vector<std::map<int, Link>> found(static_cast<std::size_t>(order.colours()));
-  std::vector<bool> is_first(share.group.size());
-  const auto link = [&](std::int64_t group, int rank) -> Link& {
-    return found[static_cast<std::size_t>(colour_of(order, group))][rank];
-  };
-  for (std::int64_t row = 0; row < share.rows(); row++) {
-    const std::int64_t group = share.group_of(row);
-    if (!share.is_own(group)) continue;
-    const auto begin = static_cast<std::size_t>(share.matrix.starts[static_cast<std::size_t>(row)]);
-    const auto end =
-        static_cast<std::size_t>(share.matrix.starts[static_cast<std::size_t>(row) + 1]);
-    for (std::size_t at = begin; at < end; at++) {
-      const std::int32_t to = share.matrix.columns[at];
-      const std::int64_t other = share.group_of(to);
-      const int rank = share.owner[static_cast<std::size_t>(other)];
-      if (rank == share.rank) continue;
-      is_first[static_cast<std::size_t>(group)] = true;
-      link(group, rank).out.push_back(order.place[static_cast<std::size_t>(row)] / order.lanes);
-      link(other, rank).in.push_back(order.place[static_cast<std::size_t>(to)] / order.lanes);
+// Finds what is exchanged of each colour, from the rank's own rows alone.
+class Linking {
+ public:
+  explicit Linking(const Share& share)
+      : share_(share),
+        found_(static_cast<std::size_t>(share.order.colours())),
+        awaited_(share.group.size()) {}
+
+  std::vector<ColourLinks> made() {
+    for (std::size_t group = 0; group < share_.group.size(); group++)
+      if (share_.is_own(static_cast<std::int64_t>(group)))
+        share_.each_row(static_cast<std::int64_t>(group),
+                        [&](std::size_t row, std::size_t place) { link_row(group, row, place); });
+    std::vector<ColourLinks> colours(found_.size());
+    for (std::size_t colour = 0; colour < found_.size(); colour++) {
+      sort_groups(colour, colours[colour]);
+      for (auto& [rank, link] : found_[colour]) {
+        make_set(link.out);
+        make_set(link.in);
+        link.rank = rank;
+        colours[colour].links.push_back(std::move(link));
+      }
+    }
+    return colours;
+  }
+
+ private:
+  Link& link(std::int64_t group, int rank) {
+    return found_[static_cast<std::size_t>(colour_of(share_.order, group))][rank];
+  }
+
+  void link_row(std::size_t group, std::size_t row, std::size_t place) {
+    const auto lanes = static_cast<std::size_t>(share_.order.lanes);
+    const auto end = static_cast<std::size_t>(share_.matrix.starts[row + 1]);
+    for (auto at = static_cast<std::size_t>(share_.matrix.starts[row]); at < end; at++) {
+      const std::int32_t to =
+          share_.order.place[static_cast<std::size_t>(share_.matrix.columns[at])];
+      const std::int64_t other = to / share_.group_places();
+      if (share_.is_own(other)) continue;
+      const int rank = share_.owner[static_cast<std::size_t>(other)];
+      awaited_[group] = true;
+      link(static_cast<std::int64_t>(group), rank)
+          .out.push_back(static_cast<std::int32_t>(place / lanes));
+      link(other, rank).in.push_back(to / share_.order.lanes);
     }
   }
-  std::vector<ColourLinks> colours(found.size());
-  for (std::size_t colour = 0; colour < found.size(); colour++) {
-    for (auto& [rank, lines] : found[colour]) {
-      make_set(lines.out);
-      make_set(lines.in);
-      lines.rank = rank;
-      colours[colour].links.push_back(std::move(lines));
-    }
-    for (auto group = order.colour_starts[colour]; group < order.colour_starts[colour + 1]; group++)
-      if (share.is_own(group))
-        (is_first[static_cast<std::size_t>(group)] ? colours[colour].first : colours[colour].rest)
+
+  void sort_groups(std::size_t colour, ColourLinks& links) const {
+    const auto& starts = share_.order.colour_starts;
+    for (auto group = starts[colour]; group < starts[colour + 1]; group++)
+      if (share_.is_own(group))
+        (awaited_[static_cast<std::size_t>(group)] ? links.first : links.rest)
             .push_back(static_cast<std::int32_t>(group));
   }
-  return colours;
-}
+
+  const Share& share_;
+  std::vector<std::map<int, Link>> found_;  // of each colour
+  std::vector<bool> awaited_;               // of each group: do others read of it?
+};
+
+inline std::vector<ColourLinks> links_of(const Share& share) { return Linking(share).made(); }
 
 }  // namespace flowos::solve

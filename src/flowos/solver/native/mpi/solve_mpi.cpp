@@ -7,7 +7,7 @@
 // begins at 0. Ordering, blocks and colours are those of the whole matrix; a rank owns whole groups
 // of every colour. Set-up and solution are repeated for the time asked for. Rank 0 prints one JSON
 // object: what was solved and how, and readings, each a list with one value for each repetition:
-//   total, setup, iteration  second; of the slowest rank. setup: from the rows to the factor
+//   total, setup, iteration  second; of the slowest rank; setup: from the rows to the factor
 //   bandwidth                byte/s, what an iteration must move over its time
 //   triad                    byte/s, STREAM before and after (see triad.h)
 // The residual is computed anew from the entries; where it is above the tolerance, or x differs
@@ -31,7 +31,6 @@
 #include "../ordering.h"
 #include "../solver.h"
 #include "answer.h"
-#include "links.h"
 #include "metis_split.h"
 #include "options.h"
 #include "partition.h"
