@@ -41,7 +41,8 @@ class Choices:
     the diagonal, 0 (IC) to 1 (MIC). precision: of the iteration; answers are always fp64.
     coarse: a coarse correction, which keeps iterations from growing with the problem.
     nullspace: "constant" where A times ones is 0; x then has mean 0.
-    threads: None is as many as OpenMP has. The answer does not depend on it.
+    threads: None is OMP_NUM_THREADS, or else one for each processor that this process may use. The
+    answer does not depend on it.
     """
 
     lower: bool = False

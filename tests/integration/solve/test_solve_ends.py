@@ -194,3 +194,21 @@ def test_ctrl_c_ends_it_within_the_iteration() -> None:
         os.kill(process.pid, signal.SIGINT)
         _, error = process.communicate(timeout=30)
     assert error.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_forked_child_solves_too() -> None:
+    program = (
+        "import os, signal, sys, numpy as np, flowos as fo\n"
+        "from flowos.solver import poisson\n"
+        "a, b = poisson(40, 40, 40), np.ones(64000)\n"
+        "solver = fo.Solver(a, threads=2)\n"
+        "x, _ = solver.solve(b)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    same = [solver.solve(b)[0].tobytes(), fo.solve(a, b, threads=2)[0].tobytes()]\n"
+        "    os._exit(0 if same == [x.tobytes()] * 2 else 3)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
