@@ -14,6 +14,7 @@ from flowos.feeder._arrays import stacked
 from flowos.feeder._asked import Record
 from flowos.feeder._samples import Int64s, Samples
 from flowos.feeder._source import one_line
+from flowos.feeder.decode import image, jpeg
 from flowos.model import FeedError, SampleError, shown
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def chosen(decode: object) -> Way:
     """FeedError: that is no way to decode."""
     if decode is None:
         return Way()
+    if decode in (image, jpeg):
+        raise FeedError("Feed: decode=fo.decode.jpeg is to be called, as fo.decode.jpeg(224)")
     if isinstance(decode, Native):
         return Way(native=decode.native, record=decode.record)
     if isinstance(decode, Seeded) and not isinstance(decode, type):  # bytes has a decode too
@@ -90,6 +93,8 @@ class Decoding:
         self._decode, self._policy = decode, policy
         self.ahead = ahead
         self.skipped = self.replaced = 0
+        self.leave: Callable[[], None] = lambda: None
+        """Of the `Ahead` that decodes by it."""
         self._pool = ThreadPoolExecutor(threads, "flowos-decode")
 
     def start(self, batch: "Batch") -> _Started:
@@ -140,6 +145,8 @@ class Decoding:
         return indices[taken]
 
     def close(self) -> None:
+        """Waits for nobody: a thread that nobody stopped ends by itself."""
+        self.leave()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -151,6 +158,7 @@ class Ahead:
         self._room = threading.Semaphore(decoding.ahead)
         self._queue: SimpleQueue[_Started | BaseException | None] = SimpleQueue()
         self._stopped = False
+        decoding.leave = self.leave
         self._thread = threading.Thread(target=self._run, name="flowos-ahead", daemon=True)
         self._thread.start()
 
@@ -176,10 +184,14 @@ class Ahead:
         self._room.release()
         return self._decoding.finish(got)
 
-    def stop(self) -> None:
-        """After it nobody asks for batches here. A read under way is waited for."""
+    def leave(self) -> None:
+        """Its thread begins nothing more."""
         self._stopped = True
         self._room.release()
+
+    def stop(self) -> None:
+        """After it nobody asks for batches here. A read under way is waited for."""
+        self.leave()
         self._thread.join()
         while not self._queue.empty():
             if isinstance(got := self._queue.get(), _Started):
