@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._asked import Asked
 from flowos.feeder._data import Data, Room, open_data
-from flowos.feeder._home import OURS, Home, homes_in
+from flowos.feeder._home import OURS, Home, cache_folder, homes_in
 from flowos.feeder._places import Where, source_at
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._settings import Settings
@@ -125,7 +125,7 @@ def _through() -> Settings:
 
 def kept_in(cache: str | PathLike[str], where: Where | None, of_data: Asked) -> tuple[Kept, ...]:
     """What the cache folder has, of all sources or of one. FeedError: nothing."""
-    folder = Path(cache).absolute()
+    folder = cache_folder(cache)
     homes = homes_in(folder)
     if where is not None:
         source, key = source_at(where, of_data)

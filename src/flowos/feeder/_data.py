@@ -1,15 +1,15 @@
 """A data set that is opened: what there is, where it lies, and what is kept of it on this node."""
 
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from flowos.feeder._asked import Asked
 from flowos.feeder._catalogs import Meanwhile, catalog_of
-from flowos.feeder._home import Home
+from flowos.feeder._home import Home, cache_folder
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._places import Where, source_at
+from flowos.feeder._settings import whole
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ class Room:
 
     most_bytes: int = 0
     least_free_bytes: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        """FeedError: one of them cannot be so."""
+        whole("cache_bytes", self.most_bytes, 0)
+        whole("least_free_bytes", self.least_free_bytes, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +97,7 @@ def _within(meanwhile: Meanwhile | None, room: Room) -> Meanwhile | None:
 
 
 def _home(cache: str | PathLike[str], key: str, name: str) -> tuple[Home | None, str]:
-    home = Home(Path(fspath(cache)).absolute() / key)
+    home = Home(cache_folder(cache) / key)
     try:
         home.make(name)
     except FeedError as why:

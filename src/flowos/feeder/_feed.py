@@ -14,7 +14,7 @@ from flowos.feeder._data import Room, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
 from flowos.feeder._epoch import Epoch, Giver
 from flowos.feeder._labels import How, Labels, labels_of
-from flowos.feeder._peers import Peers
+from flowos.feeder._peers import Peers, checked
 from flowos.feeder._places import Where
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._ranks import Ranks, ranks_of
@@ -122,7 +122,7 @@ class Feed:
         way = chosen(decode)
         of_data = asked(member, dtype, length, column, label_column)
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
-        meanwhile = None if peers else self._settings.meanwhile
+        meanwhile = None if checked(peers) else self._settings.meanwhile
         self._data = open_data(source, cache, of_data, room, meanwhile=meanwhile)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own()

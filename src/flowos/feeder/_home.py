@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import FeedError
+from flowos.model import FeedError, shown
 
 OURS = frozenset({"source", "catalog", "lock"})
 SAMPLES = "samples"
@@ -68,6 +68,14 @@ class Home:
                 yield
             finally:
                 os.close(file)
+
+
+def cache_folder(given: object) -> Path:
+    """As a person wrote it; `~` is their home. FeedError: it is no path."""
+    word = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    if not word or not isinstance(word, str):
+        raise FeedError(f"Feed: cache={shown(given)}; expected the path of a folder")
+    return Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - which never fails
 
 
 def homes_in(cache: Path) -> tuple[Home, ...]:

@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flowos.feeder._ranks import Ranks
-from flowos.model import FeedError
+from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:
     from flowos._native import PeerSettings
 
 _SECRET = "FLOWOS_PEERS_SECRET"
+
+
+def checked(peers: object) -> bool:
+    """Whether there are any. FeedError: they are something else."""
+    if peers is None or isinstance(peers, Peers):
+        return peers is not None
+    raise FeedError(f"Feed: peers={shown(peers)}; expected fo.Peers(nodes=['host:port', ...])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def _words(where: Where) -> list[str]:
     with suppress(TypeError):
         words = [fspath(place) for place in places]
     if words and all(isinstance(word, str) and word for word in words):
-        return [str(word) for word in words]
+        return [os.path.expanduser(str(word)) for word in words]  # noqa: PTH111 - may be URLs
     raise FeedError(f"Feed: source={shown(where)}; expected a path, a URL, or several paths")
 
 

@@ -7,6 +7,7 @@ from flowos.feeder._catalogs import Meanwhile
 from flowos.model import FeedError, shown
 
 _FIRST_IN_FLIGHT = 32
+_MOST = 1 << 62
 LAST = ("keep", "drop", "pad")
 ON_ERROR = ("error", "skip", "replace")
 
@@ -26,16 +27,16 @@ class Settings:
     threads: int | None
 
     def __post_init__(self) -> None:
-        _whole("batch_size", self.batch_size, 1)
+        whole("batch_size", self.batch_size, 1, (1 << 31) - 1)
         _one_of("shuffle", self.shuffle, (True, False))
-        _whole("seed", self.seed, 0, (1 << 64) - 1)
+        whole("seed", self.seed, 0, (1 << 64) - 1)
         _one_of("last", self.last, LAST)
         _one_of("on_error", self.on_error, ON_ERROR)
-        _whole("most_skipped", self.most_skipped, 0)
-        _whole("memory_bytes", self.memory_bytes, 1)
-        _whole("most_in_flight", self.most_in_flight, 1, 65536)
+        whole("most_skipped", self.most_skipped, 0)
+        whole("memory_bytes", self.memory_bytes, 1)
+        whole("most_in_flight", self.most_in_flight, 1, 65536)
         if self.threads is not None:
-            _whole("threads", self.threads, 1, 65536)
+            whole("threads", self.threads, 1, 65536)
 
     @property
     def meanwhile(self) -> Meanwhile:
@@ -50,9 +51,10 @@ class Settings:
         return self.threads or len(os.sched_getaffinity(0))
 
 
-def _whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    wanted = f"at least {least}" if most is None else f"{least} to {most}"
-    if type(value) is not int or value < least or (most is not None and value > most):
+def whole(name: str, value: object, least: int, most: int = _MOST) -> None:
+    """FeedError: the keyword's value is no whole number between these."""
+    if type(value) is not int or not least <= value <= most:
+        wanted = f"at least {least}" if most == _MOST else f"{least} to {most}"
         raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {wanted}")
 
 

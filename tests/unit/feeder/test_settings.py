@@ -1,13 +1,18 @@
 """Keywords that cannot be: one clear line each."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import flowos as fo
 from flowos.feeder._arrays import converter
 from flowos.feeder._asked import Record, asked
+from flowos.feeder._data import Room
 from flowos.feeder._decoding import chosen
+from flowos.feeder._home import cache_folder
+from flowos.feeder._peers import Peers, checked
 from flowos.feeder._settings import Settings
 from flowos.model import FeedError
 
@@ -27,8 +32,10 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("batch_size", 0, "expected a whole number, at least 1"),
+        ("batch_size", 0, "expected a whole number, 1 to 2147483647"),
         ("batch_size", True, "expected a whole number"),
+        ("batch_size", 10**12, "1 to 2147483647"),
+        ("memory_bytes", 1 << 70, "at least 1"),
         ("batch_size", 32.0, "expected a whole number"),
         ("seed", 1 << 64, "0 to 18446744073709551615"),
         ("shuffle", 1, "one of True, False"),
@@ -78,3 +85,29 @@ def test_an_unknown_framework_and_a_decoder_that_is_none_are_refused() -> None:
         converter("tensorflow")
     with pytest.raises(FeedError, match=r"decode='jpeg'.*expected fo.decode.jpeg"):
         chosen("jpeg")
+    for forgotten in (fo.decode.jpeg, fo.decode.image):
+        with pytest.raises(FeedError, match=r"to be called, as fo.decode.jpeg\(224\)"):
+            chosen(forgotten)
+
+
+def test_the_room_of_a_cache_is_whole_numbers() -> None:
+    for words in ({"most_bytes": "1G"}, {"most_bytes": -1}):
+        with pytest.raises(FeedError, match=r"Feed: cache_bytes=.*; expected a whole number"):
+            Room(**words)
+    with pytest.raises(FeedError, match="Feed: least_free_bytes=None"):
+        Room(least_free_bytes=None)  # type: ignore[arg-type]
+
+
+def test_a_cache_folder_is_a_path_and_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert cache_folder("~/cache") == Path("/home/ada/cache")
+    for wrong in (5, "", b"/cache", ["/cache"]):
+        with pytest.raises(FeedError, match=r"Feed: cache=.*; expected the path of a folder"):
+            cache_folder(wrong)
+
+
+def test_peers_are_what_they_are_called() -> None:
+    assert checked(Peers(nodes=["a:1"]))
+    assert not checked(None)
+    with pytest.raises(FeedError, match=r"peers=\['a:1'\] .*; expected fo.Peers"):
+        checked(["a:1"])
