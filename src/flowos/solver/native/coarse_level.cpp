@@ -180,28 +180,37 @@ void LanesMatrix<T>::write(const Csr<Index>& matrix, const Ordering& ordering, d
     upper.begin_group();
     for (int step = 0; step < steps_; ++step) {
       for (int lane = 0; lane < kLanes<T>; ++lane, ++place) {
-        const std::int64_t row = ordering.row[static_cast<std::size_t>(place)];
-        inverse_[static_cast<std::size_t>(place)] = 0;
-        if (row < 0) continue;
         lower.begin_lane(lane);
         upper.begin_lane(lane);
-        double diagonal = 0;
-        for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-          const std::int32_t other = ordering.place[static_cast<std::size_t>(matrix.columns[k])];
-          if (other == place) {
-            diagonal += matrix.values[k];
-          } else {
-            const double value = each ? matrix.values[k] * each[row] * each[matrix.columns[k]]
-                                      : matrix.values[k] * scale;
-            (other < place ? lower : upper).add(other, value);
-          }
-        }
-        inverse_[static_cast<std::size_t>(place)] = static_cast<T>(1 / (diagonal * scale));
+        write_row(matrix, ordering, scale, each, place, lower, upper);
       }
       lower.end_step(group);
       upper.end_step(group);
     }
   }
+}
+
+template <class T>
+template <class Index>
+void LanesMatrix<T>::write_row(const Csr<Index>& matrix, const Ordering& ordering, double scale,
+                               const double* each, std::int64_t place, Writer& lower,
+                               Writer& upper) {
+  const std::int64_t row = ordering.row[static_cast<std::size_t>(place)];
+  T& inverse = inverse_[static_cast<std::size_t>(place)];
+  inverse = 0;
+  if (row < 0) return;
+  double diagonal = 0;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    const std::int32_t other = ordering.place[static_cast<std::size_t>(matrix.columns[k])];
+    if (other == place) {
+      diagonal += matrix.values[k];
+    } else {
+      const double value =
+          each ? matrix.values[k] * each[row] * each[matrix.columns[k]] : matrix.values[k] * scale;
+      (other < place ? lower : upper).add(other, value);
+    }
+  }
+  inverse = static_cast<T>(1 / (diagonal * scale));
 }
 
 template <class T>

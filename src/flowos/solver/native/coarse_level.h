@@ -71,6 +71,9 @@ class LanesMatrix {
   template <class Index>
   void write(const Csr<Index>& matrix, const Ordering& ordering, double scale, const double* each,
              std::int64_t past, Part& part);
+  template <class Index>
+  void write_row(const Csr<Index>& matrix, const Ordering& ordering, double scale,
+                 const double* each, std::int64_t place, Writer& lower, Writer& upper);
   void point_to(const Side& side, std::int64_t first_group, std::vector<GroupEntries<T>>& groups);
 
   int steps_;

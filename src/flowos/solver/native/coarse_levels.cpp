@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coarse_aggregates.h"
+#include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "coarse_members.h"
@@ -43,7 +44,7 @@ std::array<int, 3> brick_for(const Grid& grid, int lanes) {
     grown = false;
     for (std::size_t d = 3; d-- > 0;) {
       const std::int64_t block = std::int64_t{2} * brick[0] * brick[1] * brick[2];
-      if (brick[d] * 2 > grid.cells[d] || block > kBrickRows ||
+      if (std::int64_t{2} * brick[d] > grid.cells[d] || block > kBrickRows ||
           (block > kLeastSteps && rows / block < std::int64_t{4} * lanes)) {
         continue;
       }
@@ -143,13 +144,14 @@ void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
 // uneven and the grid tells little. The next level keeps the bricks as long as they hold enough.
 template <class T>
 template <class Index>
-std::optional<Aggregates> Hierarchy<T>::halved_cells(const Csr<Index>& matrix, const Next& next,
-                                                     Transfer& down, Next& coarse) {
-  const GridTies ties = grid_ties(matrix, *next.grid);
+std::optional<Aggregates> Hierarchy<T>::halved_cells(const Csr<Index>& matrix, const Grid& grid,
+                                                     const Next& next, Transfer& down,
+                                                     Next& coarse) {
+  const GridTies ties = grid_ties(matrix, grid);
   if (!ties.even) return std::nullopt;
-  Halving halving{.grid = *next.grid, .halved = ties.strong()};
+  Halving halving{.grid = grid, .halved = ties.strong()};
   for (std::size_t d = 0; d < 3; ++d) {
-    halving.halved[d] = halving.halved[d] && next.grid->cells[d] > 1;
+    halving.halved[d] = halving.halved[d] && grid.cells[d] > 1;
   }
   coarse.grid = halving.coarse();
   Aggregates result = halve(halving, threads_);
@@ -179,7 +181,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Next& n
   (levels.empty() ? store_seconds : coarse_seconds) += stored - begun;
   Next coarse;
   std::optional<Aggregates> aggregates;
-  if (next.grid) aggregates = halved_cells(matrix, next, level.down, coarse);
+  if (next.grid) aggregates = halved_cells(matrix, *next.grid, next, level.down, coarse);
   if (!aggregates) aggregates = aggregate_pairs(matrix, kPairings, threads_);
   OwnedCsr<std::int32_t> product;
   if (static_cast<double>(aggregates->count) < kShrinks * static_cast<double>(matrix.rows)) {

@@ -74,8 +74,8 @@ class Hierarchy {
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
   template <class Index>
-  std::optional<Aggregates> halved_cells(const Csr<Index>& matrix, const Next& next, Transfer& down,
-                                         Next& coarse);
+  std::optional<Aggregates> halved_cells(const Csr<Index>& matrix, const Grid& grid,
+                                         const Next& next, Transfer& down, Next& coarse);
   template <class Index>
   OwnedCsr<std::int32_t> add_level(const Csr<Index>& matrix, Next& next);
   void add_dense(const Csr<std::int32_t>& matrix);

@@ -67,32 +67,45 @@ class Pairing {
 
   // With the strongest that has none yet, if it is strong; else into the pair of the strongest.
   void join(std::int64_t one, const std::vector<Tie>& ties) {
-    const Tie* free = nullptr;
-    const Tie* taken = nullptr;
-    double free_strength = 0, taken_strength = 0, strongest = 0;
-    for (const Tie& tie : ties) {
-      const double strength = tie.sum * tie.sum / (total_[at(one)] * total_[at(tie.to)]);
-      strongest = std::max(strongest, strength);
-      if (tie.to < first_ || tie.to >= past_) continue;
-      if (pair_[at(tie.to)] < 0) {
-        if (strength > free_strength) free = &tie, free_strength = strength;
-      } else if (strength > taken_strength && size_[at(pair_[at(tie.to)])] < 3) {
-        taken = &tie, taken_strength = strength;
-      }
-    }
-    if (free != nullptr && free_strength >= kStrong * kStrong * strongest) {
-      pair_[at(one)] = pair_[at(free->to)] = static_cast<std::int32_t>(one);
-      size_[at(one)] = 2;
-    } else if (taken != nullptr && taken_strength >= kStrong * kStrong * strongest) {
-      pair_[at(one)] = pair_[at(taken->to)];
-      ++size_[at(pair_[at(one)])];
-    } else {
-      pair_[at(one)] = static_cast<std::int32_t>(one);
-      size_[at(one)] = 1;
+    double strongest = 0;
+    for (const Tie& tie : ties) strongest = std::max(strongest, strength(one, tie));
+    const std::int64_t free =
+        best(one, ties, strongest, [&](std::int64_t to) { return pair_[at(to)] < 0; });
+    const std::int64_t taken = free >= 0 ? -1 : best(one, ties, strongest, [&](std::int64_t to) {
+      return pair_[at(to)] >= 0 && size_[at(pair_[at(to)])] < kMost;
+    });
+    const std::int64_t first = taken >= 0 ? pair_[at(taken)] : one;
+    pair_[at(one)] = static_cast<std::int32_t>(first);
+    ++size_[at(first)];
+    if (free >= 0) {
+      pair_[at(free)] = static_cast<std::int32_t>(first);
+      ++size_[at(first)];
     }
   }
 
  private:
+  static constexpr int kMost = 3;
+
+  double strength(std::int64_t one, const Tie& tie) const {
+    return tie.sum * tie.sum / (total_[at(one)] * total_[at(tie.to)]);
+  }
+
+  // The most strongly tied one of the chunk that will do; -1: none is tied strongly.
+  template <class WillDo>
+  std::int64_t best(std::int64_t one, const std::vector<Tie>& ties, double strongest,
+                    const WillDo& will_do) const {
+    std::int64_t found = -1;
+    double most = 0;
+    for (const Tie& tie : ties) {
+      if (tie.to < first_ || tie.to >= past_ || !will_do(tie.to)) continue;
+      const double its = strength(one, tie);
+      if (its < kStrong * kStrong * strongest || its <= most) continue;
+      found = tie.to;
+      most = its;
+    }
+    return found;
+  }
+
   std::int64_t first_, past_;
   const std::vector<double>& total_;  // of each aggregate's ties
   std::vector<std::int32_t>& pair_;   // of each aggregate the first of its pair; -1: none yet
