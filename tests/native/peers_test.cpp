@@ -112,6 +112,15 @@ bool comes_whole(Peers& peers, std::uint64_t sample) {
   return found->read(bytes.data()) && bytes == bytes_of(sample, kBytes);
 }
 
+bool comes_whole_in_the_end(Peers& peers, std::uint64_t sample) {
+  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
+  while (!comes_whole(peers, sample)) {
+    if (Clock::now() >= until) return false;
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  return true;
+}
+
 double seconds_of(const auto& call) {
   const Clock::time_point start = Clock::now();
   call();
@@ -294,13 +303,7 @@ void another_process_of_a_node_takes_over() {
   const auto third = pair.join(pair.settings(1));  // the same node
   CHECK(comes_whole(*first, pair.others(0)));
   second.reset();
-  bool came = false;
-  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
-  while (!came && Clock::now() < until) {
-    came = comes_whole(*first, pair.others(0));
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  CHECK(came);
+  CHECK(comes_whole_in_the_end(*first, pair.others(0)));
   CHECK(third->given_bytes() == kBytes);
 }
 
@@ -325,13 +328,7 @@ void strangers_do_not_keep_the_others_out_for_long() {
   for (int i = 0; i < 100; ++i) {
     strangers.push_back(Line::to(Endpoint::parse(pair.nodes[1]), milliseconds(300)));
   }
-  bool came = false;
-  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
-  while (!came && Clock::now() < until) {
-    came = comes_whole(*first, pair.others(0));
-    std::this_thread::sleep_for(milliseconds(20));
-  }
-  CHECK(came);
+  CHECK(comes_whole_in_the_end(*first, pair.others(0)));
 }
 
 void closing_ends_what_waits() {

@@ -1,9 +1,11 @@
 """A small data set of real files, and a place for what is cached of it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from .object_store import ObjectStore, set_variables
 from .shared import make_folder
 
 
@@ -17,3 +19,17 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectStore]:
+    store = ObjectStore()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    set_variables(monkeypatch, server.url)
+    yield server
+    server.forget_all()

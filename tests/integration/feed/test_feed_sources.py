@@ -1,6 +1,5 @@
 """`fo.Feed` of what Python reads, and of pictures: object stores, tables, native decoding."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,23 +9,9 @@ import pytest
 
 import flowos as fo
 
-from .object_store import ObjectStore, set_variables
+from .object_store import ObjectStore
 from .pictures import as_file, photograph
 from .shared import CLASSES, content, make_folder, taken
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    store = ObjectStore()
-    yield store
-    store.stop()
-
-
-@pytest.fixture
-def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    set_variables(monkeypatch, server.url)
-    yield server
-    server.forget_all()
 
 
 def test_a_bucket_feeds_as_a_folder_does_and_is_read_once(

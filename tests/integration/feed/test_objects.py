@@ -1,7 +1,6 @@
 """Objects in a bucket: what there is of them, and their bytes."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,6 @@ from flowos.feeder._tars import tar_catalog
 from flowos.model import FeedError
 
 from .object_store import SECRET, ObjectStore, fed, set_variables, tar_of
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    store = ObjectStore()
-    yield store
-    store.stop()
-
-
-@pytest.fixture
-def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    set_variables(monkeypatch, server.url)
-    yield server
-    server.forget_all()
 
 
 def content(name: str) -> bytes:

@@ -16,13 +16,6 @@ from .object_store import BadRoad, ObjectStore, Once, fed, served, set_variables
 OBJECTS = {f"{number:02}.bin": b"%02d" % number * 5000 for number in range(12)}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    store = ObjectStore()
-    yield store
-    store.stop()
-
-
 @pytest.fixture
 def store(server: ObjectStore) -> Iterator[ObjectStore]:
     server.bucket("things", OBJECTS)

@@ -4,7 +4,6 @@ import logging
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +199,6 @@ def test_a_file_that_was_written_anew_is_not_mixed_with_what_it_was(tmp_path: Pa
 
     came = served(Kept(), [3, 15])
     assert came.failed == {15: "the file has changed since it was indexed: index it anew"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    store = ObjectStore()
-    yield store
-    store.stop()
 
 
 def test_files_in_a_bucket_and_in_memory_are_read_by_ranges(
