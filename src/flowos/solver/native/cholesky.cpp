@@ -57,8 +57,8 @@ Cholesky<T>::Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots&
     diagonal_ = evenness.greatest * power_;
     const LanesMatrix<T> lanes(matrix, ordering_, power_, threads);
     const std::int64_t groups = ordering_.groups();
-    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering_.block_rows, threads);
-    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering_.block_rows, threads);
+    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering_.block_rows, false, threads);
+    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering_.block_rows, true, threads);
   } else {
     scale_ = roots_over(pivots.values, threads);
     matrix_.emplace(matrix, ordering_, 1, threads, scale_.data());

@@ -3,10 +3,13 @@
 #include <cstdint>
 
 #include "cholesky_kernels.h"
+#include "even_lanes.h"
 #include "lane_vectors.h"
 
 namespace flowos::solve {
 namespace {
+
+constexpr int kAhead = kCodesAround;
 
 template <class T>
 void forward_solve(const LevelView<T>& a, Groups groups, T* y, double* sums) {
@@ -84,13 +87,16 @@ void both_steps(const LevelView<T>& a, Groups groups, T alpha, T beta, const Cho
   }
 }
 
-// The sum of (entries of a step) * x, where an entry has one value.
-template <class T>
+// The sum of (entries of a step) * x, where an entry has one value. What other groups have for the
+// entries kAhead after these (before, if negative) is called for: no processor guesses where it
+// lies.
+template <int kAhead, class T>
 inline Vector<T> even_sum(const GroupEntries<T>& entries, int step, const T* x) {
   const std::int32_t past = entries.starts[step + 1];
   Vector<T> sum{};
   for (std::int32_t e = entries.starts[step]; e < past; ++e) {
     const std::int32_t code = entries.codes[e];
+    __builtin_prefetch(x + entries.codes[e + kAhead]);
     const Vector<T> factor = code >= 0 ? at(x + code) : gathered(x, entries.indices + ~code);
     sum += factor * entries.values[e];
   }
@@ -105,7 +111,7 @@ void even_forward_solve(const LevelView<T>& a, Groups groups, T* y, double* sums
     for (int step = 0; step < a.steps; ++step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
       const Vector<T> inverse = at(a.inverse + i);
-      const Vector<T> now = (at(y + i) - even_sum(lower, step, y)) * inverse;
+      const Vector<T> now = (at(y + i) - even_sum<kAhead>(lower, step, y)) * inverse;
       put(y + i, now);
       squares += now * now / inverse;
     }
@@ -119,7 +125,7 @@ void even_backward_solve(const LevelView<T>& a, Groups groups, T* y) {
     const GroupEntries<T> upper = a.upper[g];
     for (int step = a.steps - 1; step >= 0; --step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      put(y + i, at(y + i) - even_sum(upper, step, y) * at(a.inverse + i));
+      put(y + i, at(y + i) - even_sum<-kAhead>(upper, step, y) * at(a.inverse + i));
     }
   }
 }
@@ -138,7 +144,7 @@ void even_backward_step(const LevelView<T>& a, Groups groups, T alpha, T beta,
       put(v.r + i, r);
       put(v.p + i, p);
       put(v.x + i, at(v.x + i) + t * alpha);
-      put(v.t + i, p - even_sum(upper, step, v.t) * inverse);
+      put(v.t + i, p - even_sum<-kAhead>(upper, step, v.t) * inverse);
       squares += r * r / inverse;
     }
     rr[g] = sum_of<T>(squares);
@@ -156,7 +162,7 @@ void even_forward_step(const LevelView<T>& a, Groups groups, const CholeskyVecto
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
       const Vector<T> p = at(v.p + i), t = at(v.t + i), inverse = at(a.inverse + i);
       const Vector<T> from = p + (inverse * diagonal - T(2)) * t;
-      const Vector<T> s = from - even_sum(lower, step, v.s) * inverse;
+      const Vector<T> s = from - even_sum<kAhead>(lower, step, v.s) * inverse;
       put(v.s + i, s);
       const Vector<T> w = t + s, scaled = w / inverse;
       with_p += p * scaled;

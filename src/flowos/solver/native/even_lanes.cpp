@@ -14,13 +14,17 @@ namespace flowos::solve {
 template <class T>
 class EvenLanes<T>::Writer {
  public:
-  Writer(Part& part, std::int32_t zeros) : part_(part), zeros_(zeros) {}
+  Writer(Part& part, std::int32_t zeros, bool backward)
+      : part_(part), zeros_(zeros), backward_(backward) {}
 
   void write(const GroupEntries<T>& from, int steps) {
     const auto first = static_cast<std::int32_t>(part_.codes.size());
     for (int step = 0; step < steps; ++step) {
       part_.starts.push_back(static_cast<std::int32_t>(part_.codes.size()) - first);
-      for (std::int32_t e = from.starts[step]; e < from.starts[step + 1]; ++e) {
+      // The step that was computed just before comes last, as it is there last.
+      const std::int32_t first_entry = from.starts[step], past = from.starts[step + 1];
+      for (std::int32_t i = first_entry; i < past; ++i) {
+        const std::int32_t e = backward_ ? first_entry + past - 1 - i : i;
         write_entry(from.codes[e], from.indices, from.values + std::ptrdiff_t{e} * kLanes<T>);
       }
     }
@@ -51,11 +55,12 @@ class EvenLanes<T>::Writer {
 
   Part& part_;
   std::int32_t zeros_;
+  bool backward_;
 };
 
 template <class T>
 EvenLanes<T>::EvenLanes(const GroupEntries<T>* of_groups, std::int64_t groups, int steps,
-                        int threads)
+                        bool backward, int threads)
     : groups_(at(groups)) {
   const int count = static_cast<int>(std::clamp<std::int64_t>(groups, 1, threads));
   parts_.resize(at(count));
@@ -63,12 +68,15 @@ EvenLanes<T>::EvenLanes(const GroupEntries<T>* of_groups, std::int64_t groups, i
   at_once(count, [&](int i) {
     const std::int64_t first = groups * i / count, past = groups * (i + 1) / count;
     Part& part = parts_[at(i)];
-    Writer writer(part, zeros);
+    Writer writer(part, zeros, backward);
+    part.codes.assign(kCodesAround, 0);
+    part.values.assign(kCodesAround, T(0));
     std::vector<std::size_t> codes;
     for (std::int64_t group = first; group < past; ++group) {
       codes.push_back(part.codes.size());
       writer.write(of_groups[group], steps);
     }
+    part.codes.insert(part.codes.end(), kCodesAround, 0);
     for (std::int64_t group = first; group < past; ++group) {
       const std::size_t code = codes[at(group - first)];
       groups_[at(group)] = {.starts = part.starts.data() + at(group - first) * at(steps + 1),
