@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,21 +49,18 @@ each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 Binaries = dict[str, Path]
 
 
+def compile_by(family: Family, to: Path) -> None:
+    words = [family.compiler, *FLAGS, *family.flags, *map(str, SOURCES), "-o", str(to), *LIBRARIES]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def binaries(tmp_path_factory: pytest.TempPathFactory) -> Binaries:
     folder = tmp_path_factory.mktemp("solve")
     made = {f.name: folder / f.name for f in FAMILIES}
-    compilers = [
-        subprocess.Popen(
-            [f.compiler, *FLAGS, *f.flags, *map(str, SOURCES), "-o", made[f.name], *LIBRARIES],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for f in FAMILIES
-    ]
-    for compiler in compilers:
-        _, said = compiler.communicate(timeout=240)
-        assert compiler.returncode == 0, said
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda f: compile_by(f, made[f.name]), FAMILIES))
     return made
 
 

@@ -36,6 +36,8 @@ LIBRARY_SOURCES = (
     "cholesky_kernels_v3.cpp",
     "cholesky_kernels_v4.cpp",
     "coarse_level.cpp",
+    "even_lanes.cpp",
+    "evenness.cpp",
     "exact_sum.cpp",
     "generate.cpp",
     "matrix_market.cpp",

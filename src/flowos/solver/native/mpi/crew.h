@@ -24,15 +24,26 @@ class Crew {
   // colours.
   template <class Value, class Work>
   void forward(Halo<Value>& halo, Value* vector, const Work& work) const {
-    const int count = static_cast<int>(colours_.size());
-    go(count, [](int turn) { return turn; }, halo, vector, work);
+#pragma omp parallel num_threads(threads_)
+    for (int colour = 0; colour < colours(); colour++)
+      turn(colour, colour + 1 < colours(), halo, vector, work);
   }
-  // The same from the last colour to the first.
-  template <class Value, class Work>
-  void backward(Halo<Value>& halo, Value* vector, const Work& work) const {
-    const int count = static_cast<int>(colours_.size());
-    go(count, [count](int turn) { return count - 1 - turn; }, halo, vector, work);
+
+  // From the last colour to the first, which `back` does to t, and from there to the last, which
+  // `forth` does to s. `both` does both to the first colour, where a group's rows have no others
+  // before them than those of their own block: it is still in the cache.
+  template <class Value, class Back, class Both, class Forth>
+  void back_and_forth(Halo<Value>& halo, Value* t, Value* s, const Back& back, const Both& both,
+                      const Forth& forth) const {
+#pragma omp parallel num_threads(threads_)
+    {
+      for (int colour = colours() - 1; colour > 0; colour--) turn(colour, true, halo, t, back);
+      turn(0, colours() > 1, halo, s, both);
+      for (int colour = 1; colour < colours(); colour++)
+        turn(colour, colour + 1 < colours(), halo, s, forth);
+    }
   }
+
   // All own groups in any order.
   template <class Work>
   void each(const Work& work) const {
@@ -44,27 +55,25 @@ class Crew {
   }
 
  private:
-  template <class ColourOf, class Value, class Work>
-  void go(int count, const ColourOf& colour_of_turn, Halo<Value>& halo, Value* vector,
-          const Work& work) const {
-#pragma omp parallel num_threads(threads_)
-    for (int turn = 0; turn < count; turn++) {
-      const int colour = colour_of_turn(turn);
-      const ColourLinks& groups = colours_[static_cast<std::size_t>(colour)];
-      const bool awaited = turn + 1 < count && !groups.links.empty();
-      part(groups.first, work);
-      if (awaited) {
+  int colours() const { return static_cast<int>(colours_.size()); }
+
+  // awaited: do other ranks need what this colour wrote?
+  template <class Value, class Work>
+  void turn(int colour, bool awaited, Halo<Value>& halo, Value* vector, const Work& work) const {
+    const ColourLinks& groups = colours_[static_cast<std::size_t>(colour)];
+    awaited = awaited && !groups.links.empty();
+    part(groups.first, work);
+    if (awaited) {
 #pragma omp barrier
 #pragma omp master
-        halo.begin(colour, vector);
-      }
-      part(groups.rest, work);
-      if (awaited) {
-#pragma omp master
-        halo.end(colour, vector);
-      }
-#pragma omp barrier
+      halo.begin(colour, vector);
     }
+    part(groups.rest, work);
+    if (awaited) {
+#pragma omp master
+      halo.end(colour, vector);
+    }
+#pragma omp barrier
   }
 
   // This thread's share of the groups.

@@ -4,13 +4,13 @@
 // there when this was compiled and its library is there now (Debian: libmetis-dev). Nothing is
 // linked.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "links.h"
 #include "partition.h"
 #include "share.h"
 
@@ -52,12 +52,38 @@ class TouchingGroups {
   std::vector<Index> starts, others, weights;
 };
 
+// How long the slowest ranks take, colour by colour, in groups; and how many entries cross ranks.
+struct SplitCost {
+  std::int64_t groups = 0, crossing = 0;
+};
+
+inline SplitCost cost_of(const Owners& owners, int ranks, const Ordering& order,
+                         const TouchingGroups<std::int32_t>& graph) {
+  SplitCost cost;
+  for (std::size_t colour = 0; colour + 1 < order.colour_starts.size(); colour++) {
+    std::vector<std::int64_t> load(static_cast<std::size_t>(ranks));
+    for (auto group = order.colour_starts[colour]; group < order.colour_starts[colour + 1]; group++)
+      load[static_cast<std::size_t>(owners[static_cast<std::size_t>(group)])]++;
+    cost.groups += *std::max_element(load.begin(), load.end());
+  }
+  for (std::size_t group = 0; group < owners.size(); group++)
+    for (auto at = static_cast<std::size_t>(graph.starts[group]);
+         at < static_cast<std::size_t>(graph.starts[group + 1]); at++)
+      if (owners[group] != owners[static_cast<std::size_t>(graph.others[at])])
+        cost.crossing += graph.weights[at];
+  return cost;
+}
+
 #if __has_include(<metis.h>)
 
-// So that few entries cross ranks, and each rank has about the same share of each colour. None
-// where METIS is not to be had, or refuses.
+inline constexpr std::int64_t kLeastGroupsOfRank = 32;  // METIS prints complaints about less
+inline constexpr double kMostUneven = 1.1;
+
+// So that few entries cross ranks. None where METIS is not to be had, or where what it finds is not
+// better than to split the groups in their order.
 inline std::optional<Owners> split_by_metis(const Ordering& order, const RowsOf<std::int32_t>& rows,
                                             int ranks) {
+  if (order.groups() < kLeastGroupsOfRank * ranks) return std::nullopt;
   void* library = dlopen("libmetis.so.5", RTLD_NOW | RTLD_LOCAL);
   auto* split =
       library
@@ -66,17 +92,19 @@ inline std::optional<Owners> split_by_metis(const Ordering& order, const RowsOf<
   if (!split || sizeof(idx_t) != sizeof(std::int32_t)) return std::nullopt;
   TouchingGroups<std::int32_t> graph(order, rows);
   auto groups = static_cast<idx_t>(order.groups());
-  auto colours = static_cast<idx_t>(order.colours());
-  std::vector<idx_t> weights(static_cast<std::size_t>(groups) * static_cast<std::size_t>(colours));
-  for (idx_t group = 0; group < groups; group++)
-    weights[static_cast<std::size_t>(group * colours + colour_of(order, group))] = 1;
   auto parts = static_cast<idx_t>(ranks);
-  idx_t cut = 0;
+  idx_t constraints = 1, cut = 0;
   Owners owners(static_cast<std::size_t>(groups));
-  const int status =
-      split(&groups, &colours, graph.starts.data(), graph.others.data(), weights.data(), nullptr,
-            graph.weights.data(), &parts, nullptr, nullptr, nullptr, &cut, owners.data());
-  return status == METIS_OK ? std::optional(std::move(owners)) : std::nullopt;
+  if (split(&groups, &constraints, graph.starts.data(), graph.others.data(), nullptr, nullptr,
+            graph.weights.data(), &parts, nullptr, nullptr, nullptr, &cut,
+            owners.data()) != METIS_OK)
+    return std::nullopt;
+  const SplitCost found = cost_of(owners, ranks, order, graph);
+  const SplitCost in_order = cost_of(split_in_order(order, ranks), ranks, order, graph);
+  const bool even =
+      static_cast<double>(found.groups) <= kMostUneven * static_cast<double>(in_order.groups);
+  return even && found.crossing < in_order.crossing ? std::optional(std::move(owners))
+                                                    : std::nullopt;
 }
 
 #else

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "../evenness.h"
 #include "../generate.h"
 #include "../matrix.h"
 #include "../ordering.h"
@@ -18,6 +19,7 @@ struct Plan {
   Ordering order;
   std::string blocks;  // "bricks 8x8x8", "grown 32"
   double relax = 0;
+  Evenness evenness = {};
 };
 
 inline constexpr int kBrickRows = 512, kGrownRows = 32, kBrickColours = 2;
@@ -38,6 +40,15 @@ inline Plan plan_grown(const Csr<std::int32_t>& matrix, const Settings& settings
           .blocks = "grown " + std::to_string(rows)};
 }
 
+inline Evenness evenness_of_poisson(const Grid& grid) {
+  Evenness evenness = {};
+  for (const std::int64_t cells : grid.cells)
+    if (cells > 1) evenness.greatest += 2;
+  evenness.least = evenness.greatest;
+  if (evenness.greatest > 0) evenness.values = {-1};
+  return evenness;
+}
+
 // Every rank makes the same. Bricks have two colours: where more are wanted, or where there is no
 // grid, blocks are grown, for which the whole matrix must be here. MatrixError.
 inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes, int threads) {
@@ -50,6 +61,8 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes,
     plan = plan_grown(poisson(*problem.grid, threads).view(), settings, lanes, threads);
   else
     plan = plan_grown(problem.matrix.view(), settings, lanes, threads);
+  plan.evenness = problem.grid ? evenness_of_poisson(*problem.grid)
+                               : evenness_of(problem.matrix.view(), threads);
   plan.relax = settings.relax >= 0 ? settings.relax : problem.grid ? kGridRelax : 0;
   return plan;
 }

@@ -33,8 +33,11 @@ class RankPivoting {
         throw MatrixError("no incomplete factor is positive: is the matrix positive definite?");
     }
     pivots.values.resize(share_.row.size());
-    for (std::size_t row = 0; row < pivots.values.size(); row++)
+    pivots.middle.resize(share_.row.size());
+    for (std::size_t row = 0; row < pivots.values.size(); row++) {
       pivots.values[row] = pivots_[static_cast<std::size_t>(share_.order.place[row])];
+      pivots.middle[row] = diagonal_at(row) / pivots.values[row] - 2;
+    }
     return pivots;
   }
 
@@ -50,6 +53,13 @@ class RankPivoting {
       const auto column = static_cast<std::size_t>(share_.matrix.columns[at]);
       visit(static_cast<std::size_t>(share_.order.place[column]), share_.matrix.values[at]);
     }
+  }
+
+  double diagonal_at(std::size_t row) const {
+    const auto place = static_cast<std::size_t>(share_.order.place[row]);
+    double sum = 0;
+    each_entry(place, [&](std::size_t other, double value) { sum += other == place ? value : 0; });
+    return sum;
   }
 
   // Of each row the sum of what follows the diagonal.

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "../evenness.h"
 #include "../iterate.h"
 #include "../pivots.h"
 #include "../solver.h"
@@ -27,7 +28,7 @@ template <class T>
 class RankSolver {
  public:
   // MatrixError, on all ranks.
-  RankSolver(const Share& share, double relax, int threads, MPI_Comm comm)
+  RankSolver(const Share& share, double relax, const Evenness& evenness, int threads, MPI_Comm comm)
       : share_(share),
         links_(links_of(share)),
         crew_(links_, threads),
@@ -35,7 +36,7 @@ class RankSolver {
         squares_(threads, comm),
         values_(static_cast<std::size_t>(share.order.places())),
         pivots_(RankPivoting(share, crew_, halo_, relax, comm).made()),
-        cholesky_(share, links_, pivots_, crew_, comm) {}
+        cholesky_(share, links_, pivots_, evenness, crew_, comm) {}
 
   double shift() const { return pivots_.shift; }
   std::int64_t bytes_per_iteration() const { return cholesky_.bytes_per_iteration(); }

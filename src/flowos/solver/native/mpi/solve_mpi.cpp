@@ -116,7 +116,7 @@ class Session {
     const double start = MPI_Wtime();
     const Plan plan = plan_of(problem_, options_.settings, kLanes<Value>, threads_);
     const Share share = shared_out(plan.order);
-    RankSolver<Value> solver(share, plan.relax, threads_, comm_);
+    RankSolver<Value> solver(share, plan.relax, plan.evenness, threads_, comm_);
     Turn done;
     done.setup = slowest(MPI_Wtime() - start);
     std::vector<double> b(share.row.size()), x(share.row.size());
