@@ -1,5 +1,7 @@
 """A probe's program as a flow: what is built once, what runs alone, what the words become."""
 
+from dataclasses import replace
+
 from flowos.model import Command, Flow, Gang, Task
 from flowos.probes import Build, Program, flow_of, flow_of_builds
 
@@ -54,3 +56,27 @@ def test_the_key_changes_with_compiler_flags_libraries_and_version() -> None:
         Build(source="flops.c", compiler="/usr/bin/gcc", compiler_version="12", libraries=("-lm",)),
     ]
     assert len({BUILD.key, *(b.key for b in others)}) == 4
+
+
+SOLVER = Build(
+    source="mpi/solve_mpi.cpp",
+    also=("exact_sum.cpp", "generate.cpp"),
+    folder="solver/native",
+    compiler="mpicxx",
+)
+
+
+def test_a_program_of_several_sources_is_compiled_from_all_of_them() -> None:
+    build, _ = tasks_of(flow_of(Program(argv=(), build=SOLVER), "case"))
+    sources = [str(word) for word in command_of(build).argv if str(word).endswith(".cpp")]
+    assert [source.rpartition("/")[2] for source in sources] == [
+        "solve_mpi.cpp",
+        "exact_sum.cpp",
+        "generate.cpp",
+    ]
+    assert SOLVER.key.startswith("solve_mpi-")
+
+
+def test_the_key_changes_with_the_other_sources() -> None:
+    fewer = replace(SOLVER, also=("exact_sum.cpp",))
+    assert fewer.key != SOLVER.key
