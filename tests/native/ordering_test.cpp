@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -95,18 +94,20 @@ void is_an_ordering(const Matrix& matrix, const Ordering& ordering) {
 
 // ---- Grids.
 
+std::array<std::int64_t, 3> cells_found(const std::optional<Grid>& grid) {
+  return grid ? grid->cells : std::array<std::int64_t, 3>{};
+}
+
 void a_grid_is_found(const Grid& grid) {
   const Matrix matrix = poisson(grid, 1);
-  const std::optional<Grid> found = find_grid(matrix.view(), 2);
-  CHECK(found);
   // Axes of one cell do not show.
   std::array<std::int64_t, 3> wanted = {1, 1, 1};
   std::size_t axis = 2;
   for (std::size_t i = 3; i-- > 0;) {
     if (grid.cells[i] > 1) wanted[axis--] = grid.cells[i];
   }
-  CHECK(found->cells == wanted);
-  CHECK(find_grid(widened(matrix).view(), 1)->cells == wanted);
+  CHECK(cells_found(find_grid(matrix.view(), 2)) == wanted);
+  CHECK(cells_found(find_grid(widened(matrix).view(), 1)) == wanted);
 }
 
 Matrix with_entry(const Grid& grid, std::int32_t row, std::int32_t column) {
@@ -146,7 +147,7 @@ void missing_ties_leave_a_grid() {
   }
   const std::array<std::vector<Entry>, 1> lists = {entries};
   const Matrix thinned = assemble(matrix.view().rows, lists, Mirror::across_diagonal, 1);
-  CHECK(find_grid(thinned.view())->cells == grid.cells);
+  CHECK(cells_found(find_grid(thinned.view())) == grid.cells);
 }
 
 void bricks_are_an_ordering(const Grid& grid, const std::array<int, 3>& brick, int lanes) {
@@ -259,7 +260,20 @@ void a_graph_is_ordered(const Matrix& matrix, int block_rows, int colours, int l
   CHECK(ordering.colours() >= std::min<std::int64_t>(colours, blocks));
 }
 
-// Nearly all of what is stored for a step is of rows, and not padding; and blocks are full.
+// How many entries a row has left and right of the diagonal. Padding has none.
+std::array<std::int64_t, 2> width_of(const Csr<std::int32_t>& all, const Ordering& ordering,
+                                     std::int64_t place) {
+  const std::int32_t row = ordering.row[at(place)];
+  std::array<std::int64_t, 2> width = {0, 0};
+  if (row < 0) return width;
+  for (std::int32_t k = all.starts[row]; k < all.starts[row + 1]; ++k) {
+    const std::int32_t other = ordering.place[at(all.columns[k])];
+    if (other != place) ++width[other > place ? 1 : 0];
+  }
+  return width;
+}
+
+// Most of what is stored for a step is of rows, and not padding; and blocks are full.
 void rows_of_a_step_are_alike() {
   const Matrix matrix = poisson(Grid{{1, 300, 300}}, 1);
   const Csr<std::int32_t> all = matrix.view();
@@ -270,13 +284,7 @@ void rows_of_a_step_are_alike() {
   for (std::int64_t first = 0; first < ordering.places(); first += ordering.lanes) {
     std::array<std::int64_t, 2> widest = {0, 0};
     for (std::int64_t place = first; place < first + ordering.lanes; ++place) {
-      const std::int32_t row = ordering.row[at(place)];
-      std::array<std::int64_t, 2> width = {0, 0};
-      for (std::int32_t k = row < 0 ? 0 : all.starts[row]; k < (row < 0 ? 0 : all.starts[row + 1]);
-           ++k) {
-        const std::int32_t other = ordering.place[at(all.columns[k])];
-        if (other != place) ++width[other > place ? 1 : 0];
-      }
+      const std::array<std::int64_t, 2> width = width_of(all, ordering, place);
       widest = {std::max(widest[0], width[0]), std::max(widest[1], width[1])};
     }
     stored += (widest[0] + widest[1]) * ordering.lanes;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -69,7 +68,7 @@ std::uint64_t mixed(std::uint64_t x) {
 }
 
 // What is drawn, so that every draw has numbers of its own.
-enum class Draw : std::uint64_t { right, below, strap, strap_x, strap_y, via, window, tie, pad };
+enum class Draw : std::uint8_t { right, below, strap, strap_x, strap_y, via, window, tie, pad };
 
 class Dice {
  public:

@@ -34,6 +34,7 @@ struct Split {
 };
 
 // What a split costs: padding, and lanes side by side read what is scattered: a fifth more time.
+constexpr std::int64_t kCostOfGroup = 5, kCostOfScattered = 6;
 struct Cost {
   std::int64_t time;
   std::int64_t cuts_of_z;  // ranks are cut there
@@ -51,7 +52,7 @@ Cost cost_of(const Split& split) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (split.parts[axis] > 1) thinnest = std::min(thinnest, split.width[axis]);
   }
-  return {.time = split.groups() * (split.run > 1 ? 6 : 5),
+  return {.time = split.groups() * (split.run > 1 ? kCostOfScattered : kCostOfGroup),
           .cuts_of_z = split.parts[0],
           .thinnest = thinnest};
 }
@@ -200,40 +201,56 @@ class BrickWriter {
   Ordering& to_;
 };
 
+// The brick with which an iteration, times the number of iterations, takes least time.
+class FittingBrick {
+ public:
+  FittingBrick(const Grid& grid, int lanes) : grid_(grid), lanes_(lanes) {}
+
+  const std::array<int, 3>& found() const { return best_; }
+
+  void consider(const std::array<int, 3>& brick) {
+    const Three bricks = bricks_of(grid_, brick);
+    const double iterations = iterations_with(brick);
+    const double cells = brick[0] * brick[1] * brick[2];
+    if (iterations * cells * static_cast<double>(product(bricks)) >= least_) return;
+    const Cost cost = cost_of(BestSplit(bricks, lanes_).found());
+    const double time = iterations * cells * static_cast<double>(cost.time * lanes_) / kCostOfGroup;
+    if (time >= least_) return;
+    least_ = time;
+    best_ = brick;
+  }
+
+ private:
+  // As a factor. They grow by so much per share of a brick's cells that is on one side of it:
+  // measured on Poisson 128^3 between bricks of 4^3 and of 8^3.
+  double iterations_with(const std::array<int, 3>& brick) const {
+    constexpr double kPerFace = 0.27;
+    double factor = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (grid_.cells[axis] > brick[axis]) factor += 2 * kPerFace / brick[axis];
+    }
+    return factor;
+  }
+
+  Grid grid_;
+  int lanes_;
+  std::array<int, 3> best_ = {1, 1, 1};
+  double least_ = std::numeric_limits<double>::infinity();
+};
+
 }  // namespace
 
 std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes) {
-  // Iterations grow by so much per share of a brick's cells that is on one side of it: measured on
-  // Poisson 128^3 between bricks of 4^3 and of 8^3.
-  constexpr double kPerFace = 0.27;
-  std::array<int, 3> best = {1, 1, 1};
-  double least = std::numeric_limits<double>::infinity();
-  const auto longest = [&](std::size_t axis, std::int64_t rows) {
-    return static_cast<int>(std::min(grid.cells[axis], rows));
-  };
-  const auto faces = [&](std::size_t axis, int cells) {
-    return grid.cells[axis] > cells ? 2.0 / cells : 0.0;
+  FittingBrick fitting(grid, lanes);
+  const auto longest = [&](std::size_t axis, int rows) {
+    return static_cast<int>(std::min<std::int64_t>(grid.cells[axis], rows));
   };
   for (int z = 1; z <= longest(0, block_rows); ++z) {
     for (int y = 1; y <= longest(1, block_rows / z); ++y) {
-      for (int x = 1; x <= longest(2, block_rows / z / y); ++x) {
-        const double convergence = 1 + kPerFace * (faces(0, z) + faces(1, y) + faces(2, x));
-        const Three bricks = bricks_of(grid, {z, y, x});
-        const auto steps = static_cast<double>(z * y * x);
-        const auto most_lanes = static_cast<double>(product(bricks));
-        const double cells = static_cast<double>(product(grid.cells));
-        if (convergence * steps * most_lanes / cells >= least) continue;
-        const Cost cost = cost_of(BestSplit(bricks, lanes).found());
-        const double time =
-            convergence * steps * static_cast<double>(cost.time) * lanes / 5 / cells;
-        if (time < least) {
-          least = time;
-          best = {z, y, x};
-        }
-      }
+      for (int x = 1; x <= longest(2, block_rows / z / y); ++x) fitting.consider({z, y, x});
     }
   }
-  return best;
+  return fitting.found();
 }
 
 Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lanes, int threads) {

@@ -23,6 +23,22 @@ struct Scale {
   std::int64_t far = 0;  // entries that tie rows which are numbered far from each other
 };
 
+struct RowFacts {
+  double diagonal = 0;
+  std::int64_t far = 0;
+};
+
+template <class Index>
+RowFacts facts_of(const Csr<Index>& matrix, std::int64_t row) {
+  RowFacts facts;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    const std::int64_t distance = matrix.columns[k] - row;
+    if (distance == 0) facts.diagonal += matrix.values[k];
+    facts.far += std::abs(distance) > kChunkRows / 2 ? 1 : 0;
+  }
+  return facts;
+}
+
 template <class Index>
 Scale scale_of(const Csr<Index>& matrix, int threads) {
   Scale scale;
@@ -31,13 +47,10 @@ Scale scale_of(const Csr<Index>& matrix, int threads) {
   for_runs(matrix.rows, kRunRows, threads, [&](std::int64_t first, std::int64_t end) {
     std::int64_t count = 0;
     for (std::int64_t row = first; row < end; ++row) {
-      double diagonal = 0;
-      for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-        const std::int64_t distance = matrix.columns[k] - row;
-        if (distance == 0) diagonal += matrix.values[k];
-        count += std::abs(distance) > kChunkRows / 2 ? 1 : 0;
-      }
-      scale.of_row[at(row)] = diagonal > 0 ? static_cast<float>(1 / std::sqrt(diagonal)) : 0.0F;
+      const RowFacts facts = facts_of(matrix, row);
+      count += facts.far;
+      scale.of_row[at(row)] =
+          facts.diagonal > 0 ? static_cast<float>(1 / std::sqrt(facts.diagonal)) : 0.0F;
     }
     far[at(first / kRunRows)] = count;
   });
@@ -84,41 +97,30 @@ class Growth {
   }
 
  private:
-  static constexpr std::int64_t kGone = -1;
-
-  // The row's member_ is kFree - 1 less the candidate's number.
-  struct Candidate {
-    std::int64_t tie;  // to the block
-    std::int32_t row;
-  };
+  // A candidate is a row that the block touches; its number is kFree - 1 - member_[row]. The
+  // greatest key is that of the row with the strongest ties, and of equal ones the first: what is
+  // below kNumbers counts down. More candidates are not looked at.
+  static constexpr std::uint64_t kNumbers = 1 << 16;
 
   void grow(std::int32_t full) {
     while (taken_ < full) {
-      const std::size_t best = strongest();
-      if (best < candidates_.size()) {
-        candidates_[best].tie = kGone;
-        take(candidates_[best].row);
+      std::uint64_t best = 0;
+      for (const std::uint64_t key : keys_) best = std::max(best, key);
+      if (best > 0) {
+        const std::uint64_t number = kNumbers - 1 - best % kNumbers;
+        keys_[number] = 0;
+        take(candidates_[number]);
       } else {
         take(next_seed());
       }
     }
-    for (const Candidate& left : candidates_) {
-      if (left.tie == kGone) continue;
-      member_[left.row] = kFree;
-      front_.push_back(left.row);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i] == 0) continue;
+      member_[candidates_[i]] = kFree;
+      front_.push_back(candidates_[i]);
     }
+    keys_.clear();
     candidates_.clear();
-  }
-
-  std::size_t strongest() const {
-    std::size_t best = candidates_.size();
-    std::int64_t tie = kGone;
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (candidates_[i].tie <= tie) continue;
-      tie = candidates_[i].tie;
-      best = i;
-    }
-    return best;
   }
 
   // A row that a finished block has touched, the earliest; else the first that is left.
@@ -145,13 +147,15 @@ class Growth {
     blocks_.starts[at(++taken_)] = link_;
   }
 
-  void touch(std::int32_t row, std::int64_t tie) {
+  void touch(std::int32_t row, std::uint64_t tie) {
     if (member_[row] != kFree) {
-      candidates_[at(kFree - 1 - member_[row])].tie += tie;
+      keys_[at(kFree - 1 - member_[row])] += tie * kNumbers;
       return;
     }
-    member_[row] = kFree - 1 - static_cast<std::int32_t>(candidates_.size());
-    candidates_.push_back({.tie = tie, .row = row});
+    if (keys_.size() == kNumbers) return;
+    member_[row] = kFree - 1 - static_cast<std::int32_t>(keys_.size());
+    keys_.push_back(tie * kNumbers + kNumbers - 1 - keys_.size());
+    candidates_.push_back(row);
     const Index start = matrix_.starts[row];
     __builtin_prefetch(matrix_.columns + start);
     __builtin_prefetch(matrix_.values + start);
@@ -159,10 +163,10 @@ class Growth {
 
   // In whole numbers, so that the sum does not depend on the order. At most 1 where the matrix is
   // positive definite; what it is else does not matter.
-  std::int64_t tie_of(double value, std::int32_t row, std::int32_t column) const {
+  std::uint64_t tie_of(double value, std::int32_t row, std::int32_t column) const {
     constexpr double kOne = 1 << 20;
     const double tie = std::abs(value) * scale_[row] * scale_[column];
-    return static_cast<std::int64_t>(kOne * (tie < 1 ? tie : 1)) + 1;
+    return static_cast<std::uint64_t>(kOne * (tie < 1 ? tie : 1)) + 1;
   }
 
   const Csr<Index>& matrix_;
@@ -174,7 +178,8 @@ class Growth {
   std::int32_t taken_;        // members so far
   std::int32_t lowest_;       // no row before it is free
   std::int64_t link_;
-  std::vector<Candidate> candidates_;
+  std::vector<std::uint64_t> keys_;  // of the candidates; 0: taken
+  std::vector<std::int32_t> candidates_;
   std::vector<std::int32_t> front_;
   std::size_t reached_ = 0;  // of the front
 };

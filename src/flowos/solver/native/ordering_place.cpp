@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "ordering.h"
@@ -19,6 +20,8 @@ namespace {
 // to seven are told apart. Kinds are numbered from few entries to many.
 class Kinds {
  public:
+  static constexpr int kCount = 64;  // what has that number has no entries at all
+
   constexpr Kinds() {
     int kind = 0;
     for (int sum = 0; sum <= 2 * kMost; ++sum) {
@@ -46,10 +49,9 @@ class Kinds {
 
  private:
   static constexpr int kMost = 7;
-  static constexpr int kCount = (kMost + 1) * (kMost + 1);
   std::array<std::array<std::uint8_t, kMost + 1>, kMost + 1> number_{};
-  std::array<int, kCount> left_{};
-  std::array<int, kCount> right_{};
+  std::array<int, kCount + 1> left_{};
+  std::array<int, kCount + 1> right_{};
   std::array<std::uint64_t, kCount> within_{};
 };
 
@@ -65,32 +67,16 @@ class Lane {
   }
 
   void load(const Blocks& blocks, const std::vector<std::int32_t>& colours, std::int64_t block) {
-    const std::int32_t first = blocks.first_of(block);
-    const std::int32_t end = blocks.end_of(block);
     clear();
-    rows_.resize(at(end - first));
-    next_.resize(at(blocks.starts[at(end)] - blocks.starts[at(first)]));
+    const Look look{.blocks = blocks,
+                    .colours = colours,
+                    .first = blocks.first_of(block),
+                    .end = blocks.end_of(block),
+                    .colour = colours[at(block)]};
+    rows_.resize(at(look.end - look.first));
+    next_.resize(at(blocks.starts[at(look.end)] - blocks.starts[at(look.first)]));
     std::int32_t next = 0;
-    for (std::int32_t member = first; member < end; ++member) {
-      Row& row = rows_[at(member - first)];
-      row.row = blocks.rows[at(member)];
-      row.next_begin = next;
-      int left = 0;
-      int right = 0;
-      for (std::int64_t k = blocks.starts[at(member)]; k < blocks.starts[at(member) + 1]; ++k) {
-        const std::int32_t link = blocks.links[at(k)];
-        const bool inside = link >= first && link < end;
-        const std::int32_t ahead =
-            inside ? link - member : colours[at(link / blocks.most_rows)] - colours[at(block)];
-        left += ahead < 0 ? 1 : 0;
-        right += ahead > 0 ? 1 : 0;
-        if (!inside || ahead <= 0) continue;
-        next_[at(next++)] = link - first;
-        ++rows_[at(link - first)].waits;
-      }
-      row.next_end = next;
-      row.kind = kKinds.number(left, right);
-    }
+    for (std::int32_t i = 0; i < look.end - look.first; ++i) next = load_row(look, i, next);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (rows_[i].waits == 0) make_ready(static_cast<std::int32_t>(i));
     }
@@ -99,13 +85,15 @@ class Lane {
   // As bits: of rows that may be next. 0: there are no more.
   std::uint64_t kinds() const { return kinds_; }
 
-  // The row of this kind that became ready first.
+  // A row of this kind.
   std::int32_t take(int kind) {
-    const auto is_it = [&](std::int32_t number) { return rows_[at(number)].kind == kind; };
-    const auto found = std::find_if(ready_.begin(), ready_.end(), is_it);
+    const auto found = std::find_if(ready_.begin(), ready_.end(), [&](std::int32_t number) {
+      return rows_[at(number)].kind == kind;
+    });
     const Row& taken = rows_[at(*found)];
-    ready_.erase(found);
-    if (std::none_of(ready_.begin(), ready_.end(), is_it)) kinds_ &= ~(std::uint64_t{1} << kind);
+    *found = ready_.back();
+    ready_.pop_back();
+    kinds_ &= ~(std::uint64_t{--count_[at(kind)] == 0} << kind);
     for (std::int32_t i = taken.next_begin; i < taken.next_end; ++i) {
       const std::int32_t next = next_[at(i)];
       if (--rows_[at(next)].waits == 0) make_ready(next);
@@ -121,37 +109,79 @@ class Lane {
     std::int32_t next_begin = 0, next_end = 0;  // in next_: the rows that wait for it
   };
 
+  // Where a block is looked up.
+  struct Look {
+    const Blocks& blocks;
+    const std::vector<std::int32_t>& colours;
+    std::int32_t first, end;  // members
+    std::int32_t colour;
+  };
+
+  // next: how much of next_ is in use, before and after. Without branches, which would be guessed
+  // wrong.
+  std::int32_t load_row(const Look& look, std::int32_t number, std::int32_t next) {
+    const std::int64_t member = look.first + number;
+    int left = 0;
+    int right = 0;
+    rows_[at(number)].next_begin = next;
+    for (std::int64_t k = look.blocks.starts[at(member)]; k < look.blocks.starts[at(member + 1)];
+         ++k) {
+      const std::int32_t link = look.blocks.links[at(k)];
+      const bool inside = link >= look.first && link < look.end;
+      const std::int32_t colour = look.colours[at(link / look.blocks.most_rows)];
+      const std::int32_t ahead = inside ? link - look.first - number : colour - look.colour;
+      left += ahead < 0 ? 1 : 0;
+      right += ahead > 0 ? 1 : 0;
+      const int waits = static_cast<int>(inside) & static_cast<int>(ahead > 0);
+      next_[at(next)] = link - look.first;
+      next += waits;
+      rows_[at(waits != 0 ? link - look.first : 0)].waits += waits;
+    }
+    Row& row = rows_[at(number)];
+    row.row = look.blocks.rows[at(member)];
+    row.next_end = next;
+    row.kind = kKinds.number(left, right);
+    return next;
+  }
+
   void make_ready(std::int32_t number) {
     ready_.push_back(number);
-    kinds_ |= std::uint64_t{1} << rows_[at(number)].kind;
+    const int kind = rows_[at(number)].kind;
+    kinds_ |= std::uint64_t{1} << kind;
+    ++count_[at(kind)];
   }
 
   std::vector<Row> rows_;
   std::vector<std::int32_t> next_;
   std::vector<std::int32_t> ready_;
   std::uint64_t kinds_ = 0;
+  std::array<int, Kinds::kCount> count_{};  // of the ready rows of each kind
 };
 
 // In each step one row of each lane, as alike as can be.
 class Alignment {
  public:
-  explicit Alignment(int lanes) : lanes_(at(lanes)) {}
+  explicit Alignment(int lanes) : lanes_(at(lanes)), kinds_(at(lanes)) {}
 
   std::vector<Lane>& lanes() { return lanes_; }
 
   // The kind that leaves least padding if each lane takes the row that fits into it best. -1: there
   // are no more rows.
-  int best_room() const {
+  int best_room() {
     std::uint64_t all = 0;
-    for (const Lane& lane : lanes_) all |= lane.kinds();
+    active_ = 0;
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      kinds_[lane] = lanes_[lane].kinds();
+      all |= kinds_[lane];
+      active_ += kinds_[lane] != 0 ? 1 : 0;
+    }
     int best = -1;
-    int least = 0;
-    for (; all != 0; all &= all - 1) {
+    int least = std::numeric_limits<int>::max();
+    for (; all != 0 && least > 0; all &= all - 1) {
       const int room = std::countr_zero(all);
       const int padding = padding_in(room);
-      if (best >= 0 && padding > least) continue;
-      best = room;
-      least = padding;
+      best = padding < least ? room : best;
+      least = std::min(padding, least);
     }
     return best;
   }
@@ -160,7 +190,9 @@ class Alignment {
   // fit.
   static int best_in(std::uint64_t kinds, int room) {
     const std::uint64_t fitting = kinds & kKinds.within(room);
-    return fitting != 0 ? 63 - std::countl_zero(fitting) : std::countr_zero(kinds);
+    const int widest = 63 - std::countl_zero(fitting);
+    const int narrowest = std::countr_zero(kinds);
+    return fitting != 0 ? widest : narrowest;
   }
 
  private:
@@ -168,19 +200,18 @@ class Alignment {
     int left = 0;
     int right = 0;
     int sum = 0;
-    int active = 0;
-    for (const Lane& lane : lanes_) {
-      if (lane.kinds() == 0) continue;
-      const int kind = best_in(lane.kinds(), room);
+    for (const std::uint64_t kinds : kinds_) {
+      const auto kind = best_in(kinds, room);
       left = std::max(left, kKinds.left(kind));
       right = std::max(right, kKinds.right(kind));
       sum += kKinds.left(kind) + kKinds.right(kind);
-      ++active;
     }
-    return active * (left + right) - sum;
+    return active_ * (left + right) - sum;
   }
 
   std::vector<Lane> lanes_;
+  std::vector<std::uint64_t> kinds_;  // of each lane
+  int active_ = 0;                    // lanes that have rows
 };
 
 // Blocks, colour after colour; of each colour its first group.
