@@ -202,9 +202,17 @@ class Solving : public Base {
     const Clock::time_point begun = Clock::now();
     grid_ = settings_.colours <= kBrickColours ? find_grid(matrix_, threads_) : std::nullopt;
     dominance_ = dominance_of(matrix_, threads_);
+    evenness_ = evenness_of(matrix_, threads_);
     coarse_ = settings_.coarse == Coarse::aggregates ||
-              (settings_.coarse == Coarse::automatic && coarse_pays(dominance_, matrix_.rows));
+              (settings_.coarse == Coarse::automatic && is_worth_levels());
     this->made.order_seconds = seconds_since(begun);
+  }
+
+  // An iteration on an even matrix reads so little that many are done before levels are made.
+  bool is_worth_levels() const {
+    constexpr std::int64_t kManyEven = 6'000'000;  // where one solution takes as long either way
+    if (evenness_.is_even() && grid_ && matrix_.rows < kManyEven) return false;
+    return coarse_pays(dominance_, matrix_.rows);
   }
 
   template <class T>
@@ -249,11 +257,11 @@ class Solving : public Base {
   }
 
   // Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
-  double relax(const Evenness& evenness) const {
+  double relax() const {
     constexpr double kSmooth = 0.95, kTight = 0.9, kAlike = 10;
     if (settings_.relax >= 0) return settings_.relax;
-    const bool tight = dominance_.everywhere && dominance_.share >= kTight && evenness.negative;
-    return tight && evenness.greatest <= kAlike * evenness.least ? kSmooth : 0;
+    const bool tight = dominance_.everywhere && dominance_.share >= kTight && evenness_.negative;
+    return tight && evenness_.greatest <= kAlike * evenness_.least ? kSmooth : 0;
   }
 
   template <class T>
@@ -265,14 +273,13 @@ class Solving : public Base {
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
-    const Evenness evenness = evenness_of(matrix_, threads_);
-    made.relax = relax(evenness);
+    made.relax = relax();
     const Pivots pivots = pivots_of(matrix_, ordering, made.relax, threads_);
     made.shift = pivots.shift;
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
-    cholesky.emplace(matrix_, std::move(ordering), pivots, evenness, threads_);
+    cholesky.emplace(matrix_, std::move(ordering), pivots, evenness_, threads_);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();
@@ -286,6 +293,7 @@ class Solving : public Base {
   int threads_;
   std::optional<Grid> grid_;
   Dominance dominance_;
+  Evenness evenness_;
   bool coarse_ = false;
   std::optional<Methods<float>> fp32_;
   std::optional<Methods<double>> fp64_;
