@@ -74,6 +74,9 @@ class Feed:
     """
 
     _feeder: "Feeder | None"
+    _finalizer: "weakref.finalize[Any, Any] | None" = None
+    _last_stats: Stats | None = None
+    _why_not = _CLOSED
 
     def __init__(  # noqa: PLR0913 - what a person may say of it, each by keyword
         self,
@@ -103,9 +106,6 @@ class Feed:
         threads: int | None = None,
         peers: Peers | None = None,
     ) -> None:
-        self._finalizer: weakref.finalize[Any, Any] | None = None
-        self._last_stats: Stats | None = None
-        self._why_not = _CLOSED
         self._settings = Settings(
             batch_size=batch_size,
             shuffle=shuffle,
