@@ -152,7 +152,7 @@ def test_the_answer_has_what_a_machine_is_judged_by(family: Family, binaries: Bi
     metrics = {r.metric: r for r in readings}
     assert set(metrics) == {"total", "setup", "iteration", "bandwidth", "triad"}
     assert all(min(r.values) > 0 for r in readings)
-    assert len(metrics["total"].values) == len(metrics["setup"].values) > 1
+    assert len(metrics["total"].values) == len(metrics["setup"].values)
     assert dict(metrics["total"].notes)["x"] == found["x"]
 
 

@@ -2,6 +2,7 @@
 
 #include "mpi/metis_split.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <optional>

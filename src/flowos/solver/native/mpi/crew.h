@@ -1,13 +1,12 @@
 #pragma once
 
-#include <omp.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "halo.h"
 #include "links.h"
+#include "threads.h"
 
 namespace flowos::solve {
 
@@ -79,8 +78,8 @@ class Crew {
   // This thread's share of the groups.
   template <class Work>
   static void part(const std::vector<std::int32_t>& groups, const Work& work) {
-    const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-    const auto threads = static_cast<std::size_t>(omp_get_num_threads());
+    const auto thread = static_cast<std::size_t>(thread_here());
+    const auto threads = static_cast<std::size_t>(threads_here());
     const std::size_t end = groups.size() * (thread + 1) / threads;
     for (std::size_t i = groups.size() * thread / threads; i < end; i++)
       work(static_cast<int>(thread), static_cast<std::int64_t>(groups[i]));

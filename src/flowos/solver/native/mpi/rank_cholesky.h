@@ -124,7 +124,7 @@ class RankCholesky {
   double scale_of(std::size_t row) const { return even_ ? 1 : scale_[row]; }
 
   LevelView<T> view() const {
-    if (!even_) return matrix_->view();
+    if (!even_) return matrix_.value().view();
     return {.steps = share_.order.block_rows,
             .lower = lower_.groups(),
             .upper = upper_.groups(),

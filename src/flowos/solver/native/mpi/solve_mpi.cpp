@@ -14,7 +14,6 @@
 // between two repetitions, the program fails.
 
 #include <mpi.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -38,8 +37,10 @@
 #include "problem.h"
 #include "rank_solver.h"
 #include "share.h"
+#include "threads.h"
 #include "triad.h"
 
+// NOLINTBEGIN(bugprone-casting-through-void): Open MPI's constants are such casts.
 namespace flowos::solve {
 namespace {
 
@@ -58,7 +59,7 @@ struct Turn {
 class Session {
  public:
   Session(const Options& options, MPI_Comm comm)
-      : options_(options), comm_(comm), threads_(omp_get_max_threads()) {
+      : options_(options), comm_(comm), threads_(threads_wanted()) {
     MPI_Comm_rank(comm, &rank_);
     MPI_Comm_size(comm, &ranks_);
     problem_ = problem_of(options, threads_, comm);
@@ -207,6 +208,7 @@ class Session {
   double ceiling_share() const {
     if (triad_.empty()) return 0;
     std::vector<double> found;
+    found.reserve(turns_.size());
     for (const Turn& turn : turns_) found.push_back(bandwidth(turn));
     std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(found.size() / 2),
                      found.end());
@@ -229,6 +231,7 @@ class Session {
   void print_readings(const std::string& notes) const {
     const auto of_turns = [this](double (*value)(const Turn&)) {
       std::vector<double> values;
+      values.reserve(turns_.size());
       for (const Turn& turn : turns_) values.push_back(value(turn));
       return values;
     };
@@ -286,3 +289,4 @@ int main(int count, char** words) {
   MPI_Finalize();
   return status;
 }
+// NOLINTEND(bugprone-casting-through-void)
