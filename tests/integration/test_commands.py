@@ -75,6 +75,8 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
         (("measure", "--nominal", "memory=1e9"), "the names are clock_hz and memory_bytes_per"),
         (("measure", "--nominal", "clock_hz=-1"), "expected a number above 0"),
         (("measure", "--minutes", "nan"), "--minutes nan"),
+        (("measure", "--matrix", "/no/such.mtx"), "--matrix /no/such.mtx: there is no such file"),
+        (("measure", "--matrix", "/etc/passwd"), "give a Matrix Market file, NAME.mtx"),
         (("measure", "--scratch", "/no/such"), "/no/such"),
         (("compare", "--margin", "3", "--axis", "x"), "--margin 3.0"),
         (("compare", "a", "b", "c"), "give one run and --axis NAME, or two runs"),
