@@ -25,6 +25,7 @@ using flowos::solve::aggregate_pairs;
 using flowos::solve::Aggregates;
 using flowos::solve::all_coarse_kernels;
 using flowos::solve::coarse_matrix;
+using flowos::solve::coarse_pays;
 using flowos::solve::CoarseKernels;
 using flowos::solve::dominance_of;
 using flowos::solve::Grid;
@@ -326,6 +327,20 @@ void bricks_hold_their_halved_cells() {
   }
 }
 
+bool pays(const Matrix& matrix, const Grid& grid) {
+  return coarse_pays(matrix.view(), grid, dominance_of(matrix.view(), 2));
+}
+
+void levels_are_for_many_rows_that_hold_on_to_each_other_evenly() {
+  const Grid large{{1, 1100, 1000}}, small{{1, 110, 100}};
+  CHECK(pays(cells_of(large, {1, 1, 1}), large));
+  CHECK(!pays(cells_of(small, {1, 1, 1}), small));
+  CHECK(!pays(cells_of(large, {1, 1, 1}, true, 6), large));
+  Matrix heavy = cells_of(large, {1, 1, 1});
+  for (double& value : heavy.values) value += value > 0 ? 1 : 0;
+  CHECK(!pays(heavy, large));
+}
+
 void rows_without_ties_are_divided_by_their_diagonal() {
   Matrix matrix;
   matrix.starts.push_back(0);
@@ -429,6 +444,7 @@ int main() {
   pairs_of_pairs_follow_strong_ties();
   aggregates_are_the_same_whatever_the_threads();
   bricks_hold_their_halved_cells();
+  levels_are_for_many_rows_that_hold_on_to_each_other_evenly();
   rows_without_ties_are_divided_by_their_diagonal();
   what_is_singular_stays_finite();
   a_residual_of_nothing_is_corrected_by_nothing();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "coarse_aggregates.h"
 #include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_levels.h"
@@ -68,10 +69,16 @@ Dominance dominance_of(const Csr<Index>& matrix, int threads) {
   return result;
 }
 
-bool coarse_pays(const Dominance& dominance, std::int64_t rows) {
-  constexpr std::int64_t kLeastRows = 30000;
+// Incomplete Cholesky moves less than half the bytes of a cycle and needs less of a set-up: so
+// there must be rows enough for it to need as many more iterations.
+template <class Index>
+bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                 const Dominance& dominance) {
+  constexpr std::int64_t kLeastRows = 1'000'000;
   constexpr double kLeastShare = 0.97;
-  return rows >= kLeastRows && dominance.everywhere && dominance.share >= kLeastShare;
+  if (matrix.rows < kLeastRows || !dominance.everywhere || dominance.share < kLeastShare)
+    return false;
+  return !grid || grid_ties(matrix, *grid).even;
 }
 
 template <class T>
@@ -388,5 +395,7 @@ FLOWOS_FOR(double, std::int64_t)
 #undef FLOWOS_FOR
 template Dominance dominance_of(const Csr<std::int32_t>&, int);
 template Dominance dominance_of(const Csr<std::int64_t>&, int);
+template bool coarse_pays(const Csr<std::int32_t>&, const std::optional<Grid>&, const Dominance&);
+template bool coarse_pays(const Csr<std::int64_t>&, const std::optional<Grid>&, const Dominance&);
 
 }  // namespace flowos::solve

@@ -23,8 +23,10 @@ template <class Index>
 Dominance dominance_of(const Csr<Index>& matrix, int threads);
 
 // Whether the correction makes up for what it costs: where there are many rows, and all they have
-// to hold on to is each other. Else few iterations are needed anyway, or it is not known to help.
-bool coarse_pays(const Dominance& dominance, std::int64_t rows);
+// to hold on to is each other, and not on a grid whose ties vary from cell to cell.
+template <class Index>
+bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                 const Dominance& dominance);
 
 // What a hierarchy was made of.
 struct MultigridMade {

@@ -212,7 +212,7 @@ class Solving : public Base {
   bool is_worth_levels() const {
     constexpr std::int64_t kManyEven = 6'000'000;  // where one solution takes as long either way
     if (evenness_.is_even() && grid_ && matrix_.rows < kManyEven) return false;
-    return coarse_pays(dominance_, matrix_.rows);
+    return coarse_pays(matrix_, grid_, dominance_);
   }
 
   template <class T>
