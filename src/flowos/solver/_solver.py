@@ -139,7 +139,8 @@ class Solver:
     ) -> tuple[Vector, Info]:
         """x with ||b - A x|| <= max(rtol * ||b||, atol), or the best there was, and how it went.
 
-        b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows.
+        b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows,
+        and 1000 at least.
         Whether it converged is to be asked of the `Info`. SolveError: b or x0 is not fit.
         """
         _check_goal(rtol, atol, maxiter)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -35,7 +36,7 @@ class Iteration {
         fall_(fall),
         wanted_(std::max(goal.rtol * equation.norm, goal.atol)),
         most_(goal.most_iterations > 0 ? goal.most_iterations
-                                       : 10 * static_cast<std::int64_t>(equation.b.size())),
+                                       : std::max<std::int64_t>(1000, 10 * std::ssize(equation.b))),
         watch_(watch),
         rest_(equation.b.size()) {}
 
@@ -48,8 +49,7 @@ class Iteration {
     info.reason = size <= wanted_ ? Reason::converged : Reason::iterations;
     while (info.reason == Reason::iterations && info.iterations < most_) {
       info.reason = between(info, size);
-      method_.add_to(equation_.x);
-      size = equation_.residual(equation_.x, rest_);
+      size = update(size);
       ++info.fp64_updates;
       if (size <= wanted_) {
         info.reason = Reason::converged;
@@ -65,13 +65,36 @@ class Iteration {
   static constexpr double kStall = 0.5;
   static constexpr int kMostStalls = 3;
 
+  // Brings x up to date: the size of its residual, no more than it was where the recurrence does
+  // not say that it fell.
+  double update(double size) {
+    if (fell_) {
+      method_.add_to(equation_.x);
+      const double now = equation_.residual(equation_.x, rest_);
+      if (now < size || now <= equation_.norm) return now;
+      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what that made of it
+      method_.forget();
+      return equation_.residual(equation_.x, rest_);
+    }
+    const std::vector<double> before(equation_.x.begin(), equation_.x.end());
+    method_.add_to(equation_.x);
+    const double now = equation_.residual(equation_.x, rest_);
+    if (now < size) return now;
+    std::copy(before.begin(), before.end(), equation_.x.begin());
+    method_.forget();
+    return equation_.residual(equation_.x, rest_);
+  }
+
   // From one computed residual, of this size, until the next is due.
   Reason between(Info& info, double size) {
+    fell_ = false;
     method_.load(rest_, 1 / equation_.norm);
     const double loaded = method_.advance();
     const double small = kSure * wanted_ / size;
     const double due = std::max(small, fall_);
     double now = loaded;
+    double least = 1;  // share, halved each time
+    int since = 0;     // so many iterations it was halved
     do {
       if (!method_.aim()) return Reason::indefinite;
       now = method_.advance();
@@ -80,10 +103,23 @@ class Iteration {
       if (watch_ && !watch_(info.iterations, share * size / equation_.norm)) {
         return Reason::stopped;
       }
-      if (!(share > due)) return Reason::iterations;
+      if (!(share > due)) {
+        fell_ = share > 0 && share <= due;  // else it is at its end, or no number
+        return Reason::iterations;
+      }
+      if (share < kStall * least) {
+        least = share;
+        since = 0;
+      } else if (++since == kPatience && fall_ > kRough) {
+        return Reason::iterations;
+      }
     } while (info.iterations < most_);
     return Reason::iterations;
   }
+
+  // Where fp32 is too coarse, its recurrence may never fall: then too the residual is computed.
+  static constexpr int kPatience = 200;
+  static constexpr double kRough = 1e-6;
 
   // A recurrence runs in another norm: it is to be a little more sure than it must.
   static constexpr double kSure = 0.9;
@@ -91,6 +127,7 @@ class Iteration {
   Method& method_;
   Equation& equation_;
   double fall_, wanted_;
+  bool fell_ = false;  // so far as it was due
   std::int64_t most_;
   const Watch& watch_;
   std::vector<double> rest_;

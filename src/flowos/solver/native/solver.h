@@ -33,7 +33,7 @@ struct Settings {
 // says.
 struct Goal {
   double rtol = 1e-7, atol = 0;
-  std::int64_t most_iterations = 0;  // 0: ten times the rows
+  std::int64_t most_iterations = 0;  // 0: ten times the rows, 1000 at least
 };
 
 enum class Reason {
