@@ -4,13 +4,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "cholesky_kernels.h"
+#include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
+#include "even_lanes.h"
+#include "evenness.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -52,17 +56,28 @@ Cholesky<T>::Cholesky(const Csr<Index>& matrix, Ordering ordering, const Pivots&
       rr_sums_(at(ordering_.groups())),
       pw_sums_(at(ordering_.groups())),
       ww_sums_(at(ordering_.groups())) {
+  store(matrix, pivots, evenness);
+  begin_vectors(pivots);
+}
+
+template <class T>
+template <class Index>
+void Cholesky<T>::store(const Csr<Index>& matrix, const Pivots& pivots, const Evenness& evenness) {
   if (even_) {
     power_ = std::ldexp(1.0, -std::ilogb(evenness.greatest));
     diagonal_ = evenness.greatest * power_;
-    const LanesMatrix<T> lanes(matrix, ordering_, power_, threads);
+    const LanesMatrix<T> lanes(matrix, ordering_, power_, threads_);
     const std::int64_t groups = ordering_.groups();
-    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering_.block_rows, false, threads);
-    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering_.block_rows, true, threads);
+    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering_.block_rows, false, threads_);
+    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering_.block_rows, true, threads_);
   } else {
-    scale_ = roots_over(pivots.values, threads);
-    matrix_.emplace(matrix, ordering_, 1, threads, scale_.data());
+    scale_ = roots_over(pivots.values, threads_);
+    matrix_ = std::make_unique<LanesMatrix<T>>(matrix, ordering_, 1, threads_, scale_.data());
   }
+}
+
+template <class T>
+void Cholesky<T>::begin_vectors(const Pivots& pivots) {
   constexpr std::size_t kZeros = kLanes<T>;
   const std::size_t places = at(ordering_.places());
   Line<T>& own = even_ ? inverse_ : middle_;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -48,6 +48,9 @@ class Cholesky {
  private:
   template <class Work>
   void colours(bool forward, int first, const Work& work) const;  // from colour `first` on
+  template <class Index>
+  void store(const Csr<Index>& matrix, const Pivots& pivots, const Evenness& evenness);
+  void begin_vectors(const Pivots& pivots);
   CholeskyVectors<T> vectors();
   LevelView<T> view() const;
   double scale_of(std::size_t row) const { return even_ ? 1 : scale_[row]; }
@@ -61,7 +64,7 @@ class Cholesky {
   EvenLanes<T> lower_, upper_;
   Line<T> inverse_;
   std::vector<double> scale_;  // of each row: over the root of its pivot
-  std::optional<LanesMatrix<T>> matrix_;
+  std::unique_ptr<LanesMatrix<T>> matrix_;
   Line<T> middle_;
   Line<T> r_, p_, t_, s_, x_;
   std::vector<double> rr_sums_, pw_sums_, ww_sums_;

@@ -37,8 +37,13 @@ class EvenLanes<T>::Writer {
         std::all_of(values, values + kLanes<T>, [&](T value) { return value == values[0]; })) {
       part_.codes.push_back(code);
       part_.values.push_back(values[0]);
-      return;
+    } else {
+      write_gathered(code, indices, values);
     }
+  }
+
+  // Once for each value.
+  void write_gathered(std::int32_t code, const std::int32_t* indices, const T* values) {
     std::uint32_t done = 0;
     for (int lane = 0; lane < kLanes<T>; ++lane) {
       if (values[lane] == 0 || (done >> static_cast<unsigned>(lane) & 1U) != 0) continue;

@@ -16,6 +16,8 @@
 #include "check_matrix.h"
 #include "cholesky.h"
 #include "coarse.h"
+#include "coarse_kernels.h"
+#include "coarse_level.h"
 #include "evenness.h"
 #include "iterate.h"
 #include "matrix.h"
@@ -73,8 +75,8 @@ void check_vector(std::span<const double> values, const char* name, std::int64_t
 // How a matrix is solved with in T: by one of two methods.
 template <class T>
 struct Methods {
-  std::optional<Cholesky<T>> cholesky;
-  std::optional<Multigrid<T>> multigrid;
+  std::unique_ptr<Cholesky<T>> cholesky;
+  std::unique_ptr<Multigrid<T>> multigrid;
 
   template <class Work>
   auto with(const Work& work) {
@@ -216,8 +218,8 @@ class Solving : public Base {
   }
 
   template <class T>
-  void make(std::optional<Methods<T>>& methods) {
-    methods.emplace();
+  void make(std::unique_ptr<Methods<T>>& methods) {
+    methods = std::make_unique<Methods<T>>();
     if (coarse_) {
       make_multigrid(methods->multigrid);
     } else {
@@ -226,8 +228,8 @@ class Solving : public Base {
   }
 
   template <class T>
-  void make_multigrid(std::optional<Multigrid<T>>& multigrid) {
-    multigrid.emplace(matrix_, grid_, dominance_, threads_);
+  void make_multigrid(std::unique_ptr<Multigrid<T>>& multigrid) {
+    multigrid = std::make_unique<Multigrid<T>>(matrix_, grid_, dominance_, threads_);
     const MultigridMade& its = multigrid->made();
     Made& made = this->made;
     made.blocks = its.blocks;
@@ -265,7 +267,7 @@ class Solving : public Base {
   }
 
   template <class T>
-  void make_cholesky(std::optional<Cholesky<T>>& cholesky) {
+  void make_cholesky(std::unique_ptr<Cholesky<T>>& cholesky) {
     Made& made = this->made;
     Clock::time_point begun = Clock::now();
     Ordering ordering = ordered(kLanes<T>);
@@ -279,7 +281,8 @@ class Solving : public Base {
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
-    cholesky.emplace(matrix_, std::move(ordering), pivots, evenness_, threads_);
+    cholesky =
+        std::make_unique<Cholesky<T>>(matrix_, std::move(ordering), pivots, evenness_, threads_);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();
@@ -295,8 +298,8 @@ class Solving : public Base {
   Dominance dominance_;
   Evenness evenness_;
   bool coarse_ = false;
-  std::optional<Methods<float>> fp32_;
-  std::optional<Methods<double>> fp64_;
+  std::unique_ptr<Methods<float>> fp32_;
+  std::unique_ptr<Methods<double>> fp64_;
 };
 
 }  // namespace

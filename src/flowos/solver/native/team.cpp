@@ -1,6 +1,7 @@
 #include "team.h"
 
 #include <sched.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,9 @@ int processors() {
 #endif
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
 }
+
+// In a forked child, where its threads are not.
+void leave(std::unique_ptr<Team>& team) { [[maybe_unused]] Team* const lost = team.release(); }
 
 }  // namespace
 
@@ -69,11 +73,11 @@ Team& Team::of(int threads) {
     int threads = 0;
     pid_t process = 0;
     ~Kept() {
-      if (process != getpid()) static_cast<void>(team.release());
+      if (process != getpid()) leave(team);
     }
   };
   thread_local Kept kept;
-  if (kept.process != getpid()) static_cast<void>(kept.team.release());  // threads are not forked
+  if (kept.process != getpid()) leave(kept.team);
   if (!kept.team || kept.threads != threads) {
     kept.team.reset();
     kept.team = std::make_unique<Team>(threads);
