@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <numbers>
 #include <string>
@@ -18,7 +17,6 @@
 #include "generate.h"
 #include "matrix.h"
 #include "matrix_error.h"
-#include "ordering.h"
 
 using namespace flowos::solve;
 

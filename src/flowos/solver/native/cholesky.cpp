@@ -76,6 +76,13 @@ void Cholesky<T>::store(const Csr<Index>& matrix, const Pivots& pivots, const Ev
   }
 }
 
+// What is kept of the diagonal; of padding what leaves zeros zeros.
+template <class T>
+double Cholesky<T>::own_at(const Pivots& pivots, std::int32_t row) const {
+  if (row < 0) return even_ ? 1 : 0;
+  return even_ ? 1 / (pivots.values[at(row)] * power_) : pivots.middle[at(row)];
+}
+
 template <class T>
 void Cholesky<T>::begin_vectors(const Pivots& pivots) {
   constexpr std::size_t kZeros = kLanes<T>;
@@ -85,12 +92,7 @@ void Cholesky<T>::begin_vectors(const Pivots& pivots) {
   for (Line<T>* vector : {&r_, &p_, &t_, &s_, &x_}) vector->resize(places + kZeros);
   share_out(0, ordering_.places(), 1, threads_, [&](Groups some) {
     for (std::int64_t place = some.first; place < some.past; ++place) {
-      const std::int32_t row = ordering_.row[at(place)];
-      if (even_) {
-        own[at(place)] = row < 0 ? T(1) : static_cast<T>(1 / (pivots.values[at(row)] * power_));
-      } else {
-        own[at(place)] = row < 0 ? T(0) : static_cast<T>(pivots.middle[at(row)]);
-      }
+      own[at(place)] = static_cast<T>(own_at(pivots, ordering_.row[at(place)]));
       for (Line<T>* vector : {&r_, &p_, &t_, &s_, &x_}) (*vector)[at(place)] = 0;
     }
   });

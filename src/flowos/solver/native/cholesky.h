@@ -51,6 +51,7 @@ class Cholesky {
   template <class Index>
   void store(const Csr<Index>& matrix, const Pivots& pivots, const Evenness& evenness);
   void begin_vectors(const Pivots& pivots);
+  double own_at(const Pivots& pivots, std::int32_t row) const;
   CholeskyVectors<T> vectors();
   LevelView<T> view() const;
   double scale_of(std::size_t row) const { return even_ ? 1 : scale_[row]; }
