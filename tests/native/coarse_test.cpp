@@ -14,121 +14,30 @@
 
 #include "check.h"
 #include "coarse_aggregates.h"
-#include "coarse_kernels.h"
 #include "coarse_level.h"
-#include "coarse_line.h"
 #include "coarse_members.h"
-#include "matrix.h"
 #include "ordering.h"
+#include "systems.h"
 
 using flowos::solve::aggregate_pairs;
 using flowos::solve::Aggregates;
-using flowos::solve::all_coarse_kernels;
 using flowos::solve::coarse_matrix;
 using flowos::solve::coarse_pays;
-using flowos::solve::CoarseKernels;
 using flowos::solve::dominance_of;
 using flowos::solve::Grid;
-using flowos::solve::Groups;
 using flowos::solve::halve;
 using flowos::solve::halved_brick;
 using flowos::solve::halved_ordering;
 using flowos::solve::halved_steps;
 using flowos::solve::Halving;
 using flowos::solve::kLanes;
-using flowos::solve::LanesMatrix;
-using flowos::solve::LevelView;
-using flowos::solve::Line;
 using flowos::solve::Members;
 using flowos::solve::Multigrid;
 using flowos::solve::order_bricks;
 using flowos::solve::order_graph;
 using flowos::solve::Ordering;
-using flowos::solve::OwnedCsr;
-using flowos::solve::Within;
 
 namespace {
-
-using Matrix = OwnedCsr<std::int32_t>;
-using Vector = std::vector<double>;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// Numbers between 0 and 1 that are the same everywhere (splitmix64).
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : state_(seed) {}
-  double next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-  Vector some(std::size_t count) {
-    Vector result(count);
-    for (double& value : result) value = next() - 0.5;
-    return result;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-// Rows put together one entry at a time.
-class Rows {
- public:
-  explicit Rows(Matrix& matrix) : matrix_(matrix) { matrix_.starts.push_back(0); }
-  void add(std::int64_t column, double value) {
-    matrix_.columns.push_back(static_cast<std::int32_t>(column));
-    matrix_.values.push_back(value);
-  }
-  void end() { matrix_.starts.push_back(static_cast<std::int32_t>(matrix_.columns.size())); }
-
- private:
-  Matrix& matrix_;
-};
-
-struct Cells {
-  Grid grid;
-  std::array<double, 3> ties;  // along z, y and x
-  bool held;                   // at the rim, to what is around
-  Vector conductance;          // of each
-};
-
-void add_cell(const Cells& cells, std::int64_t row, Rows& rows) {
-  const auto& sides = cells.grid.cells;
-  const std::array<std::int64_t, 3> strides = {sides[1] * sides[2], sides[2], 1};
-  double diagonal = 0;
-  for (std::size_t way = 0; way < 6; ++way) {
-    const std::size_t d = way / 2;
-    const std::int64_t step = way % 2 == 0 ? -1 : 1, to = row / strides[d] % sides[d] + step;
-    const bool inside = to >= 0 && to < sides[d];
-    const std::int64_t other = inside ? row + step * strides[d] : row;
-    const double a = cells.conductance[at(row)], b = cells.conductance[at(other)];
-    const double tie = cells.ties[d] * 2 * a * b / (a + b);
-    if (inside || (cells.held && sides[d] > 1)) diagonal += tie;
-    if (inside) rows.add(other, -tie);
-  }
-  rows.add(row, diagonal);
-  rows.end();
-}
-
-// Conductances of cells vary by a factor of up to 10^decades.
-Matrix cells_of(const Grid& grid, const std::array<double, 3>& ties, bool held = true,
-                double decades = 0) {
-  Draws draws(7);
-  Cells cells{.grid = grid, .ties = ties, .held = held, .conductance = {}};
-  cells.conductance.resize(at(grid.cells[0] * grid.cells[1] * grid.cells[2]));
-  for (double& value : cells.conductance) value = std::pow(10.0, decades * draws.next());
-  Matrix result;
-  Rows rows(result);
-  for (std::size_t row = 0; row < cells.conductance.size(); ++row) {
-    add_cell(cells, static_cast<std::int64_t>(row), rows);
-  }
-  return result;
-}
-
-Matrix poisson(std::int64_t side) { return cells_of({{side, side, side}}, {1, 1, 1}); }
 
 Vector times(const Matrix& matrix, const Vector& x) {
   Vector result(x.size());
@@ -374,66 +283,9 @@ void a_residual_of_nothing_is_corrected_by_nothing() {
   CHECK(std::ranges::all_of(z, [](double value) { return value == 0; }));
 }
 
-// What all kernels make of the same vectors, one after another.
-template <class T>
-std::array<Line<T>, 7> made_by(const CoarseKernels<T>& kernels, const LevelView<T>& level,
-                               const Within& within, std::int64_t groups) {
-  std::array<Line<T>, 7> vectors;
-  Draws draws(4);
-  for (Line<T>& vector : vectors) {
-    for (std::int64_t i = 0; i < groups * level.steps * kLanes<T>; ++i) {
-      vector.push_back(static_cast<T>(draws.next()));
-    }
-  }
-  auto& [r, y, p, q, x, v, coarse] = vectors;
-  const Groups all{0, groups};
-  Vector sums(at(groups));
-  kernels.forward(level, all, r.data(), y.data());
-  kernels.forward_update(level, all, T(0.3), p.data(), q.data(), x.data(), r.data(), y.data(),
-                         sums.data());
-  kernels.restrict_within(level, all, within, y.data(), coarse.data());
-  kernels.prolong_within(level, all, within, coarse.data(), y.data());
-  kernels.backward(level, all, r.data(), y.data());
-  kernels.backward_keep(level, all, r.data(), y.data(), v.data(), sums.data());
-  kernels.direction(level, all, y.data(), v.data(), T(0.7), p.data(), q.data(), sums.data());
-  kernels.residual(level, all, y.data(), x.data());
-  kernels.dense(kLanes<T>, p.data(), q.data(), r.data());
-  for (const double sum : sums) x.push_back(static_cast<T>(sum));
-  return vectors;
-}
-
-template <class T>
-void check_kernels() {
-  const Matrix matrix = cells_of({{12, 24, 40}}, {1, 0.3, 1}, true, 3);
-  for (const bool grid : {true, false}) {
-    const Ordering ordering = grid ? order_bricks({{12, 24, 40}}, {4, 4, 4}, kLanes<T>)
-                                   : order_graph(matrix.view(), 32, 0, kLanes<T>);
-    const LanesMatrix<T> lanes(matrix.view(), ordering, 0.5, 2);
-    std::vector<std::uint16_t> steps(at(ordering.block_rows));
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-      steps[step] = static_cast<std::uint16_t>(step / 3);
-    }
-    const Within within{.coarse_steps = ordering.block_rows / 3 + 1, .step = steps.data()};
-    const auto plain =
-        made_by(*all_coarse_kernels<T>().front(), lanes.view(), within, ordering.groups());
-    for (const CoarseKernels<T>* kernels : all_coarse_kernels<T>()) {
-      const auto made = made_by(*kernels, lanes.view(), within, ordering.groups());
-      for (std::size_t i = 0; i < plain.size(); ++i) {
-        CHECK(std::memcmp(plain[i].data(), made[i].data(), plain[i].size() * sizeof(T)) == 0);
-      }
-    }
-  }
-}
-
-void all_sets_of_kernels_give_the_same_bits() {
-  check_kernels<float>();
-  check_kernels<double>();
-}
-
 }  // namespace
 
 int main() {
-  all_sets_of_kernels_give_the_same_bits();
   the_cycle_is_symmetric_and_positive_definite();
   iterations_hardly_grow_with_the_grid();
   the_recurrence_is_the_true_residual();

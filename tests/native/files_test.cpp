@@ -23,6 +23,7 @@
 #include "catalog.h"
 #include "check.h"
 #include "errors.h"
+#include "progress.h"
 #include "source_tools.h"
 
 namespace {

@@ -13,6 +13,7 @@
 #include "descriptor.h"
 #include "errors.h"
 #include "fuzz.h"
+#include "progress.h"
 #include "source_tools.h"
 
 using flowos::feed::Catalog;

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "errors.h"
 #include "files.h"
+#include "progress.h"
 #include "source_tools.h"
 
 namespace {

@@ -76,9 +76,8 @@ bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                  const Dominance& dominance) {
   constexpr std::int64_t kLeastRows = 1'000'000;
   constexpr double kLeastShare = 0.97;
-  if (matrix.rows < kLeastRows || !dominance.everywhere || dominance.share < kLeastShare)
-    return false;
-  return !grid || grid_ties(matrix, *grid).even;
+  const bool tied = dominance.everywhere && dominance.share >= kLeastShare;
+  return matrix.rows >= kLeastRows && tied && (!grid || grid_ties(matrix, *grid).even);
 }
 
 template <class T>

@@ -1,7 +1,6 @@
 #include "pivots.h"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,0 +1,93 @@
+#pragma once
+
+// Matrices to test the solver with.
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "matrix.h"
+#include "ordering.h"
+
+using Matrix = flowos::solve::OwnedCsr<std::int32_t>;
+using Vector = std::vector<double>;
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Numbers between 0 and 1 that are the same everywhere (splitmix64).
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) {}
+  double next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  }
+  Vector some(std::size_t count) {
+    Vector result(count);
+    for (double& value : result) value = next() - 0.5;
+    return result;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Rows put together one entry at a time.
+class Rows {
+ public:
+  explicit Rows(Matrix& matrix) : matrix_(matrix) { matrix_.starts.push_back(0); }
+  void add(std::int64_t column, double value) {
+    matrix_.columns.push_back(static_cast<std::int32_t>(column));
+    matrix_.values.push_back(value);
+  }
+  void end() { matrix_.starts.push_back(static_cast<std::int32_t>(matrix_.columns.size())); }
+
+ private:
+  Matrix& matrix_;
+};
+
+struct Cells {
+  flowos::solve::Grid grid;
+  std::array<double, 3> ties;  // along z, y and x
+  bool held;                   // at the rim, to what is around
+  Vector conductance;          // of each
+};
+
+inline void add_cell(const Cells& cells, std::int64_t row, Rows& rows) {
+  const auto& sides = cells.grid.cells;
+  const std::array<std::int64_t, 3> strides = {sides[1] * sides[2], sides[2], 1};
+  double diagonal = 0;
+  for (std::size_t way = 0; way < 6; ++way) {
+    const std::size_t d = way / 2;
+    const std::int64_t step = way % 2 == 0 ? -1 : 1, to = row / strides[d] % sides[d] + step;
+    const bool inside = to >= 0 && to < sides[d];
+    const std::int64_t other = inside ? row + step * strides[d] : row;
+    const double a = cells.conductance[at(row)], b = cells.conductance[at(other)];
+    const double tie = cells.ties[d] * 2 * a * b / (a + b);
+    if (inside || (cells.held && sides[d] > 1)) diagonal += tie;
+    if (inside) rows.add(other, -tie);
+  }
+  rows.add(row, diagonal);
+  rows.end();
+}
+
+// Conductances of cells vary by a factor of up to 10^decades.
+inline Matrix cells_of(const flowos::solve::Grid& grid, const std::array<double, 3>& ties,
+                       bool held = true, double decades = 0) {
+  Draws draws(7);
+  Cells cells{.grid = grid, .ties = ties, .held = held, .conductance = {}};
+  cells.conductance.resize(at(grid.cells[0] * grid.cells[1] * grid.cells[2]));
+  for (double& value : cells.conductance) value = std::pow(10.0, decades * draws.next());
+  Matrix result;
+  Rows rows(result);
+  for (std::size_t row = 0; row < cells.conductance.size(); ++row) {
+    add_cell(cells, static_cast<std::int64_t>(row), rows);
+  }
+  return result;
+}
+
+inline Matrix poisson(std::int64_t side) { return cells_of({{side, side, side}}, {1, 1, 1}); }
