@@ -17,6 +17,10 @@ from pathlib import Path
 
 import pytest
 
+# Who starts the tests in the background has Ctrl-C ignored, in all that they start too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
 
