@@ -77,7 +77,7 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
             with contextlib.suppress(TimeoutError):
                 running.wait(_LEAVE_SECONDS)
             raise
-        path.unlink()
+        path.unlink(missing_ok=True)  # a worker that has ended took its folder along
     return running, channel
 
 
