@@ -147,6 +147,11 @@ def test_pure_neumann_is_solved_where_the_nullspace_is_named() -> None:
     assert not info.converged
 
 
+def test_a_nullspace_that_is_not_there_is_refused_and_not_taken_out_of_x() -> None:
+    with pytest.raises(fo.SolveError, match=r"^row 0: does not add up to 0.*leave nullspace out$"):
+        fo.solve(laplacian(30, 30), np.ones(900), nullspace="constant")
+
+
 def test_what_watch_sees_falls_and_false_stops_it() -> None:
     a = laplacian(16, 16, 16)
     b = np.ones(4096)

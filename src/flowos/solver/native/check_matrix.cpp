@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kRun = 1 << 14;
 constexpr double kAsymmetry = 1e-12;
+constexpr double kRowSum = 1e-10;  // of the sum of sizes
 
 std::string row_named(std::int64_t row) { return "row " + std::to_string(row); }
 
@@ -174,7 +175,31 @@ void check(const Csr<Index>& matrix, int threads) {
   if (seen.above != seen.below) check_symmetry(matrix, threads);
 }
 
+template <class Index>
+void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads) {
+  First bad;
+  for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first; row < end; ++row) {
+      double sum = 0, size = 0;
+      for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+        sum += matrix.values[k];
+        size += std::fabs(matrix.values[k]);
+      }
+      if (std::fabs(sum) <= kRowSum * size) continue;
+      bad.note(row);
+      return;
+    }
+  });
+  if (bad.any()) {
+    throw MatrixError(row_named(bad.row()) +
+                      ": does not add up to 0, so the nullspace is not that of constants; leave "
+                      "nullspace out");
+  }
+}
+
 template void check(const Csr<std::int32_t>&, int);
 template void check(const Csr<std::int64_t>&, int);
+template void check_takes_constants_to_zero(const Csr<std::int32_t>&, int);
+template void check_takes_constants_to_zero(const Csr<std::int64_t>&, int);
 
 }  // namespace flowos::solve

@@ -12,4 +12,8 @@ namespace flowos::solve {
 template <class Index>
 void check(const Csr<Index>& matrix, int threads);
 
+// MatrixError unless it takes constants to 0, but for rounding: names the first row that does not.
+template <class Index>
+void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads);
+
 }  // namespace flowos::solve

@@ -36,13 +36,6 @@ std::vector<double> roots_over(const std::vector<double>& pivots, int threads) {
   return result;
 }
 
-// Of all groups, in their order.
-double total(const std::vector<double>& sums) {
-  double sum = 0;
-  for (const double of_group : sums) sum += of_group;
-  return sum;
-}
-
 }  // namespace
 
 template <class T>
@@ -173,7 +166,7 @@ void Cholesky<T>::load(std::span<const double> residual, double scale) {
   const LevelView<T> view = this->view();
   colours(true, 0,
           [&](Groups groups) { kernels_.forward(view, groups, r_.data(), rr_sums_.data()); });
-  rr_ = total(rr_sums_);
+  rr_ = sum_in_order(rr_sums_);
   if (!(rr_ < kMostTurn * aimed_)) forget();
 }
 
@@ -190,8 +183,8 @@ bool Cholesky<T>::aim() {
   share_out(0, ordering_.colour_starts[1], ordering_.block_rows, threads_,
             [&](Groups groups) { kernels_.both_steps(view, groups, alpha, beta, v, rr, pw, ww); });
   colours(true, 1, [&](Groups groups) { kernels_.forward_step(view, groups, v, pw, ww); });
-  aimed_ = total(rr_sums_);
-  const double all_pw = total(pw_sums_), all_ww = total(ww_sums_);
+  aimed_ = sum_in_order(rr_sums_);
+  const double all_pw = sum_in_order(pw_sums_), all_ww = sum_in_order(ww_sums_);
   alpha_ = 0;
   if (!(all_pw > 0) || !(aimed_ > 0)) return false;
   alpha_ = aimed_ / all_pw;

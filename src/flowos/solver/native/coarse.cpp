@@ -40,13 +40,6 @@ void look_at(const Csr<Index>& matrix, Groups rows, Dominance& seen) {
   }
 }
 
-// Of all groups, in their order.
-double sum_of(const std::vector<double>& sums) {
-  double sum = 0;
-  for (const double of_group : sums) sum += of_group;
-  return sum;
-}
-
 }  // namespace
 
 // Parts are of a fixed size, so that their sum is the same whatever the threads.
@@ -281,7 +274,7 @@ double Multigrid<T>::Inside::advance() {
                             level.y.data(), sums_.data());
   });
   alpha_ = 0;
-  return sum_of(sums_);
+  return sum_in_order(sums_);
 }
 
 template <class T>
@@ -293,12 +286,12 @@ bool Multigrid<T>::Inside::aim() {
   colours(level, false, [&](Groups groups) {
     kernels_.backward_keep(view, groups, level.r.data(), z, v_.data(), sums_.data());
   });
-  const double rz = sum_of(sums_);
+  const double rz = sum_in_order(sums_);
   const T beta = static_cast<T>(aimed_ > 0 ? rz / aimed_ : 0);
   all(level, [&](Groups groups) {
     kernels_.direction(view, groups, z, v_.data(), beta, p_.data(), q_.data(), sums_.data());
   });
-  const double pq = sum_of(sums_);
+  const double pq = sum_in_order(sums_);
   if (!(pq > 0) || !(rz > 0)) return false;
   alpha_ = rz / pq;
   aimed_ = rz;

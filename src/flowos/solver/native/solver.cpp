@@ -52,9 +52,7 @@ double sum_over(std::int64_t rows, int threads, const Work& work) {
       sums[at(run)] = sum;
     }
   });
-  double sum = 0;
-  for (const double some : sums) sum += some;
-  return sum;
+  return sum_in_order(sums);
 }
 
 void check_vector(std::span<const double> values, const char* name, std::int64_t rows,
@@ -104,6 +102,7 @@ class Solving : public Base {
   Solving(const Csr<Index>& matrix, const Settings& settings)
       : matrix_(matrix), settings_(settings), threads_(threads_of(settings.threads)) {
     check(matrix, threads_);
+    if (settings.nullspace == Nullspace::constant) check_takes_constants_to_zero(matrix, threads_);
     choose();
     if (settings.precision == Precision::fp64) {
       make(fp64_);
