@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from flowos import engine
-from flowos.acts._groups import Entry, Group
+from flowos.acts._groups import Entry, Group, fit_together
 from flowos.acts._places import Place
 from flowos.acts._sampling import Progress, Sampler
 from flowos.acts.beside import _Session
@@ -45,16 +45,19 @@ class Given(Entry):
     rates: Rates
 
     def read(self) -> tuple[tuple[Reading, ...], Outcome]:
+        return self.read_of(Outcome(end=Exited(0)))
+
+    def read_of(self, outcome: Outcome) -> tuple[tuple[Reading, ...], Outcome]:
         rate = next(self.rates, None)
         if rate is None:
             raise MeasureError("it broke")
         (metric,) = METRICS[self.case.probe]
-        reading = Reading(metric=metric, unit="1/s", values=(rate,))
-        return (reading,), Outcome(end=Exited(0))
+        values = (rate,) * (4 if self.program.takes_turns else 1)
+        return (Reading(metric=metric, unit="1/s", values=values),), outcome
 
 
-def group(name: str, probe: str = "startup", **rates: Rates) -> Group:
-    """A comparison; keywords are the environments, the base first."""
+def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates) -> Group:
+    """A comparison; keywords are the environments, the base first. In turns, `true` is started."""
     entries: dict[Case, Entry] = {}
     for label, given in rates.items():
         place = Place(
@@ -69,13 +72,13 @@ def group(name: str, probe: str = "startup", **rates: Rates) -> Group:
         one = Given(
             place=place,
             compared=Compared(probe=Startup(), case=shown, shown=shown),
-            program=Program(argv=()),
-            words=(),
+            program=Program(argv=(), takes_turns=in_turns),
+            words=("true",),
             rates=given,
         )
         entries[in_environment(shown, label)] = one
     design = Design(cases=tuple(entries), axis="env", base=next(iter(rates)))
-    return Group(design=design, entries=entries)
+    return Group(design=design, entries=entries, in_turns=in_turns)
 
 
 def always(rate: float) -> Rates:
@@ -188,3 +191,36 @@ def test_what_the_time_does_not_reach_is_named(measured: Callable[..., Measured]
     assert done.samples == []
     assert {"--minutes" in why.remedy for why in done.session.unmeasured.values()} == {True}
     assert len(done.session.unmeasured) == 2
+
+
+def test_in_turns_a_round_is_one_sample_of_each_all_started_at_once(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(group("a", in_turns=True, bare=always(1), one=always(1), two=always(0.9)))
+    assert [number for number, _ in done.turns("a")] == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+    assert {s.in_turns for s in done.samples} == {True}
+    assert {s.values for s in done.samples} == {(1.0,) * 4, (0.9,) * 4}
+    assert done.said[:2] == [
+        "overall startup: one equal (1.000)",
+        "overall startup: two slower (0.900)",
+    ]
+
+
+def test_in_turns_one_that_breaks_leaves_the_others_to_go_on(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(group("a", in_turns=True, bare=always(1), one=always(1), two=iter((1.0,))))
+    reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
+    assert reasons == {"two": "it broke"}
+    assert "overall startup: one equal (1.000)" in done.said
+
+
+@pytest.mark.parametrize(
+    ("memory", "takes_turns", "fit"),
+    [(4e9, (True, True), True), (3.9e9, (True, True), False), (4e9, (True, False), False)],
+)
+def test_programs_run_side_by_side_if_all_take_turns_and_half_of_the_memory_holds_them(
+    memory: float, takes_turns: tuple[bool, ...], fit: bool
+) -> None:
+    programs = [Program(argv=(), takes_turns=t, memory_bytes=10**9) for t in takes_turns]
+    assert fit_together(programs, replace(NOWHERE, memory_bytes=int(memory))) is fit

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.model import Case, Exited, Outcome, Unmeasured
+from flowos.engine import prepare, run_in_turns
+from flowos.model import Case, Exited, Launch, Outcome, Unmeasured
 from flowos.probes import mpi
 from flowos.probes.mpi import MpiPairs
 
@@ -83,6 +84,21 @@ def test_each_mpi_gives_the_whole_curve_of_every_metric(
         ("bandwidth", "byte/s"),
         ("allreduce", "second"),
     }
+
+
+@each_family
+def test_all_ranks_of_two_programs_that_take_turns_have_the_same_turns(
+    family: Family, binaries: dict[str, Path]
+) -> None:
+    launch = Launch(
+        argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=60.0
+    )
+    two = [prepare(launch, launcher=family.name, starter=family.starter[0]) for _ in range(2)]
+    for outcome in run_in_turns(two):
+        assert isinstance(outcome, Outcome)
+        readings = MpiPairs().read(Case("mpi"), outcome)
+        assert not isinstance(readings, Unmeasured), readings
+        assert {len(r.values) for r in readings} == {4}
 
 
 @each_family

@@ -7,11 +7,13 @@ from pathlib import Path, PurePath
 
 import pytest
 
+from flowos.engine import prepare, run_in_turns
 from flowos.model import (
     Case,
     Compiler,
     Exited,
     Facts,
+    Launch,
     LogicalCpu,
     Outcome,
     Reading,
@@ -119,6 +121,21 @@ def test_no_loop_became_a_call_of_memcpy_and_every_answer_is_right(
         assert [r.metric for r in found] == ["copy", "scale", "add", "triad"]
         assert all(len(r.values) == 3 and min(r.values) > 0 for r in found)
         assert {r.unit for r in found} == {"byte/s"}
+
+
+def test_programs_that_take_turns_have_as_many_passes_each(binary: Path) -> None:
+    argv = (str(binary), "65536", "1", "7", "3600", "plain", "system")
+    launch = Launch(argv=argv, variables=(("OMP_NUM_THREADS", "1"),))
+    for outcome in run_in_turns([prepare(launch), prepare(launch)]):
+        assert isinstance(outcome, Outcome)
+        assert {len(r.values) for r in readings(outcome)} == {6}
+
+
+def test_without_anybody_who_gives_turns_the_program_says_so(binary: Path) -> None:
+    words = ("65536", "1", "3", "0", "plain", "system")
+    outcome = run(binary, *words, FLOWOS_TURNS="/nowhere/turns")
+    assert outcome.end == Exited(1)
+    assert outcome.stderr == b"FLOWOS_TURNS=/nowhere/turns: nobody gives turns there\n"
 
 
 COPY = b"""

@@ -1,5 +1,6 @@
 """What is compared between environments, group by group, and by which words it is run in each."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from flowos import engine
 from flowos.acts._mpi_inside import check_mpi_program
 from flowos.acts._places import Place
+from flowos.acts._sampling import Answer
 from flowos.acts._shelf import Shelf
 from flowos.model import (
     Argv,
@@ -14,9 +16,9 @@ from flowos.model import (
     Design,
     Facts,
     FlowosError,
+    LaunchFailed,
     MeasureError,
     Outcome,
-    Reading,
     Sample,
     Unmeasured,
     UsageError,
@@ -57,17 +59,22 @@ class Entry:
     def case(self) -> Case:
         return in_environment(self.compared.shown, self.place.label)
 
-    def read(self) -> tuple[tuple[Reading, ...], Outcome] | Unmeasured:
+    def read(self) -> Answer:
         """Run it once and read its answer; where starting is timed, start it that often."""
         took, outcome = self._run()
         times = [took]
         while outcome.ok and len(times) < self.program.starts:
             took, outcome = self._run()
             times.append(took)
+        answer = self.read_of(outcome)
+        if isinstance(answer, Unmeasured) or not self.program.starts:
+            return answer
+        return timed(times), outcome
+
+    def read_of(self, outcome: Outcome) -> Answer:
+        """What the program answered."""
         readings = self.compared.probe.read(self.compared.case, outcome)
-        if isinstance(readings, Unmeasured):
-            return readings
-        return (timed(times) if self.program.starts else readings), outcome
+        return readings if isinstance(readings, Unmeasured) else (readings, outcome)
 
     def _run(self) -> tuple[float, Outcome]:
         began = engine.now()
@@ -75,12 +82,33 @@ class Entry:
         return engine.now() - began, outcome
 
 
+def answers_of(entries: Sequence[Entry]) -> list[Answer]:
+    """What each answers; several run side by side, and work in turns."""
+    if len(entries) == 1:
+        return [entries[0].read()]
+    prepared = [entry.place.prepared(entry.words, entry.program) for entry in entries]
+    return list(map(_answer, entries, engine.run_in_turns(prepared)))
+
+
+def _answer(entry: Entry, outcome: Outcome | LaunchFailed) -> Answer:
+    try:
+        if isinstance(outcome, LaunchFailed):
+            raise outcome
+        return entry.read_of(entry.place.started(outcome))
+    except FlowosError as error:
+        return Unmeasured(reason=str(error))
+
+
 @dataclass(slots=True, kw_only=True)
 class Group:
-    """One comparison: a case in all environments, what was seen of it, and what is still open."""
+    """One comparison: a case in all environments, what was seen of it, and what is still open.
+
+    in_turns: do its programs run side by side, and work in turns?
+    """
 
     design: Design
     entries: Mapping[Case, Entry]
+    in_turns: bool = False
     seen: list[Sample] = field(default_factory=list)
     rounds: int = 0
     spent_seconds: float = 0.0
@@ -121,7 +149,7 @@ def groups_of(
             if entries[:1] and entries[0].place is not places[0]:
                 unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
             elif len(entries) > 1 and _tells(entries):
-                groups.append(_group(entries, places[0].label))
+                groups.append(_group(entries, places[0].label, node))
     return tuple(groups), tuple(unmeasured)
 
 
@@ -183,7 +211,7 @@ def _entries(
             unmeasured.append((case, Unmeasured(reason=str(error))))
 
 
-def _group(entries: Sequence[Entry], base: str) -> Group:
+def _group(entries: Sequence[Entry], base: str, node: Facts) -> Group:
     first = entries[0].compared
     seconds = first.probe.seconds(first.case) + _OVERHEAD_SECONDS
     by_case = {entry.case: entry for entry in entries}
@@ -196,7 +224,15 @@ def _group(entries: Sequence[Entry], base: str) -> Group:
             seconds=dict.fromkeys(by_case, seconds),
         ),
         entries=by_case,
+        in_turns=fit_together([entry.program for entry in entries], node),
     )
+
+
+def fit_together(programs: Sequence[Program], node: Facts) -> bool:
+    """Can they run side by side, in less than half of the memory?"""
+    has = min(b for b in (node.memory_bytes, node.memory_limit_bytes, math.inf) if b)
+    fit = sum(program.memory_bytes for program in programs) <= has / 2
+    return fit and all(program.takes_turns for program in programs)
 
 
 def _entry(of: Compared, place: Place, shelf: Shelf) -> Entry:

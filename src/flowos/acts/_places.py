@@ -78,12 +78,22 @@ class Place:
             limit_seconds=program.limit_seconds,
         )
 
+    def prepared(self, words: Argv, program: Program) -> engine.Prepared:
+        """These words, to be started here."""
+        return engine.prepare(
+            self.launch(words, program),
+            launcher=program.mpi_family or "direct",
+            starter=program.starter,
+        )
+
     def run(self, words: Argv, program: Program) -> Outcome:
         """Run them here. MeasureError where they could not even be started."""
         launch = self.launch(words, program)
-        outcome = engine.run(
-            launch, launcher=program.mpi_family or "direct", starter=program.starter
-        )
+        launcher = program.mpi_family or "direct"
+        return self.started(engine.run(launch, launcher=launcher, starter=program.starter))
+
+    def started(self, outcome: Outcome) -> Outcome:
+        """The same outcome. MeasureError where it could not even be started."""
         match outcome.end:
             case NotStarted(reason) | RuntimeFailed(reason):
                 raise MeasureError(f"{self.label}: {reason}")

@@ -1,6 +1,6 @@
 """One sample after the other: the machine is looked at around each, which is kept as it comes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,8 @@ class Progress:
 
 Keep = Callable[[Sample], None]
 Emit = Callable[[Progress], None]
-Read = Callable[[], tuple[tuple[Reading, ...], Outcome] | Unmeasured]
+Answer = tuple[tuple[Reading, ...], Outcome] | Unmeasured
+Read = Callable[[], Answer]
 """Runs what measures a case and reads its answer; FlowosError where that cannot be done."""
 
 
@@ -66,24 +67,46 @@ class Sampler:
 
         others: may work that is not a child of ours be taken for that of others?
         """
-        self.emit(Progress(doing=case.label, left_seconds=self.left_seconds))
+        (found,) = self.sample_together([case], number, lambda: [read()], others=others)
+        return found
+
+    def sample_together(
+        self,
+        cases: Sequence[Case],
+        number: int,
+        read: Callable[[], Sequence[Answer]],
+        *,
+        others: bool = True,
+    ) -> list[list[Sample] | Unmeasured]:
+        """The same of several cases whose programs run at once; what is read is in their order."""
+        beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
+        self.emit(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
         before, look = self._spin(), engine.look()
         try:
-            answer = read()
+            answers = read()
         except Cancelled:
             raise
         except FlowosError as error:
-            answer = Unmeasured(reason=str(error))
+            answers = [Unmeasured(reason=str(error))] * len(cases)
+        usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
+        watched = engine.state_between(look, engine.look(), *usages)
+        if not others:
+            watched = replace(watched, others_cpus=None)
+        around = state.around(watched, before, self._spin(fresh=True)) if usages else watched
+        return [
+            self._kept_of(case, number, answer, around, in_turns=len(cases) > 1)
+            for case, answer in zip(cases, answers, strict=True)
+        ]
+
+    def _kept_of(
+        self, case: Case, number: int, answer: Answer, around: MachineState, *, in_turns: bool
+    ) -> list[Sample] | Unmeasured:
         if isinstance(answer, Unmeasured):
             if self.scratch:  # a file half written, full of holes, would be measured next
                 emptied(self.scratch)
             return answer
-        readings, outcome = answer
-        watched = engine.state_between(look, engine.look(), outcome.usage)
-        if not others:
-            watched = replace(watched, others_cpus=None)
-        around = state.around(watched, before, self._spin(fresh=True))
-        samples = [_sampled(self.run, case, number, reading, around) for reading in readings]
+        samples = [_sampled(self.run, case, number, reading, around) for reading in answer[0]]
+        samples = [replace(sample, in_turns=in_turns) for sample in samples]
         for sample in samples:
             self.keep(sample)
             self._kept += 1

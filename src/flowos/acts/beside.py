@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from flowos import engine
 from flowos.acts._bundle import Bundle
 from flowos.acts._fio_inside import with_libaio_tried
-from flowos.acts._groups import Entry, Group, chosen, groups_of
+from flowos.acts._groups import Entry, Group, answers_of, chosen, groups_of
 from flowos.acts._places import Place, places
 from flowos.acts._sampling import Emit, Keep, Progress, Sampler
 from flowos.acts._scratch import scratch_in
@@ -131,11 +132,7 @@ def _with_tried(node: Facts, tried: Sequence[Tried]) -> Facts:
 def _composed(entry: Entry) -> str:
     """launcher . runtime . flowos-init . argv, as it would be started."""
     program = entry.program
-    prepared = engine.prepare(
-        entry.place.launch(entry.words, program),
-        launcher=program.mpi_family or "direct",
-        starter=program.starter,
-    )
+    prepared = entry.place.prepared(entry.words, program)
     try:
         words, _ = engine.composed(prepared)
     finally:
@@ -228,21 +225,31 @@ class _Session:
 
     def _round(self, group: Group, cases: Sequence[Case]) -> None:
         group.rounds += 1
-        for case in cases:
-            if case in self.unmeasured:
-                continue
-            began = engine.now()
-            entry = group.entries[case]
-            samples = self.sampler.sample(
-                case, group.rounds, entry.read, others=entry.place.all_ours
-            )
+        at_once = [list(dict.fromkeys(cases))] if group.in_turns else [[case] for case in cases]
+        for those in at_once:
+            those = [case for case in those if case not in self.unmeasured]
+            if those:
+                self._together(group, those, len(cases) // len(at_once))
+
+    def _together(self, group: Group, cases: Sequence[Case], shares: int) -> None:
+        """Sample these cases at once; `shares`: into how many the time that it takes is divided."""
+        began = engine.now()
+        entries = [group.entries[case] for case in cases]
+        found = self.sampler.sample_together(
+            cases,
+            group.rounds,
+            partial(answers_of, entries),
+            others=all(entry.place.all_ours for entry in entries),
+        )
+        took = engine.now() - began
+        group.spent_seconds += took
+        for case, samples in zip(cases, found, strict=True):
             if isinstance(samples, Unmeasured):
                 self.unmeasured[case] = samples
-                continue
-            group.seen += samples
-            took = engine.now() - began
-            group.spent_seconds += took
-            group.design = replace(group.design, seconds={**group.design.seconds, case: took})
+            else:
+                group.seen += samples
+        seconds = dict.fromkeys(cases, took / shares)
+        group.design = replace(group.design, seconds={**group.design.seconds, **seconds})
 
     def _close(self, group: Group) -> None:
         """Say of each case that was never measured why not."""

@@ -14,6 +14,7 @@ from flowos.engine._own_folders import ON_DISK, PASSABLE, locked, own_folder, re
 from flowos.engine._run_folder import left_alone, session_folder
 from flowos.engine._running import Running
 from flowos.engine._state import Look, look, state_between
+from flowos.engine._turns import run_in_turns
 from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._images import image_at
 from flowos.engine.environments._inside import home_folder, launch_variables
@@ -48,6 +49,7 @@ __all__ = [
     "remove_unpacked",
     "run",
     "run_in_foreground",
+    "run_in_turns",
     "runtime_facts",
     "session_folder",
     "start",

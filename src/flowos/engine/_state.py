@@ -46,14 +46,14 @@ def look(root: Path = Path("/")) -> Look:
     )
 
 
-def state_between(before: Look, after: Look, usage: Usage | None = None) -> MachineState:
+def state_between(before: Look, after: Look, *usages: Usage) -> MachineState:
     """The machine between two looks.
 
-    usage: of what was launched in between, where it was not a child of this process that has been
+    usages: of what was launched in between, where it was not a child of this process that has been
     waited for; the larger of both is counted as ours.
     """
     wall = max(after.at - before.at, 1e-9)
-    launched = usage.user_seconds + usage.system_seconds if usage else 0.0
+    launched = sum(usage.user_seconds + usage.system_seconds for usage in usages)
     ours = max(after.ours - before.ours, launched)
     busy, idle = _passed(before.busy, after.busy), _passed(before.idle, after.idle)
     steal = _passed(before.steal, after.steal)

@@ -98,7 +98,11 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What was observed, raw; never changed after."""
+    """What was observed, raw; never changed after.
+
+    in_turns: were the programs of this round running side by side, each value taken in a turn right
+    beside the others' value of the same index?
+    """
 
     run: str
     case: Case
@@ -107,6 +111,7 @@ class Sample:
     unit: str
     values: tuple[float, ...]
     state: MachineState = MachineState()
+    in_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """Two cases, measured in turns: equal, slower, faster, or cannot tell.
 
-A round is A B B A: drift that is linear in time, and noise that lasts for the whole round, cancel
-in the round's log ratio. Whole rounds are the unit of resampling; `_intervals` says how. There are
-up to four looks at a comparison and 5 % of error in all, so each look gets 5 % / 4 (Bonferroni,
-which holds however the looks depend on each other). Every verdict stands for itself: of many
-equal pairs, up to 5 % may still be called different.
+A round is A B B A, or many such turns of programs that run side by side: drift that is linear in
+time, and noise that lasts for the whole round (side by side, for longer than a turn), cancel in the
+round's log ratio. Whole rounds are the unit of resampling; `_intervals` says how. There are up to
+four looks at a comparison and 5 % of error in all, so each look gets 5 % / 4 (Bonferroni, which
+holds however the looks depend on each other). Every verdict stands for itself: of many equal pairs,
+up to 5 % may still be called different.
 
 A round is left out whole, so that neither side gains by it, when its machine state is marked, or
 when the two turns of one case lie wildly apart: then a regime of the machine changed inside it.
@@ -12,7 +13,7 @@ when the two turns of one case lie wildly apart: then a regime of the machine ch
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from flowos.model import Answer, Sample, Verdict
 from flowos.plan._intervals import Interval, interval
@@ -24,6 +25,8 @@ ERROR = 0.05
 LOOKS = 4
 LEAST_ROUNDS = 4
 WILD_FLOOR = 0.05
+_MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
+"""Deviation of a median, times the root of the count, over the values' range between quartiles."""
 WILD_FACTOR = 5.0
 
 
@@ -86,7 +89,14 @@ def _interval(rounds: Sequence[Round], level: float) -> Interval:
 
 
 def deviation_inside(rounds: Sequence[Round]) -> float:
-    """The deviation of a round's log ratio, from how much the turns of one case differ."""
+    """The deviation of a round's log ratio, from how much the turns of one case differ.
+
+    Side by side: of the median of the turns' log ratios, from their quartiles.
+    """
+    beside = [r for r in rounds if r.in_turns]
+    if beside:
+        each = (r.inner**2 / len(r.differences) for r in beside)
+        return _MEDIAN_PER_QUARTILES * math.sqrt(fmean(each))
     sides = [side.logs for r in rounds for side in (r.base, r.other)]
     squares = sum((v - sum(logs) / len(logs)) ** 2 for logs in sides for v in logs)
     freedom = sum(len(logs) - 1 for logs in sides)

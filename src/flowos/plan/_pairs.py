@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median, quantiles
 
 from flowos.model import Pairs, Sample, lower_is_better
 from flowos.plan._regimes import positive
@@ -15,28 +15,46 @@ RoundId = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """One case in one round: the log goodness of each turn, and whether its state is marked."""
+    """One case in one round: the log goodness of each turn, and whether its state is marked.
+
+    A turn is a run of the program; of programs that ran side by side each value is one, taken right
+    beside the other's (in_turns).
+    """
 
     logs: tuple[float, ...]
     marked: bool
+    in_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A whole round A B B A of two cases."""
+    """A whole round A B B A of two cases, or many such turns of two that ran side by side."""
 
     at: RoundId
     base: Turns
     other: Turns
 
     @property
+    def differences(self) -> tuple[float, ...]:
+        """The log ratio of each two turns that lay next to each other."""
+        return tuple(b - a for a, b in zip(self.base.logs, self.other.logs, strict=True))
+
+    @property
     def log_ratio(self) -> float:
-        return fmean(self.other.logs) - fmean(self.base.logs)
+        """The median, which a few turns that were disturbed do not move; of two, the mean."""
+        return median(self.differences)
 
     @property
     def inner(self) -> float:
-        """How far the turns of one case lie apart."""
+        """How far the turns of one case lie apart; side by side, how far their log ratios do."""
+        if self.in_turns:
+            low, _, high = quantiles(self.differences, n=4)
+            return high - low
         return max(max(side.logs) - min(side.logs) for side in (self.base, self.other))
+
+    @property
+    def in_turns(self) -> bool:
+        return self.base.in_turns and self.other.in_turns
 
     @property
     def marked(self) -> bool:
@@ -88,10 +106,19 @@ def _whole(
 
 
 def _turns(samples: Sequence[Sample], limits: Limits) -> Turns:
-    """One turn per sample: the median of its values; without a positive value it is no turn."""
+    """One turn per sample: the median of its values; without a positive value it is no turn.
+
+    Of samples taken in turns each value is one, and all must be positive.
+    """
     sign = -1 if lower_is_better(samples[0].unit) else 1
-    medians = [median(values) for s in samples if (values := positive(s.values))]
+    in_turns = all(s.in_turns for s in samples)
+    kept = [(s, values) for s in samples if (values := positive(s.values))]
+    if in_turns:
+        turns = [v for s, values in kept if len(values) == len(s.values) for v in values]
+    else:
+        turns = [median(values) for _, values in kept]
     return Turns(
-        logs=tuple(sign * math.log(m) for m in medians),
+        logs=tuple(sign * math.log(turn) for turn in turns),
         marked=not all(undisturbed(s.state, limits) for s in samples),
+        in_turns=in_turns,
     )

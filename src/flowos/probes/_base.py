@@ -115,6 +115,8 @@ class Program:
     "{scratch}" stands for a fresh folder on the file system to be measured.
     ranks/mpi_family/starter: for an MPI program, how many and by whom.
     starts: how often it is started where starting it is what is timed, else 0.
+    takes_turns: can it run beside others of which one works at a time (flowos_turns.h)?
+    memory_bytes: what it keeps while others have their turns, where that is much.
     """
 
     argv: Argv
@@ -126,6 +128,8 @@ class Program:
     starter: str = ""
     limit_seconds: float = 120.0
     starts: int = 0
+    takes_turns: bool = False
+    memory_bytes: int = 0
 
 
 def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:

@@ -51,6 +51,9 @@ Way = Literal["exec", "shell", "run"]
 
 GEMM_SIZES = {"quick": "1000", "normal": "1000,2048", "full": "512,1000,2048,4096"}
 GEMM_SECONDS = {"quick": 0.8, "normal": 1.5, "full": 8.0}
+STREAM_PASSES = {"quick": 9, "normal": 17, "full": 33}
+"""With the first, which warms up; their number must not hang on how fast an environment is."""
+MPI_REPETITIONS = {"quick": 4, "normal": 8, "full": 16}
 WAYS: dict[str, tuple[Way, ...]] = {
     "quick": ("exec",),
     "normal": ("exec", "shell", "run"),
@@ -128,12 +131,8 @@ def _gemm(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
         return (case.level("isa") == DEFAULT) == (wanted.binary == "same"), known
 
     best = min(cases, key=rank)
-    details = {
-        **dict(best.details),
-        "sizes": GEMM_SIZES[wanted.effort],
-        "seconds": str(GEMM_SECONDS[wanted.effort]),
-    }
-    case = replace(best, details=tuple(details.items()))
+    sizes, seconds = GEMM_SIZES[wanted.effort], GEMM_SECONDS[wanted.effort]
+    case = _with_details(best, (("sizes", sizes), ("seconds", str(seconds))))
     stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
     shown = _shown(case, ("cores",), stack)
     return [Compared(probe=probe, case=case, shown=shown)]
@@ -146,10 +145,11 @@ def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     if isinstance(cases, Unmeasured):
         return cases
     most = max(int(case.level("threads")) for case in cases)
+    passes = (("repeats", str(STREAM_PASSES[wanted.effort])), ("seconds", "3600"))
     return [
         Compared(
             probe=probe,
-            case=case,
+            case=_with_details(case, passes),
             shown=_shown(case, ("stores", "threads"), stack, way=way),
             way=way,
         )
@@ -166,13 +166,14 @@ def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     cases = probe.cases(facts, replace(wanted, effort="quick"))
     if isinstance(cases, Unmeasured):
         return cases
+    repetitions = (("repetitions", str(MPI_REPETITIONS[wanted.effort])),)
     of_family: dict[str, Case] = {}
     for case in cases if wanted.effort == "full" else cases[:1]:
         of_family.setdefault(case.detail("family"), case)
     return [
         Compared(
             probe=probe,
-            case=case,
+            case=_with_details(case, repetitions),
             shown=_shown(case, (), case.level("mpi"), mpi=family),
         )
         for family, case in of_family.items()
@@ -203,6 +204,10 @@ def _startup(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     if isinstance(cases, Unmeasured):
         return cases
     return [Compared(probe=probe, case=case, shown=_shown(case, (), "")) for case in cases]
+
+
+def _with_details(case: Case, details: Pairs) -> Case:
+    return replace(case, details=tuple({**dict(case.details), **dict(details)}.items()))
 
 
 def _shown(case: Case, kept: Sequence[str], stack: str, **added: str) -> Case:

@@ -87,6 +87,7 @@ class MpiPairs:
             mpi_family=case.detail("family"),
             starter=case.detail("starter"),
             limit_seconds=30.0 + 20 * self.seconds(case),
+            takes_turns=True,
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002

@@ -143,6 +143,8 @@ class Stream:
             ),
             cores=int(threads),
             limit_seconds=60.0 + 10 * self.seconds(case),
+            takes_turns=True,
+            memory_bytes=3 * 8 * int(case.detail("elements")),
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:

@@ -131,11 +131,18 @@ def test_stream_is_entered_in_three_ways_on_all_cores_with_both_kinds_of_stores(
     points = {(c.way, c.shown.level("stores")) for c in cases}
     assert points == {(w, s) for w in ("exec", "shell", "run") for s in ("nt", "plain")}
     assert {c.shown.level("threads") for c in cases} == {"2"}
+    for c in cases:
+        program = c.probe.program(c.case)
+        assert program.takes_turns
+        assert program.memory_bytes == 24 * int(program.argv[0])
+        assert program.argv[2:4] == ("17", "3600"), "as many passes, however fast"
 
 
 def test_of_several_mpis_of_a_family_the_first_is_compared(full: Facts) -> None:
     (first,) = found("mpi", full)
     assert first.case.detail("version") == "4.1.4"
+    assert first.probe.program(first.case).takes_turns
+    assert first.probe.program(first.case).argv == ("8", "0.002")
     cases = found("mpi", full, Wanted(effort="full"))
     assert {c.shown.level("mpi"): c.case.detail("version") for c in cases} == {
         "openmpi": "4.1.4",

@@ -8,16 +8,18 @@
  * allreduce  sum of floats, mean over the ranks, a barrier after each, second
  *
  * Each size is warmed up, then measured REPETITIONS times for about SECONDS. Every repetition sends
- * data of its own, compared byte by byte outside the measured time. Rank 0 prints. */
+ * data of its own, compared byte by byte outside the measured time, and is a turn (flowos_turns.h),
+ * warmed up anew where others had theirs in between. Rank 0 prints. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
 #include <string.h>
 
-#include "flowos_measure.h"
+#include "flowos_turns.h"
 
 // NOLINTBEGIN(bugprone-casting-through-void): Open MPI's constants are such casts.
 enum { RANKS = 2, WINDOW = 64, TAG = 1, MOST_REPETITIONS = 100, MOST_ITERATIONS = 1 << 20 };
+enum { WARM_SHARE = 8 }; /* of a turn's iterations, before what is timed */
 enum { PAGE_BYTES = 4096, MOST_BYTES = 1 << 28, ACK_BYTES = 4 };
 
 typedef struct {
@@ -155,10 +157,13 @@ static void fail_together(int wrong, const Test *test, int bytes) {
 
 static void measure(const Test *test, const Pair *pair, int bytes, int repetitions, double seconds,
                     double *values) {
+  fm_turn();
   test->prepare(pair, bytes, 0);
   const int iterations = iterations_for(test, pair, bytes, seconds);
   for (int i = 0; i < repetitions; i++) {
+    fm_turn();
     test->prepare(pair, bytes, i + 1);
+    if (fm_takes_turns()) test->run(pair, bytes, iterations / WARM_SHARE + 1);
     MPI_Barrier(MPI_COMM_WORLD);
     const double each = test->run(pair, bytes, iterations);
     values[i] = test->scale > 0 ? test->scale * bytes / each : each;
@@ -223,6 +228,7 @@ int main(int count, char **words) {
             MOST_REPETITIONS);
   const Pair pair = {rank, 1 - rank, page_aligned((size_t)largest), page_aligned((size_t)largest)};
   measure_all(&pair, repetitions, seconds, largest);
+  fm_turn(); /* what follows must not weigh on another's turn */
   free(pair.sent);
   free(pair.received);
   MPI_Finalize();
