@@ -113,8 +113,8 @@ def interrupted_by(name: signal.Signals) -> Iterator[None]:
 
 
 def test_an_interrupt_ends_them_all(log: Path) -> None:
-    waits = "os.kill(os.getppid(), 0); time.sleep(600)"
-    parts = [part(log, "a", 4), part(log, "b", 4, f"os.kill({os.getpid()}, 10); {waits}")]
+    interrupts = f"os.kill({os.getpid()}, signal.SIGUSR1); time.sleep(600)"
+    parts = [part(log, "a", 4), part(log, "b", 4, interrupts)]
     with interrupted_by(signal.SIGUSR1), pytest.raises(KeyboardInterrupt):
         run_in_turns(parts)
     assert log.read_text().endswith("b<b>")
