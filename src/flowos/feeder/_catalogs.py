@@ -2,24 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos.feeder._early import Early, Listing, Meanwhile
 from flowos.feeder._home import Home, write_whole
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._source import digest
 
 if TYPE_CHECKING:
-    from flowos._native import Catalog, Counter, Early
+    from flowos._native import Catalog, Counter
     from flowos.feeder._source import Source
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
-    """What may be read while a folder is listed: so many at once, held in so many bytes."""
-
-    in_flight: int
-    most_bytes: int
 
 
 @contextmanager
@@ -34,15 +26,19 @@ def catalog_of(
     Kept in its home, where one process lists for all: the others wait until the end of the `with`.
     Early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
     """
+    before = home.mark_of_catalog()
     identity = "" if isinstance(source, Mounted) else source.identity()
     with ExitStack() as while_listed:
         catalog, early, is_new = _kept(source, home, identity), None, False
         if catalog is None:
             while_listed.enter_context(home.locked())
-            early = while_listed.enter_context(_early(source, home, meanwhile))
-            catalog = _kept(source, home, identity)
+            listed_meanwhile = home.mark_of_catalog() != before
+            catalog = _kept(source, home, identity, is_fresh=listed_meanwhile)
         if catalog is None:
-            catalog, is_new = _listed(source, found, early), True
+            listing = _listing(source, home, None if identity else meanwhile)
+            if listing.early is not None:
+                while_listed.callback(listing.early.end)
+            catalog, early, is_new = listing.catalog(found), listing.early, True
         key = catalog.cache_key()
         key = int(digest(str(key), identity)[:16], 16) if identity else key
         yield catalog, key, early
@@ -50,29 +46,14 @@ def catalog_of(
             _keep(catalog, home, identity)
 
 
-@contextmanager
-def _early(
-    source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None
-) -> "Iterator[Early | None]":
-    """What reads a folder while that is listed for the first time: later, most of it is cached."""
-    from flowos._native import Early
-
-    is_first = not (home.folder / "catalog").exists()
-    if not (meanwhile and is_first and isinstance(source, Mounted) and source.kind == "folder"):
-        yield None
-        return
-    early = Early(str(source.root), meanwhile.in_flight, meanwhile.most_bytes)
-    try:
-        yield early
-    finally:
-        early.end()
-
-
-def _kept(source: "Mounted | Source", home: Home, identity: str) -> "Catalog | None":
+def _kept(
+    source: "Mounted | Source", home: Home, identity: str, is_fresh: bool = False
+) -> "Catalog | None":
+    """is_fresh: another process of the node listed while we waited: that is as good as ours."""
     from flowos._native import Catalog
 
     try:
-        data = (home.folder / "catalog").read_bytes()
+        data = home.catalog.read_bytes()
     except OSError:
         return None
     head, _, body = data.partition(b"\n")
@@ -81,20 +62,23 @@ def _kept(source: "Mounted | Source", home: Home, identity: str) -> "Catalog | N
     catalog = Catalog.parse(body)
     if catalog is None:
         return None
+    if is_fresh:
+        return catalog
     holds = source.still_holds(catalog) if isinstance(source, Mounted) else bool(identity)
     return catalog if holds else None
 
 
-def _listed(
-    source: "Mounted | Source", found: "Counter | None", early: "Early | None"
-) -> "Catalog":
-    return source.catalog(found, early) if isinstance(source, Mounted) else source.catalog(found)
+def _listing(source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None) -> Listing:
+    """Where there is a cache already, most of it is in there: nothing is read in vain."""
+    if meanwhile is None or home.samples.exists():
+        return Listing(source.catalog)
+    return source.listing(meanwhile)
 
 
 def _keep(catalog: "Catalog", home: Home, identity: str) -> None:
     """The identity is from before: it is another one, should the source have changed meanwhile."""
     with suppress(OSError):  # then it is listed again the next time
-        write_whole(home.folder / "catalog", _head(identity) + b"\n" + catalog.serialized())
+        write_whole(home.catalog, _head(identity) + b"\n" + catalog.serialized())
 
 
 def _head(identity: str) -> bytes:

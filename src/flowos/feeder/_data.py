@@ -5,7 +5,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from flowos.feeder._asked import Asked
-from flowos.feeder._catalogs import Meanwhile, catalog_of
+from flowos.feeder._catalogs import catalog_of
+from flowos.feeder._early import Meanwhile
 from flowos.feeder._home import Home, cache_folder
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._places import Where, source_at

@@ -45,8 +45,8 @@ class Feed:
     memory stays the batch's as long as anything refers to it, and is used again after that.
     Not to be used by several threads at once; `close` and `stats` may be called by any.
 
-    Reading begins with the first epoch that is asked for; where a folder is listed for a new cache,
-    it begins with the listing.
+    Reading begins with the first epoch that is asked for; where a folder or a bucket is listed for
+    a new cache, it begins with the listing.
 
     source: a folder, whose files are the samples; tar shards of WebDataset's layout, as a
     folder of them, a path or a pattern ("train-{000..099}.tar"); token arrays (.npy, .bin);

@@ -7,7 +7,7 @@ file changed while it was read in pieces is not told by all protocols, and not l
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flowos.feeder._place import Entry, Piece, add, again, in_byte_order
+from flowos.feeder._place import Entry, Piece, Tell, add, again, in_byte_order, nobody
 from flowos.feeder._source import Tickets, one_line, serve_in_threads
 from flowos.feeder._url import Url
 from flowos.model import FeedError
@@ -41,7 +41,8 @@ class FileSystem:
         self._threads = threads
         self._files, self._root = _open(url)
 
-    def entries(self, found: "Counter | None" = None) -> list[Entry]:
+    def entries(self, found: "Counter | None" = None, tell: Tell = nobody) -> list[Entry]:
+        del tell  # they come all at once, at the end
         listed = self._call(lambda: self._files.find(self._root, detail=True), self.name)
         add(found, len(listed))
         return in_byte_order([self._entry(path, info) for path, info in listed.items()])

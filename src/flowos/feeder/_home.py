@@ -33,6 +33,17 @@ class Home:
     def samples(self) -> Path:
         return self.folder / SAMPLES
 
+    @property
+    def catalog(self) -> Path:
+        return self.folder / "catalog"
+
+    def mark_of_catalog(self) -> tuple[int, int]:
+        """Another one when it has been written anew."""
+        with suppress(OSError):
+            state = self.catalog.stat()
+            return state.st_ino, state.st_mtime_ns
+        return 0, 0
+
     def source(self) -> str:
         """The source as a person wrote it; empty: this is no place of ours."""
         try:

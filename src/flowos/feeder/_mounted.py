@@ -4,12 +4,14 @@ import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from flowos.feeder._asked import Asked, Record
+from flowos.feeder._early import Listing, Meanwhile
 from flowos.feeder._source import digest
 from flowos.feeder._url import expand
 from flowos.model import FeedError
@@ -52,6 +54,15 @@ class Mounted:
             return Catalog.list_tars(root, files, self.member, _THREADS, found)
         assert self.record
         return Catalog.list_records(root, files, self.header_bytes, self.record.size_bytes)
+
+    def listing(self, meanwhile: Meanwhile) -> Listing:
+        """The catalog; files of a folder are read while they are listed. FeedError: no folder."""
+        from flowos._native import Early
+
+        if self.kind != "folder":
+            return Listing(self.catalog)
+        early = Early(str(self.root), meanwhile.in_flight, meanwhile.most_bytes)
+        return Listing(partial(self.catalog, early=early), early)
 
     def still_holds(self, catalog: "Catalog") -> bool:
         """No sample came or went since it was listed, and no shard or array was written."""

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from flowos.feeder._object_errors import passes, reason
-from flowos.feeder._place import Entry, Piece, add, again, in_byte_order
+from flowos.feeder._place import Entry, Piece, Tell, add, again, in_byte_order, nobody
 from flowos.feeder._source import Tickets, serve_in_threads
 from flowos.feeder._url import Url
 from flowos.model import FeedError
@@ -49,8 +49,8 @@ class Bucket:
         self._store = _open(url, timeout_seconds)
         self._tags: dict[str, str] = {}  # of what is read in pieces
 
-    def entries(self, found: "Counter | None" = None) -> list[Entry]:
-        entries = self._listed(found)
+    def entries(self, found: "Counter | None" = None, tell: Tell = nobody) -> list[Entry]:
+        entries = self._listed(found, tell)
         folders = {entry.key.rpartition("/")[0] for entry in entries}
         # A folder made by hand in a bucket's console is an object without bytes.
         files = [entry for entry in entries if entry.size_bytes or entry.key not in folders]
@@ -96,36 +96,40 @@ class Bucket:
         if self._tags.setdefault(key, tag) != tag or meta["size"] < end:
             raise FeedError("it has changed since it was indexed: index it anew")
 
-    def _listed(self, found: "Counter | None") -> list[Entry]:
+    def _listed(self, found: "Counter | None", tell: Tell) -> list[Entry]:
         """All objects: with folders, these in parallel; without, page by page."""
         import obstore
 
         first = self.glance()
+        tell(first)
         if len(first) < _PAGE:
             add(found, len(first))
             return first
         if all("/" not in entry.key for entry in first):
-            return self._below(None, found)
+            return self._below(None, found, tell)
         level = self._call(lambda: obstore.list_with_delimiter(self._store))
         folders = level["common_prefixes"]
         if len(folders) > _MOST_LISTED_APART:
-            return self._below(None, found)
+            return self._below(None, found, tell)
         entries = [_entry(meta) for meta in level["objects"]]
+        tell(entries)
         add(found, len(entries))
         with ThreadPoolExecutor(_LISTINGS_AT_ONCE, "flowos-listing") as pool:
-            for more in pool.map(lambda folder: self._below(folder, found), folders):
+            for more in pool.map(lambda folder: self._below(folder, found, tell), folders):
                 entries += more
         return entries
 
-    def _below(self, prefix: str | None, found: "Counter | None") -> list[Entry]:
+    def _below(self, prefix: str | None, found: "Counter | None", tell: Tell) -> list[Entry]:
         import obstore
 
         def once() -> list[Entry]:
             entries: list[Entry] = []
             try:
                 for page in obstore.list(self._store, prefix, chunk_size=_PAGE):
-                    entries += [_entry(meta) for meta in page]
-                    add(found, len(page))
+                    some = [_entry(meta) for meta in page]
+                    tell(some)
+                    add(found, len(some))
+                    entries += some
             except Exception:
                 add(found, -len(entries))  # they are listed again, or not at all
                 raise

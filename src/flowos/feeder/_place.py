@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from flowos.feeder._source import Tickets
 
@@ -46,6 +46,13 @@ class Piece:
     end: int | None = None
 
 
+Tell: TypeAlias = Callable[[Sequence[Entry]], None]
+
+
+def nobody(_: Sequence[Entry]) -> None:
+    """Is told in vain."""
+
+
 class Place(Protocol):
     """Safe from many threads. Raises FeedError of one line, which names no secret."""
 
@@ -53,8 +60,11 @@ class Place(Protocol):
     def name(self) -> str:
         """As a person wrote it, without secrets."""
 
-    def entries(self, found: "Counter | None" = None) -> list[Entry]:
-        """All below the root, in byte order of the keys; `found` counts them."""
+    def entries(self, found: "Counter | None" = None, tell: Tell = nobody) -> list[Entry]:
+        """All below the root, in byte order of the keys; `found` counts them.
+
+        tell: is told of them as they are found, maybe more than once, and in any thread.
+        """
 
     def glance(self) -> list[Entry]:
         """The first of them, at the cost of a request where that can be."""

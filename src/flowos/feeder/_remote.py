@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
+from flowos.feeder._early import EarlyReads, Listing, Meanwhile
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._objects import SCHEMES, Bucket
-from flowos.feeder._place import Entry, Piece, Place, add
+from flowos.feeder._place import Entry, Piece, Place, add, nobody
 from flowos.feeder._source import Tickets, digest
 from flowos.feeder._tars import tar_catalog
 from flowos.feeder._url import Url, read_url
@@ -35,8 +37,13 @@ class RemoteSource:
         entries = self._entries()
         return digest(*(f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries))
 
-    def catalog(self, found: "Counter | None" = None) -> "Catalog":
-        entries = self._entries(found)
+    def listing(self, meanwhile: Meanwhile) -> Listing:
+        early = EarlyReads(self._place, meanwhile)
+        return Listing(partial(self.catalog, early=early), early)
+
+    def catalog(self, found: "Counter | None" = None, early: EarlyReads | None = None) -> "Catalog":
+        """early: reads single objects meanwhile. FeedError: nothing, or no way to it."""
+        entries = self._entries(found, early)
         if not entries:
             raise FeedError(f"{self.name}: nothing is there{_called(self._url)}")
         if not _only_shards([entry.key for entry in entries]):
@@ -58,17 +65,23 @@ class RemoteSource:
 
         self._place.serve(tickets, piece_of)
 
-    def _entries(self, found: "Counter | None" = None) -> list[Entry]:
+    def _entries(
+        self, found: "Counter | None" = None, early: EarlyReads | None = None
+    ) -> list[Entry]:
         """Those that the URL names, one by one or by a pattern; else all."""
         if self._url.named:
             with ThreadPoolExecutor(_AT_ONCE, "flowos-shards") as pool:
                 entries = list(pool.map(self._place.entry, self._url.named))
             add(found, len(entries))
             return entries
-        entries = self._place.entries(found)
-        those = [entry for entry in entries if self._url.matches(entry.key)]
+        tell = nobody if early is None else lambda some: early.found(self._meant(some))
+        entries = self._place.entries(found, tell)
+        those = self._meant(entries)
         add(found, len(those) - len(entries))
         return those
+
+    def _meant(self, entries: Sequence[Entry]) -> list[Entry]:
+        return [entry for entry in entries if self._url.matches(entry.key)]
 
 
 def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> RemoteSource:

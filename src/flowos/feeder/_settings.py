@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from flowos.feeder._catalogs import Meanwhile
+from flowos.feeder._early import Meanwhile
 from flowos.model import FeedError, shown
 
 _FIRST_IN_FLIGHT = 32
@@ -40,7 +40,7 @@ class Settings:
 
     @property
     def meanwhile(self) -> Meanwhile:
-        """While a folder is listed it is not known yet what helps: as reading begins with."""
+        """While a source is listed it is not known yet what helps: as reading begins with."""
         return Meanwhile(
             in_flight=min(_FIRST_IN_FLIGHT, self.most_in_flight), most_bytes=self.memory_bytes // 2
         )

@@ -1,6 +1,7 @@
 """Samples that native code cannot read by itself: what such a source promises, and how it serves.
 
     source.catalog(found)            what there is, in byte order of the names
+    source.listing(meanwhile)        the same, and what reads samples while it runs
     source.serve(tickets, catalog)   answers tickets until the feeder is closed; in a thread
 
 The native feeder says which samples it wants (`pull`), the source gives their bytes (`push`) or
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from flowos._native import Catalog, Counter
+    from flowos.feeder._early import Listing, Meanwhile
 
 _PARTING_SECONDS = 1.0
 
@@ -55,6 +57,9 @@ class Source(Protocol):
 
     def catalog(self, found: "Counter | None" = None) -> "Catalog":
         """What there is; `found` counts while it runs. FeedError: nothing, or no way to it."""
+
+    def listing(self, meanwhile: "Meanwhile") -> "Listing":
+        """The catalog of single objects, which are read while they are listed."""
 
     def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
         """Answers tickets until it is closed. What goes wrong with a sample fails its ticket."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .object_store import ObjectStore, set_variables
+from .object_store import BadRoad, ObjectStore, set_variables
 from .shared import make_folder
 
 
@@ -33,3 +33,12 @@ def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Obje
     set_variables(monkeypatch, server.url)
     yield server
     server.forget_all()
+
+
+@pytest.fixture
+def road(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadRoad]:
+    """The way to the store, which goes wrong where a test says so."""
+    road = BadRoad(store)
+    set_variables(monkeypatch, road.url)
+    yield road
+    road.stop()

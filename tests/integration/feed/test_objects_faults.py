@@ -11,7 +11,7 @@ from flowos._native import Feeder
 from flowos.feeder._remote import open_url
 from flowos.model import FeedError, SampleError
 
-from .object_store import BadRoad, ObjectStore, Once, fed, served, set_variables, tar_of
+from .object_store import BadRoad, ObjectStore, Once, fed, served, tar_of
 
 OBJECTS = {f"{number:02}.bin": b"%02d" % number * 5000 for number in range(12)}
 
@@ -21,14 +21,6 @@ def store(server: ObjectStore) -> Iterator[ObjectStore]:
     server.bucket("things", OBJECTS)
     yield server
     server.forget_all()
-
-
-@pytest.fixture
-def road(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadRoad]:
-    road = BadRoad(store)
-    set_variables(monkeypatch, road.url)
-    yield road
-    road.stop()
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "429", "cut", "1.5"])

@@ -1,0 +1,161 @@
+"""What is read of a source while it is still being listed.
+
+Which sample is wanted when is known only at the end of the listing; that a cache wants them all is
+known at once, and so the link does not idle meanwhile. Folders are read by native code, objects by
+`EarlyReads`.
+"""
+
+import os
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from flowos.feeder._place import Entry, Piece, Place
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from flowos._native import Cache, Catalog, Counter
+
+_LARGE_BYTES = 4 << 20
+"""Beyond it the time that an object takes is that of its bytes: an early start gains nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meanwhile:
+    """What may be read while a source is listed: so many at once, held in so many bytes."""
+
+    in_flight: int
+    most_bytes: int
+
+
+class Early(Protocol):
+    """Reads what a listing finds. To be ended."""
+
+    @property
+    def samples(self) -> int:
+        """Read of the source, in all."""
+
+    @property
+    def bytes(self) -> int:
+        """Read of the source, in all."""
+
+    def keep(self, catalog: "Catalog", cache: "Cache") -> None:
+        """What was read goes into the cache of this catalog's samples; nothing more is read."""
+
+    def end(self) -> None:
+        """Nothing more is read; what was is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """catalog: as the source's; early: what reads while that is called, if anything does."""
+
+    catalog: "Callable[[Counter | None], Catalog]"
+    early: Early | None = None
+
+
+class EarlyReads:
+    """The feeder's side of a place, before there is a feeder: asks for what a listing has found.
+
+    What cannot be read, or is large, is left to the feeder, which says what is wrong with it.
+    """
+
+    def __init__(self, place: Place, meanwhile: Meanwhile) -> None:
+        self.samples = self.bytes = 0
+        self._changed = threading.Condition()  # guards all that follows, and what is above
+        self._room = meanwhile.most_bytes
+        self._most = self._free = meanwhile.in_flight
+        self._keys: list[str] = []
+        self._known: set[str] = set()  # a listing that fails in passing finds them again
+        self._asked = 0
+        self._held: dict[str, Buffer] = {}
+        self._ended = False
+        self._thread = threading.Thread(
+            target=place.serve, args=(self, self._piece_of), name="flowos-early", daemon=True
+        )
+        self._thread.start()
+
+    def found(self, entries: Iterable[Entry]) -> None:
+        """From any thread. Once one finds no room, nothing more is asked for."""
+        with self._changed:
+            for entry in entries:
+                if entry.key in self._known or not 0 < entry.size_bytes <= _LARGE_BYTES:
+                    continue
+                if entry.size_bytes > self._room:
+                    self._room = 0
+                    break
+                self._room -= entry.size_bytes
+                self._known.add(entry.key)
+                self._keys.append(entry.key)
+            self._changed.notify_all()
+
+    def keep(self, catalog: "Catalog", cache: "Cache") -> None:
+        self._offer(catalog, cache)  # the link is not idle meanwhile
+        with self._changed:
+            del self._keys[self._asked :]
+            self._changed.wait_for(lambda: self._free == self._most)
+        self._stop()
+        self._offer(catalog, cache)
+
+    def end(self) -> None:
+        self._stop()
+        self._held.clear()
+
+    def _offer(self, catalog: "Catalog", cache: "Cache") -> None:
+        with self._changed:
+            held, self._held = self._held, {}
+        for key, data in held.items():
+            sample = _number_of(catalog, key)
+            if sample is not None and not cache.offer(sample, data):
+                break
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _piece_of(self, number: int) -> Piece:
+        return Piece(self._keys[number])
+
+    # -- as flowos.feeder._source.Tickets: a sample is the number of a key
+
+    def pull(self, most: int) -> list[tuple[int, int]]:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._ended or (self._free and self._asked < len(self._keys))
+            )
+            first = self._asked
+            count = 0 if self._ended else min(most, self._free, len(self._keys) - first)
+            self._asked += count
+            self._free -= count
+        return [(number, number) for number in range(first, first + count)]
+
+    def push(self, id: int, data: "Buffer") -> None:
+        with self._changed:
+            self._held[self._keys[id]] = data  # places give new bytes for every read
+            self.samples += 1
+            self.bytes += memoryview(data).nbytes
+            self._free += 1
+            self._changed.notify_all()
+
+    def fail(self, id: int, why: str) -> None:
+        del id, why
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
+
+    def offer(self, sample: int, data: "Buffer") -> bool:
+        del sample, data
+        return False
+
+
+def _number_of(catalog: "Catalog", key: str) -> int | None:
+    """Samples are in byte order of their keys."""
+    everyone, wanted = range(len(catalog)), os.fsencode(key)
+    number = bisect_left(everyone, wanted, key=lambda sample: os.fsencode(catalog.name(sample)))
+    is_there = number < len(catalog) and catalog.name(number) == key
+    return number if is_there else None
