@@ -110,10 +110,7 @@ def pid_namespace() -> int:
 
 def unfinished(folder: Path) -> Iterator[tuple[Path, Started]]:
     """Those that began and did not tell how they ended."""
-    files: list[Path] = []
-    with contextlib.suppress(OSError):  # a mount whose server is gone
-        files += folder.glob("started.*")
-    for file in files:
+    for file in _in(folder, "started.*"):  # none on a mount whose server is gone
         if not file.with_name(file.name.replace("started", "status")).exists():
             with contextlib.suppress(OSError, ValueError):
                 yield file, Started(file.read_bytes())
@@ -137,11 +134,21 @@ def _node_started() -> float:
 def others_mounts(folder: Path) -> frozenset[int]:
     """Mount namespaces in which other launches of this user say that they run."""
     found: frozenset[int] = frozenset()
-    for file in folder.parent.parent.glob("*/*/started.*"):
-        if file.parent != folder:
+    launches = [launch for session in _in(folder.parent.parent) for launch in _in(session)]
+    for launch in launches:
+        for file in _in(launch, "started.*") if launch != folder else ():
             with contextlib.suppress(OSError, ValueError):
                 found |= Started(file.read_bytes()).mounts
     return found
+
+
+def _in(folder: Path, pattern: str = "*") -> list[Path]:
+    """What is there, and nothing where the folder goes meanwhile: others' come and go at any time,
+    and one glob over all of them would raise (Python before 3.13)."""
+    try:
+        return list(folder.glob(pattern))
+    except OSError:
+        return []
 
 
 def unmount(folder: Path) -> None:
