@@ -28,8 +28,9 @@ from flowos.model import End, Launch, LaunchFailed, Lost, Outcome, RuntimeFailed
 DEFAULT_GRACE_SECONDS = 2.0
 """flowos-init's own, when nobody says another: between TERM and KILL."""
 
-_LATE_SECONDS = 1.5
-"""How much later than promised flowos-init may answer before it is ended itself."""
+_LATE_SECONDS = 3.0
+"""How much later than promised flowos-init may answer before it is ended itself: on a machine that
+is short of everything it gets a processor late."""
 
 _CHUNK_BYTES = 1 << 16
 _TICK_SECONDS = 0.01

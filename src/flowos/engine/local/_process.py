@@ -42,9 +42,9 @@ _KEPT_SHARE = 8
 _KEPT_BYTES = 1 << 30
 """Idle memory files are kept up to an eighth of the node's memory for all workers together, and up
 to this for each; as much again in this process."""
-_TELL_SECONDS = 0.8
+_TELL_SECONDS = 5.0
 _END_SECONDS = 1.0
-_KILLED_SECONDS = 5.0
+_KILLED_SECONDS = 10.0
 _STOPPED = "the worker process was stopped"
 _NO_LIMIT = -1.0
 

@@ -30,7 +30,7 @@ from flowos.model import (
 
 START_SECONDS = 60.0
 _TICK_MILLISECONDS = 20
-_LEAVE_SECONDS = 5.0
+_LEAVE_SECONDS = 10.0
 """More than it takes to end a process; what hangs in the kernel is given up sooner."""
 KILL_SECONDS = 0.2
 
@@ -138,7 +138,7 @@ def _answer(
     while not poll.poll(_TICK_MILLISECONDS):
         if cancelled():
             raise Cancelled("stopped while a worker process started")
-        if running.done:
+        if running.done and not poll.poll(0):  # else it came, spoke and ended since we looked
             raise LaunchFailed(_why_not_started(start, running.wait()))
         if time.monotonic() > until:
             raise LaunchFailed(f"a worker process did not answer within {START_SECONDS:.0f} s")
