@@ -28,6 +28,7 @@ from flowos.engine._own_folders import complaint_about, locked
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
+_LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
 _MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
@@ -135,8 +136,11 @@ def _is_being_made(folder: Path) -> bool:
 
 
 def _is_left(folder: Path) -> bool:
-    with suppress(OSError), locked(folder, _FOLDER, wait=False):
-        return not folder.name.startswith(".")
+    """Whoever lives holds its lock at each look; who starts now holds others' for a moment only."""
+    for _ in range(_LOOKS):
+        with suppress(OSError), locked(folder, _FOLDER, wait=False):
+            return not folder.name.startswith(".")
+        time.sleep(_BETWEEN_LOOKS_SECONDS)
     return False
 
 
