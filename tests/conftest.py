@@ -36,7 +36,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
-    def read_until(self, *wanted: str, seconds: float = 15.0) -> str:
+    def read_until(self, *wanted: str, seconds: float = 60.0) -> str:
         """What is shown up to the first of these; AssertionError with what there is instead."""
         until = time.monotonic() + seconds
         while not (found := [w for w in wanted if w.encode() in self._unread]):
@@ -127,7 +127,7 @@ def opened() -> type[Foreground]:
 def is_gone() -> Callable[..., bool]:
     """Waits for the end of a process; a zombie has ended."""
 
-    def wait(pid: int, seconds: float = 8.0) -> bool:
+    def wait(pid: int, seconds: float = 30.0) -> bool:
         until = time.monotonic() + seconds
         while runs(pid):
             if time.monotonic() >= until:

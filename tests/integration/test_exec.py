@@ -22,14 +22,14 @@ FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
 def flowos(*words: str, **how: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
-        [FLOWOS, *words], **{"capture_output": True, "text": True, "timeout": 30, **how}
+        [FLOWOS, *words], **{"capture_output": True, "text": True, "timeout": 120, **how}
     )
 
 
 def test_streams_pass_through_byte_for_byte() -> None:
     data = bytes(range(256)) * 4096
     words = [FLOWOS, "exec", "--", "sh", "-c", "tee /dev/stderr"]
-    done = subprocess.run(words, input=data, capture_output=True, timeout=30)
+    done = subprocess.run(words, input=data, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
 
 
@@ -127,7 +127,7 @@ def test_the_command_ends_with_a_flowos_that_is_killed(opened: Any, is_gone: Any
 
 def test_a_reader_that_leaves_ends_the_command() -> None:
     script = f"{FLOWOS} exec -- yes | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout == f"y\n{128 + signal.SIGPIPE}\n"
 
 
@@ -209,18 +209,23 @@ def test_ranks_that_a_signal_ended_are_told_as_a_shell_would(
     with gang(opened, mpi, "sh", "-c", "echo ready; exec sleep 30") as process:
         assert [process.read_line() for _ in "12"] == ["ready", "ready"]
         process.send_signal(getattr(signal, f"SIG{name}"))
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert process.returncode == code
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_an_interrupt_reaches_ranks_which_decide_how_they_end(mpi: str, opened: Any) -> None:
+def test_an_interrupt_reaches_ranks_which_decide_how_they_end(
+    mpi: str, opened: Any, tmp_path: Path
+) -> None:
     """Once the first has ended, Open MPI's starter leaves the others no time."""
-    script = "trap 'echo told; exit 9' INT; echo ready; while :; do sleep 0.02; done"
+    each = tmp_path / "each"
+    both = f"echo >>{each}; until [ $(wc -l <{each}) = 2 ]; do sleep 0.02; done; "
+    last = f"echo told; {both if mpi == 'mpich' else ''}exit 9"
+    script = f"trap '{last}' INT; echo ready; while :; do sleep 0.02; done"
     with gang(opened, mpi, "sh", "-c", script) as process:
         assert [process.read_line() for _ in "12"] == ["ready", "ready"]
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     assert out.count("told\n") >= (1 if mpi == "openmpi" else 2)
     assert process.returncode == 9
 

@@ -13,7 +13,7 @@ import pytest
 from flowos.engine import own_variables, run, session_folder, start
 from flowos.model import Exited, Killed, Launch, LaunchFailed, NotStarted, Pairs, RuntimeFailed
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 CPUS = len(os.sched_getaffinity(0))
 
 HELLO = r"""
