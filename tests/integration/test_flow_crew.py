@@ -100,7 +100,7 @@ def test_many_callers_on_many_places_all_get_their_values() -> None:
     for caller in callers:
         caller.start()
     for caller in callers:
-        caller.join(30)
+        caller.join(120)
     assert not any(caller.is_alive() for caller in callers)
     assert wrong == []
     crew.end(fo.Cancelled, 5)
@@ -120,7 +120,7 @@ def test_a_cancelled_run_is_no_matter_to_others() -> None:
 
     @fo.task
     def wait(x: fo.int64) -> fo.int64:
-        gate.wait(10)
+        gate.wait(60)
         return x
 
     a = flow_input("a", fo.int64)

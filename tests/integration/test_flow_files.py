@@ -79,7 +79,7 @@ def here(tmp_path: Path) -> Path:
 
 def flowos_run(here: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [FLOWOS, "run", *words], cwd=here, capture_output=True, text=True, timeout=60
+        [FLOWOS, "run", *words], cwd=here, capture_output=True, text=True, timeout=300
     )
 
 

@@ -257,7 +257,7 @@ def test_a_slice_goes_on_after_a_failed_run(way: Way) -> None:
 
 
 def test_tasks_that_wait_run_side_by_side_on_two_cores() -> None:
-    meet = threading.Barrier(2, timeout=10)
+    meet = threading.Barrier(2, timeout=60)
 
     @fo.task
     def wait(x: fo.int64) -> fo.int64:
@@ -275,12 +275,12 @@ def test_a_failure_ends_the_run_while_another_task_still_runs() -> None:
     @fo.task
     def waits(x: fo.int64) -> fo.int64:
         running.set()
-        release.wait(10)
+        release.wait(60)
         return x
 
     @fo.task
     def fails(x: fo.int64) -> fo.int64:
-        running.wait(10)
+        running.wait(60)
         raise ValueError(x)
 
     a = integer()
@@ -358,5 +358,5 @@ def test_many_callers_may_run_one_slice_at_once() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
     assert results == {i: [[64 * i + sum(range(64))]] * 50 for i in range(6)}

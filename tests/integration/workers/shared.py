@@ -1,11 +1,15 @@
 """Processes below one, and slices of one task."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import flowos as fo
+
+PATIENCE_SECONDS = 30.0
+"""Less than what is to be gone would sleep."""
 
 
 def parents() -> dict[int, int]:
@@ -32,13 +36,29 @@ def descendants(pid: int) -> set[int]:
         found |= more
 
 
-def gone(pids: set[int], seconds: float) -> bool:
+def gone(pids: set[int], seconds: float = PATIENCE_SECONDS) -> bool:
     until = time.monotonic() + seconds
     while pids & parents().keys():
         if time.monotonic() > until:
             return False
         time.sleep(0.02)
     return True
+
+
+def await_file(path: Path) -> str:
+    """What stands in it, once it is there; it is to be put there by a rename."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def tell_pid(path: Path) -> None:
+    """For tasks: this process's number, to whoever waits for the file."""
+    new = path.with_suffix(".new")
+    new.write_text(str(os.getpid()))
+    new.rename(path)
 
 
 def task(name: str, fun: Callable[..., Any], inputs: int = 1) -> Any:

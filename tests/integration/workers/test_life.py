@@ -3,6 +3,8 @@
 import os
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +16,46 @@ from flowos.engine.local._kernel import Halt
 from flowos.engine.local._process import ProcessLanes
 from flowos.plan import compile_flow
 
-from .shared import descendants, gone, one, parents, same, task
+from .shared import PATIENCE_SECONDS, await_file, descendants, gone, one, same, task, tell_pid
 
 
-def sleeps(seconds: Any) -> Any:
-    time.sleep(seconds)
-    return seconds
+def sleeps(path: Any) -> Any:
+    """Long, but for a path of None; once it begins there is a file."""
+    if path is not None:
+        tell_pid(path)
+        time.sleep(300)
+    return path
 
 
-def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_works() -> None:
+def once_begun(path: Path, act: Callable[[], object]) -> threading.Thread:
+    """Acts in another thread, once `sleeps` has begun."""
+
+    def wait() -> None:
+        await_file(path)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_works(
+    tmp_path: Path,
+) -> None:
     schedule = compile_flow(fo.flow_output(task("sleeps", sleeps)(fo.flow_input("x", fo.any_))))
     lanes = ProcessLanes(schedule, 1)
     lane = lanes.lanes[0]
     try:
-        assert lane.run(schedule.units, [[0]]) == [[0]]
+        assert lane.run(schedule.units, [[None]]) == [[None]]
         lane.stop()
-        assert lane.run(schedule.units, [[0]]) == [[0]]
-        timer = threading.Timer(0.3, lane.stop)
-        timer.start()
+        assert lane.run(schedule.units, [[None]]) == [[None]]
+        stopper = once_begun(tmp_path / "begun", lane.stop)
         began = time.monotonic()
         with pytest.raises(fo.Cancelled):
-            lane.run(schedule.units, [[20]])
-        assert time.monotonic() - began < 10
-        timer.join()
-        assert lane.run(schedule.units, [[0]]) == [[0]]
+            lane.run(schedule.units, [[tmp_path / "begun"]])
+        assert time.monotonic() - began < 2 * PATIENCE_SECONDS
+        stopper.join()
+        assert lane.run(schedule.units, [[None]]) == [[None]]
     finally:
         lanes.close()
         lanes.close()
@@ -45,40 +63,39 @@ def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_wor
 
 def test_stop_while_a_worker_starts_ends_the_start(tmp_path: Path) -> None:
     slow = tmp_path / "slow"
-    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nexec sleep 300\n")
     slow.chmod(0o755)
     schedule = compile_flow(fo.flow_output(task("only", same)(fo.flow_input("x", fo.any_))))
+    before = descendants(os.getpid())
     lanes = ProcessLanes(schedule, 1, python=str(slow))
     try:
-        timer = threading.Timer(0.3, lanes.lanes[0].stop)
-        timer.start()
+        stopper = once_begun(tmp_path / "begun", lanes.lanes[0].stop)
         with pytest.raises(fo.Cancelled):
             lanes.lanes[0].run(schedule.units, [[1]])
-        timer.join()
-        assert not descendants(os.getpid())
+        stopper.join()
+        assert gone(descendants(os.getpid()) - before)
     finally:
         lanes.close()
 
 
-def test_free_while_a_worker_runs_ends_it_and_leaves_nothing() -> None:
+def test_free_while_a_worker_runs_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     s = one(sleeps)
-    s.run(0)
+    s.run(None)
     pids = descendants(os.getpid())
     assert pids
-    timer = threading.Timer(0.3, s.free)
-    timer.start()
+    freer = once_begun(tmp_path / "begun", s.free)
     with pytest.raises(fo.SliceFreed):
-        s.run(20)
-    timer.join()
-    assert not pids & parents().keys()
+        s.run(tmp_path / "begun")
+    freer.join()
+    assert gone(pids)
 
 
 def test_freeing_leaves_no_process_thread_descriptor_or_folder() -> None:
-    def state() -> tuple[set[int], int, set[str], list[Path]]:
-        threads = {t.name for t in threading.enumerate()}
-        folders = list(session_folder().iterdir())
-        fds = len(list(Path("/proc/self/fd").iterdir()))
-        return descendants(os.getpid()), fds, threads, folders
+    def state() -> "Counter[int | str]":
+        threads = (t.name for t in threading.enumerate())
+        folders = (path.name for path in session_folder().iterdir())
+        files = ("descriptor" for _ in Path("/proc/self/fd").iterdir())
+        return Counter([*descendants(os.getpid()), *files, *threads, *folders])
 
     with one(same) as s:
         s.run(1)
@@ -86,7 +103,10 @@ def test_freeing_leaves_no_process_thread_descriptor_or_folder() -> None:
     for _ in range(5):
         with one(same, cores=2) as s:
             s.run(1)
-    assert state() == before
+    until = time.monotonic() + PATIENCE_SECONDS
+    while (left := state() - before) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not left
 
 
 def test_a_slice_that_was_forgotten_ends_its_workers() -> None:
@@ -95,37 +115,38 @@ def test_a_slice_that_was_forgotten_ends_its_workers() -> None:
     pids = descendants(os.getpid())
     assert pids
     del s
-    assert gone(pids, 5)
+    assert gone(pids)
 
 
-def test_a_stop_that_comes_before_its_run_holds_until_the_next() -> None:
+def test_a_stop_that_comes_before_its_run_holds_until_the_next(tmp_path: Path) -> None:
     schedule = compile_flow(fo.flow_output(task("sleeps", sleeps)(fo.flow_input("x", fo.any_))))
     halt = Halt()
     lanes = ProcessLanes(schedule, 1, halts=[halt])
     try:
         halt.on = True
         with pytest.raises(fo.Cancelled):
-            lanes.lanes[0].run(schedule.units, [[20]])
+            lanes.lanes[0].run(schedule.units, [[tmp_path / "begun"]])
         halt.on = False
-        assert lanes.lanes[0].run(schedule.units, [[0]]) == [[0]]
+        assert lanes.lanes[0].run(schedule.units, [[None]]) == [[None]]
     finally:
         lanes.close()
 
 
-class SlowToRead:
-    """Crosses quickly; each process takes this long to read it."""
+reading, read_on = threading.Event(), threading.Event()
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+
+class SlowToRead:
+    """Crosses quickly; in this process it is being read until `read_on` is set."""
 
     def __reduce__(self) -> Any:
-        return slow, (self.seconds, os.getpid())
+        return slow, (os.getpid(),)
 
 
-def slow(seconds: float, maker: int) -> SlowToRead:
+def slow(maker: int) -> SlowToRead:
     if os.getpid() != maker and os.environ.get("FLOWOS_TEST_READER") == str(os.getpid()):
-        time.sleep(seconds)
-    return SlowToRead(seconds)
+        reading.set()
+        read_on.wait(PATIENCE_SECONDS)
+    return SlowToRead()
 
 
 def test_close_during_a_run_that_no_kill_ends_gives_all_back_when_it_has_ended(
@@ -135,16 +156,17 @@ def test_close_during_a_run_that_no_kill_ends_gives_all_back_when_it_has_ended(
     schedule = compile_flow(fo.flow_output(task("same", same)(fo.flow_input("x", fo.any_))))
     before = open_files()
     lanes = ProcessLanes(schedule, 1)
-    run = threading.Thread(target=lanes.lanes[0].run, args=(schedule.units, [[SlowToRead(3.0)]]))
+    run = threading.Thread(target=lanes.lanes[0].run, args=(schedule.units, [[SlowToRead()]]))
     run.start()
-    time.sleep(1.0)
+    assert reading.wait(PATIENCE_SECONDS)
     lanes.close()
     assert run.is_alive()
+    read_on.set()
     run.join()
-    until = time.monotonic() + 5
-    while open_files() != before and time.monotonic() < until:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while open_files() > before and time.monotonic() < until:
         time.sleep(0.02)
-    assert open_files() == before
+    assert open_files() <= before
 
 
 def open_files() -> int:

@@ -48,7 +48,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Script]]:
 def read_line(script: Script) -> str:
     """Unbuffered: a buffer would swallow the line after it, which no select sees."""
     assert script.stdout is not None
-    assert select.select([script.stdout], [], [], 15)[0]
+    assert select.select([script.stdout], [], [], 60)[0]
     return script.stdout.readline().decode().strip()
 
 
@@ -57,8 +57,8 @@ def interrupted(script: Script) -> str:
     pids = descendants(script.pid)
     assert pids
     os.killpg(script.pid, signal.SIGINT)
-    _, errors = script.communicate(timeout=10)
-    assert gone(pids, 3)
+    _, errors = script.communicate(timeout=60)
+    assert gone(pids)
     return errors.decode()
 
 
@@ -68,7 +68,7 @@ def test_output_comes_while_the_task_runs(start: Start) -> None:
         @fo.task
         def f(x: fo.any_) -> fo.any_:
             print("soon")
-            time.sleep(30)
+            time.sleep(300)
         with fo.slice(fo.flow_output(f(fo.flow_input("x", fo.any_))), workers="process") as s:
             s.run(1)
     """)
@@ -80,9 +80,9 @@ SLEEPS = """
     import flowos as fo, os, subprocess, time
     @fo.task
     def f(x: fo.any_) -> fo.any_:
-        subprocess.Popen(["sleep", "60"])
+        subprocess.Popen(["sleep", "300"])
         print(os.getpid(), flush=True)
-        time.sleep(60)
+        time.sleep(300)
     x = fo.flow_input("x", fo.any_)
     with fo.slice(fo.flow_output(f(x), f(x)), workers="process", cores=2) as s:
         s.run(1)
@@ -103,8 +103,8 @@ def test_workers_go_when_their_driver_is_killed(start: Start) -> None:
     pids = descendants(script.pid)
     assert len(pids) >= 2
     script.kill()
-    script.communicate(timeout=10)
-    assert gone(pids, 4)
+    script.communicate(timeout=60)
+    assert gone(pids)
 
 
 def test_driver_and_two_workers_need_at_most_60_mb(start: Start) -> None:
@@ -126,6 +126,6 @@ def test_driver_and_two_workers_need_at_most_60_mb(start: Start) -> None:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         if line.startswith("Pss:")
     )
-    script.communicate(b"\n", timeout=10)
+    script.communicate(b"\n", timeout=60)
     assert script.returncode == 0
     assert kilobytes * 1024 <= 60e6

@@ -66,13 +66,14 @@ def worker_pids() -> list[int]:
             continue
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
+            if not any(w.endswith(b"engine/local/worker.py") for w in words):
+                continue
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            grand = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue
-        if words and any(w.endswith(b"engine/local/worker.py") for w in words):
-            grand = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1]
-            if me in (int(parent), int(grand)):
-                found.append(int(folder.name))
+        if me in (int(parent), int(grand)):
+            found.append(int(folder.name))
     return found
 
 
