@@ -6,7 +6,6 @@ import socket
 import socketserver
 import tarfile
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +57,7 @@ class ObjectStore:
         ask = urllib.request.Request(self.url + path, data, method=method)
         ask.add_header("x-amz-acl", "public-read")
         ask.add_header("content-type", "application/octet-stream")
-        with urllib.request.urlopen(ask, timeout=10) as answer:
+        with urllib.request.urlopen(ask, timeout=60) as answer:
             answer.read()
 
 
@@ -66,7 +65,7 @@ class BadRoad:
     """Passes requests on to a store, one connection each, and lets some of them go wrong.
 
     What a fate says: "" all is well; "500" or another status instead of the answer; "cut" after
-    half of the answer; "hang"; or so many seconds late.
+    half of the answer; "hang"; or "late", by seconds.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -108,7 +107,7 @@ class BadRoad:
     def _one(self, line: socket.socket, head: bytes, fate: str) -> bool:
         """Whether the connection goes on."""
         if fate == "hang":
-            self._ending.wait(30)
+            self._ending.wait(120)
             return False
         if fate.isdigit():
             body = b"<Error><Code>Odd</Code></Error>"
@@ -123,8 +122,8 @@ class BadRoad:
             body = answer[answer.index(b"\r\n\r\n") + 4 :]
             line.sendall(body[: len(body) // 2])
             return False
-        if fate:
-            time.sleep(float(fate))
+        if fate == "late":
+            self._ending.wait(10)
         line.sendall(answer)
         return False
 
@@ -140,7 +139,7 @@ def _head(line: socket.socket) -> bytes:
 
 
 def _answer(there: tuple[str, int], head: bytes) -> bytes:
-    with socket.create_connection(there, timeout=20) as store:
+    with socket.create_connection(there, timeout=60) as store:
         store.sendall(head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
         answer = b""
         while more := store.recv(1 << 16):
@@ -226,7 +225,7 @@ def fed(
             got = seen
     finally:
         feeder.close()
-        serving.join(20)
+        serving.join(60)
     assert not serving.is_alive()
     return got
 

@@ -23,7 +23,7 @@ def main(data: str, folder: str, kept: int, rank: int, epochs: int, secret: str)
     nodes = sys.argv[8:]
     catalog = Catalog.list_folder(data)
     cache = Cache(folder, 1, len(catalog), kept * SLOT_BYTES, 0, kept * SLOT_BYTES)
-    peers = PeerSettings(nodes, rank, secret) if secret else None
+    peers = PeerSettings(nodes, rank, secret, timeout_seconds=60.0) if secret else None
     feeder = Feeder(
         catalog,
         Files(data, catalog),

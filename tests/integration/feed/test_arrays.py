@@ -179,7 +179,7 @@ def test_rank_and_world_size_are_those_of_torch_distributed(
         subprocess.Popen([*words, str(rank)], stdout=subprocess.PIPE, text=True, env=variables)
         for rank in range(2)
     ]
-    told = [json.loads(member.communicate(timeout=60)[0]) for member in members]
+    told = [json.loads(member.communicate(timeout=300)[0]) for member in members]
     assert [one[:2] for one in told] == [[0, 2], [1, 2]]
     assert sorted(told[0][2] + told[1][2]) == list(range(100))
 

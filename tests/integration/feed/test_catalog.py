@@ -252,6 +252,6 @@ def test_ctrl_c_ends_a_listing(endless: Path) -> None:
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         try:
-            assert process.communicate(timeout=20)[0] == "interrupted\n"
+            assert process.communicate(timeout=60)[0] == "interrupted\n"
         finally:
             process.kill()

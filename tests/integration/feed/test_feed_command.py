@@ -139,19 +139,19 @@ def test_progress_is_shown_and_an_interrupt_keeps_what_is_there(
 ) -> None:
     tokens = tmp_path / "tokens.bin"
     tokens.touch()
-    os.truncate(tokens, 4096 * 60_000)
+    os.truncate(tokens, 4096 * 600_000)  # too much to end before the interrupt
     at = terminal(DATA=str(tokens), CACHE=str(tmp_path / "cache"))
     words = "$FLOWOS feed warm $DATA --cache $CACHE --dtype uint16 --length 2048"
     at.type(f"{words}; echo code=$?=\n")
     at.read_until("%")
     at.type("\x03")
-    shown = at.read_until("code=", seconds=30)
+    shown = at.read_until("code=")
     assert "B/s" in shown
     assert "interrupted: " in shown
-    assert "of 60000 samples are cached and stay" in " ".join(shown.split())
+    assert "of 600000 samples are cached and stay" in " ".join(shown.split())
     at.read_until("130=")
     at.type("$FLOWOS feed stat --cache $CACHE\n")
-    assert "of 60000 samples (" in at.read_until("no process", "0 processes", "1 process")
+    assert "of 600000 samples (" in at.read_until("no process", "0 processes", "1 process")
 
 
 def test_a_check_shows_how_far_it_is(

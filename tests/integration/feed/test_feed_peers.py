@@ -29,7 +29,7 @@ def run(nodes: list[fo.Feed], epoch: int) -> list[str]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     return [*names[0], *names[1]]
 
 
@@ -37,7 +37,7 @@ def test_what_one_node_has_is_not_read_from_the_source_by_another(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLOWOS_PEERS_SECRET", SECRET)
-    nodes = feeds(data, tmp_path, fo.Peers(nodes=free_addresses(2)))
+    nodes = feeds(data, tmp_path, fo.Peers(nodes=free_addresses(2), timeout_seconds=60.0))
     for epoch in range(4):
         assert len(set(run(nodes, epoch))) == 100
     stats = [feed.stats() for feed in nodes]

@@ -37,7 +37,7 @@ def start(*words: object) -> "subprocess.Popen[str]":
 
 
 def answer(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     return found

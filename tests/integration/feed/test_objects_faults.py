@@ -23,11 +23,12 @@ def store(server: ObjectStore) -> Iterator[ObjectStore]:
     server.forget_all()
 
 
-@pytest.mark.parametrize("fault", ["500", "503", "429", "cut", "1.5"])
+@pytest.mark.parametrize("fault", ["500", "503", "429", "cut", "late"])
 def test_what_fails_three_times_in_passing_is_had_all_the_same(road: BadRoad, fault: str) -> None:
     odd = ("/things/03.bin", "/things/07.bin")
     road.fate = lambda path, before: fault if path in odd and before < 3 else ""
-    came = served(open_url("s3://things", timeout_seconds=0.5))
+    patience = 2.0 if fault == "late" else 60.0
+    came = served(open_url("s3://things", timeout_seconds=patience))
     assert came.failed == {}
     assert [came.pushed[at] for at in range(len(OBJECTS))] == list(OBJECTS.values())
     assert [road.asked.count(path) for path in odd] == [4, 4]
@@ -43,14 +44,14 @@ def test_a_listing_that_fails_in_passing_is_had_all_the_same(road: BadRoad) -> N
     [
         ("500", r"Error performing GET .* 500 .*, four times over"),
         ("cut", r".*, four times over"),
-        ("hang", r"no answer within 0\.3 seconds, four times over"),
+        ("hang", r"no answer within 1\.5 seconds, four times over"),
     ],
 )
 def test_what_fails_a_fourth_time_is_told_and_the_others_come(
     road: BadRoad, fault: str, why: str
 ) -> None:
     road.fate = lambda path, _before: fault if path == "/things/05.bin" else ""
-    came = served(open_url("s3://things", timeout_seconds=0.3))
+    came = served(open_url("s3://things", timeout_seconds=1.5 if fault == "hang" else 60.0))
     assert re.fullmatch(why, came.failed[5])
     assert road.asked.count("/things/05.bin") == 4
     assert len(came.pushed) == len(OBJECTS) - 1
@@ -110,7 +111,7 @@ def test_a_shard_that_was_written_anew_is_not_mixed_with_what_it_was(
     with pytest.raises(SampleError, match=r"x\.tar:\d: it has changed since it was indexed"):
         list(iter(feeder.next, None))
     feeder.close()
-    serving.join(10)
+    serving.join(60)
     assert not serving.is_alive()
 
 
@@ -123,17 +124,17 @@ def test_closing_does_not_wait_for_a_store_that_hangs(road: BadRoad) -> None:
     waiting = threading.Thread(target=feeder.next)
     serving.start()
     waiting.start()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while len(road.asked) < 5 and time.monotonic() < until:
         time.sleep(0.01)
     assert len(road.asked) >= 5
     began = time.monotonic()
     feeder.close()
-    serving.join(10)
-    waiting.join(10)
+    serving.join(60)
+    waiting.join(60)
     assert not serving.is_alive()
     assert not waiting.is_alive()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60, "the store hangs for 120 seconds"
 
 
 def test_a_skipped_object_is_counted_and_the_rest_is_fed(road: BadRoad) -> None:
@@ -149,7 +150,7 @@ def test_a_skipped_object_is_counted_and_the_rest_is_fed(road: BadRoad) -> None:
     assert sorted(seen) == [at for at in range(len(OBJECTS)) if at != 5]
     assert feeder.stats().skipped >= 1
     feeder.close()
-    serving.join(10)
+    serving.join(60)
 
 
 def test_a_listing_that_is_refused_is_told_once(road: BadRoad) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +92,15 @@ def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., list[Node]]]:
 
 
 def free_addresses(count: int) -> list[str]:
+    """Below the ports that the kernel gives to whoever asks for any."""
     with ExitStack() as open_:
-        sockets = [open_.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+        found: list[str] = []
+        while len(found) < count:
+            port = random.SystemRandom().randrange(15_000, 32_000)
+            with suppress(OSError):
+                open_.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                found.append(f"127.0.0.1:{port}")
+        return found
 
 
 @pytest.fixture
@@ -103,7 +108,8 @@ def networks() -> Iterator[tuple[list[str], list[tuple[str, ...]]]]:
     """Four hosts on one bridge: their addresses, and the words that start something on each."""
     if os.getuid() != 0:
         pytest.skip("only root makes networks")
-    names, bridge = [f"flowos-feed-{node}" for node in range(NODES)], "flowosfeed"
+    run = os.getpid() % 100_000  # another run of these tests has networks of its own
+    names, bridge = [f"flowos-feed-{run}-{node}" for node in range(NODES)], f"fofeed{run}"
     calls = [f"link add {bridge} type bridge", f"link set {bridge} up"]
     for node, name in enumerate(names):
         calls += [
@@ -116,14 +122,14 @@ def networks() -> Iterator[tuple[list[str], list[tuple[str, ...]]]]:
         ]
     try:
         for call in calls:
-            subprocess.run(["ip", *call.split()], check=True, timeout=10)
+            subprocess.run(["ip", *call.split()], check=True, timeout=60)
         addresses = [f"10.231.77.{node + 1}:7531" for node in range(NODES)]
         yield addresses, [("ip", "netns", "exec", name) for name in names]
     finally:
         # The links first: a network lives as long as a process in it.
         links = [f"link del {bridge}{node}" for node in range(NODES)]
         for call in [*links, f"link del {bridge}", *(f"netns del {name}" for name in names)]:
-            subprocess.run(["ip", *call.split()], timeout=10, check=False)
+            subprocess.run(["ip", *call.split()], timeout=60, check=False)
 
 
 def one_epoch(nodes: list[Node]) -> list[Json]:
