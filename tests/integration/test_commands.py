@@ -141,7 +141,7 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
                 break
         time.sleep(0.3)
         running.send_signal(number)
-        out, _ = running.communicate(timeout=30)
+        out, _ = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 0
@@ -165,7 +165,7 @@ def test_an_interrupt_before_the_first_number_leaves_no_report_and_no_run(
     assert running.stderr is not None
     assert "building" in running.stderr.readline()
     running.send_signal(signal.SIGINT)
-    out, said = running.communicate(timeout=30)
+    out, said = running.communicate(timeout=120)
     assert (running.returncode, out) == (130, "")
     assert said.splitlines()[-1] == (
         "flowos measure: interrupted: nothing was measured, so nothing is kept or written"

@@ -30,7 +30,7 @@ def run(program: str, *words: str, **variables: str) -> dict[str, Any]:
         capture_output=True,
         env={**os.environ, **variables},
         check=True,
-        timeout=60,
+        timeout=300,
     )
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -60,7 +60,7 @@ def run(*argv: str | Path, **variables: str) -> subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         env={**own, **variables},
     )
 

@@ -50,7 +50,7 @@ def run(family: Family, binary: Path, *words: str, ranks: int = 2) -> Outcome:
 def start(argv: tuple[str, ...]) -> Outcome:
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        argv, capture_output=True, check=False, timeout=60, env={**os.environ, **allowed}
+        argv, capture_output=True, check=False, timeout=300, env={**os.environ, **allowed}
     )
     return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
 
@@ -91,7 +91,7 @@ def test_all_ranks_of_two_programs_that_take_turns_have_the_same_turns(
     family: Family, binaries: dict[str, Path]
 ) -> None:
     launch = Launch(
-        argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=60.0
+        argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=300.0
     )
     two = [prepare(launch, launcher=family.name, starter=family.starter[0]) for _ in range(2)]
     for outcome in run_in_turns(two):

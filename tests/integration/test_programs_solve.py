@@ -70,7 +70,7 @@ def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int 
         (*family.starter, str(ranks), str(binary), *words),
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, **allowed, "OMP_NUM_THREADS": str(threads)},
     )
     return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)

@@ -28,7 +28,7 @@ OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 
 

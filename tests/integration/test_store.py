@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,24 +82,16 @@ def server() -> Iterator[Path]:
         (folder / "password").chmod(0o644)
         made = [f"{binaries()}/initdb", "-D", f"{folder}/data", "-U", "ada", "--no-sync"]
         made += ["-A", "scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8", "--locale=C"]
-        subprocess.run([*user, *made], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        started = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-w", "-l", f"{folder}/log"]
+        how: dict[str, Any] = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL}
+        subprocess.run([*user, *made], **how)
+        started = [f"{binaries()}/pg_ctl", "-D", f"{folder}/data", "-w", "-t", "300"]
+        started += ["-l", f"{folder}/log"]
         options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
-        subprocess.run(
-            [*user, *started, "-o", options, "start"],
-            check=True,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-        )
+        subprocess.run([*user, *started, "-o", options, "start"], **how)
         try:
             yield folder
         finally:
-            subprocess.run(
-                [*user, *started, "-m", "immediate", "stop"],
-                check=True,
-                cwd=folder,
-                stdout=subprocess.DEVNULL,
-            )
+            subprocess.run([*user, *started, "-m", "immediate", "stop"], **how)
 
 
 @pytest.fixture
@@ -258,7 +251,7 @@ def writer(file: Path | str, run: str, samples: int, *before: str) -> subprocess
 def test_two_writers_at_once_lose_nothing_from_the_first_moment_on(where: str) -> None:
     writers = [writer(where, name, 500) for name in ("one", "two")]
     for each in writers:
-        _, complaint = each.communicate(timeout=60)
+        _, complaint = each.communicate(timeout=300)
         assert (each.returncode, complaint) == (0, "")
     with open_store(where) as store:
         assert store.counts() == {"one": 500, "two": 500}
@@ -283,7 +276,7 @@ def test_a_file_that_may_not_grow_is_one_clear_line(tmp_path: Path) -> None:
     file = tmp_path / "x.db"
     open_store(str(file)).close()
     limited = writer(file, "one", 100_000, "prlimit", "--fsize=200000")
-    _, complaint = limited.communicate(timeout=60)
+    _, complaint = limited.communicate(timeout=300)
     last = complaint.strip().splitlines()[-1]
     assert last.startswith(f"flowos.model._errors.StoreError: cannot keep a sample in {file}: ")
     assert "the disk" in last
@@ -304,7 +297,7 @@ def read_only(folder: Path) -> tuple[str, ...]:
 def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(tmp_path: Path) -> None:
     space = in_own_mounts('mount -t tmpfs -o size=400k full "$0"', tmp_path)
     with writer(tmp_path / "x.db", "one", 100_000, *space) as full:
-        printed, complaint = full.communicate(timeout=60)
+        printed, complaint = full.communicate(timeout=300)
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
         f"cannot keep a sample in {tmp_path / 'x.db'}: "
@@ -315,7 +308,7 @@ def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(tmp_path: Path) -
 
 def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
     with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path)) as refused:
-        _, complaint = refused.communicate(timeout=60)
+        _, complaint = refused.communicate(timeout=300)
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
         f"cannot make the folder of {tmp_path / 'data/x.db'}: "
@@ -339,7 +332,7 @@ def test_runs_in_a_read_only_folder_can_still_be_read(tmp_path: Path) -> None:
         [*read_only(folder), sys.executable, "-c", READER, str(folder / "x.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (answer.stdout, answer.stderr) == ("20261120-one\n", "")
 
@@ -347,7 +340,7 @@ def test_runs_in_a_read_only_folder_can_still_be_read(tmp_path: Path) -> None:
 def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
     open_store(str(tmp_path / "data/x.db")).close()
     with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path / "data")) as refused:
-        _, complaint = refused.communicate(timeout=60)
+        _, complaint = refused.communicate(timeout=300)
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
         f"cannot keep the run in {tmp_path / 'data/x.db'}: "
@@ -359,7 +352,7 @@ def test_a_wrong_password_is_one_line_that_does_not_show_it(url: str) -> None:
     code = "import sys; from flowos.store import open_store; open_store(sys.argv[1])"
     wrong = url.replace(PASSWORD_IN_URL, "sesame-1234")
     answer = subprocess.run(
-        [sys.executable, "-c", code, wrong], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, wrong], capture_output=True, text=True, timeout=300
     )
     assert "the server refused user or password" in answer.stderr.splitlines()[-1]
     assert "sesame-1234" not in answer.stderr + answer.stdout
@@ -388,7 +381,8 @@ def test_the_store_shows_itself_without_the_password(url: str) -> None:
 
 
 def test_a_connection_that_the_server_ended_is_made_anew(url: str) -> None:
-    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    ours = "datname = current_database() AND pid <> pg_backend_pid()"
+    others = f"FROM pg_stat_activity WHERE {ours} AND backend_type = 'client backend'"
     with open_store(url) as store:
         store.begin(a_run())
         end_them = f"SELECT pg_terminate_backend(pid) {others}"

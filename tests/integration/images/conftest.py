@@ -31,7 +31,7 @@ def flowos(tmp_path: Path) -> Flowos:
             text=True,
             cwd=tmp_path,
             env=dict(os.environ),
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == code, done.stderr
         return done

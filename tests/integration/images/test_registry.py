@@ -49,10 +49,10 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def await_answer(url: str) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
-            with urlopen(url, timeout=5):
+            with urlopen(url, timeout=30):
                 return
         except OSError:
             assert time.monotonic() < until

@@ -197,7 +197,7 @@ def test_ctrl_c_ends_it_within_the_iteration() -> None:
         assert process.stdout
         assert process.stdout.readline() == "begins\n"
         os.kill(process.pid, signal.SIGINT)
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=120)
     assert error.rstrip().endswith("KeyboardInterrupt")
 
 
