@@ -14,7 +14,8 @@ import platform
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,8 @@ class Place:
     def __str__(self) -> str:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
+
+PATIENCE_SECONDS = 30.0
 
 PLACES: tuple[tuple[str, Form | None], ...] = (
     ("bare", None),
@@ -258,15 +261,20 @@ def nothing_is_left() -> Iterator[None]:
     run(Launch(argv=("/bin/true",)))
     before = what_is_there()
     yield
-    assert what_is_there() == before
+    until = time.monotonic() + PATIENCE_SECONDS
+    while (left := what_is_there() - before) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left
 
 
-def what_is_there() -> dict[str, object]:
+def what_is_there() -> set[str]:
+    """Also what is on its way out: of a test before, or in the kernel."""
+    folders = (path.name for path in session_folder().iterdir() if path.is_dir())
     return {
-        "processes": descendants(),
-        "mounts": Path("/proc/self/mountinfo").read_text(),
-        "descriptors": open_descriptors(),
-        "folders": {path.name for path in session_folder().iterdir() if path.is_dir()},
+        *(f"process {pid}: {words}" for pid, words in descendants().items()),
+        *(f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        *(f"descriptor {fd}" for fd in open_descriptors()),
+        *(f"folder {name}" for name in folders),
     }
 
 
@@ -286,7 +294,10 @@ def descendants() -> dict[int, str]:
 
 def children_of(pid: int) -> list[int]:
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*"):
+    tasks: list[Path] = []
+    with suppress(OSError):  # it ends meanwhile
+        tasks += Path(f"/proc/{pid}/task").iterdir()
+    for task in tasks:
         with suppress(OSError):
             found += map(int, (task / "children").read_text().split())
     return found
@@ -300,6 +311,14 @@ def words_of(pid: int) -> str:
         )
     except OSError:
         return ""
+
+
+def all_gone(pids: Sequence[int]) -> bool:
+    """Waits for their end."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while any(map(words_of, pids)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(map(words_of, pids))
 
 
 def open_descriptors() -> list[str]:

@@ -81,7 +81,7 @@ def flowos(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
         [FLOWOS, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         stdin=subprocess.DEVNULL,
         cwd=cwd,
     )

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def env(request: pytest.FixtureRequest, images: Images) -> str:
 
 
 def flowos(*words: str, **how: Any) -> "subprocess.CompletedProcess[str]":
-    known = {"capture_output": True, "text": True, "timeout": 60, "stdin": subprocess.DEVNULL}
+    known = {"capture_output": True, "text": True, "timeout": 300, "stdin": subprocess.DEVNULL}
     return subprocess.run([FLOWOS, *words], **{**known, **how})
 
 
@@ -51,7 +50,7 @@ def test_streams_pass_through_byte_for_byte_and_so_does_the_exit_code(
         input=data,
         capture_output=True,
         cwd=tmp_path,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stdout == data, done.stderr == data) == (7, True, True)
 
@@ -192,6 +191,11 @@ while [ $n = 0 ]; do sleep 0.05; done
 for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done
 echo told $n times
 """
+JOB = """
+trap 'echo again' CONT
+echo ready
+while :; do sleep 0.02; done
+"""
 
 
 def test_ctrl_c_reaches_the_command_once(env: str, terminal: Any, tmp_path: Path) -> None:
@@ -206,6 +210,7 @@ def test_ctrl_c_reaches_the_command_once(env: str, terminal: Any, tmp_path: Path
 def test_a_shell_has_job_control_and_gives_the_terminal_back(
     env: str, terminal: Any, tmp_path: Path
 ) -> None:
+    (tmp_path / "job").write_text(JOB)
     at = terminal()
     at.resize(40, 120)
     at.type(f"cd {tmp_path}; $FLOWOS shell --env {env}\n")
@@ -215,14 +220,12 @@ def test_a_shell_has_job_control_and_gives_the_terminal_back(
     at.type("tty; test -e /bin/busybox && echo in''side\n")
     at.read_until("/dev/pts/")
     at.read_until("inside")
-    at.type("sleep 60\n")
-    at.read_until("60")
-    time.sleep(0.3)
+    at.type("sh job\n")
+    at.read_until("ready")
     at.type("\x1a")
     at.read_until("Stopped")
     at.type("fg\n")
-    at.read_until("sleep 60")
-    time.sleep(0.3)
+    at.read_until("again")
     at.type("\x03")
     at.read_until("in> ")
     at.type("exit 7\n")

@@ -28,7 +28,7 @@ def flowos(tmp_path: Path) -> Flowos:
             text=True,
             cwd=tmp_path,
             env=variables,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == code, done.stderr
         return done

@@ -346,14 +346,14 @@ def test_a_flow_file_runs_in_an_image(one_env: str, tmp_path: Path) -> None:
         "flow = fo.flow_output(where(fo.flow_input('n', fo.int64)))\n"
     )
     words = [FLOWOS, "run", "flow.py", "--env", one_env, "n=41"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.returncode) == ("where = bookworm42\n", 0)
 
 
 def test_the_example_shows_the_same_flow_bare_and_inside(env: str) -> None:
     example = Path(__file__).parents[2] / "examples/in_an_image.py"
     done = subprocess.run(
-        [sys.executable, example, env], capture_output=True, text=True, timeout=60
+        [sys.executable, example, env], capture_output=True, text=True, timeout=300
     )
     bare, inside = done.stdout.splitlines()
     assert bare.startswith("bare: ")
