@@ -139,7 +139,60 @@ bool refuse(int connection, const std::string& status, const std::string& code) 
                 "<Error><Code>" + code + "</Code></Error>");
 }
 
-// A page of the bucket's keys; the token is the last key of the page before.
+bool key_below(const Object& object, const std::string& key) { return object.key < key; }
+
+// The least key that is above all that begin with it.
+std::string beyond(std::string prefix) {
+  ++prefix.back();
+  return prefix;
+}
+
+std::string as_xml(const Object& object) {
+  return "<Contents><Key>" + escaped_for_xml(object.key) + "</Key><LastModified>" +
+         in_time_format(object.changed, "%Y-%m-%dT%H:%M:%S.000Z") + "</LastModified><ETag>" +
+         tag_of(object.size, object.changed) + "</ETag><Size>" + std::to_string(object.size) +
+         "</Size><StorageClass>STANDARD</StorageClass></Contents>";
+}
+
+struct Page {
+  std::string keys, folders;  // as XML
+  std::size_t count = 0;
+  std::string last;
+  bool more = false;
+};
+
+// What comes after a key; with a delimiter, of keys that have it after the prefix only what is
+// before it, once.
+Page page_of(const Objects& objects, const std::string& prefix, const std::string& after,
+             const std::string& delimiter) {
+  Page page;
+  const bool after_folder = !delimiter.empty() && after.ends_with(delimiter);
+  auto object = std::lower_bound(objects.begin(), objects.end(),
+                                 std::max(prefix, after_folder ? beyond(after) : after), key_below);
+  while (object != objects.end() && object->key.starts_with(prefix)) {
+    if (object->key == after) {
+      ++object;
+      continue;
+    }
+    page.more = page.count == kMostKeys;
+    if (page.more) break;
+    ++page.count;
+    const std::size_t cut =
+        delimiter.empty() ? std::string::npos : object->key.find(delimiter, prefix.size());
+    if (cut == std::string::npos) {
+      page.last = object->key;
+      page.keys += as_xml(*object++);
+    } else {
+      page.last = object->key.substr(0, cut + delimiter.size());
+      page.folders +=
+          "<CommonPrefixes><Prefix>" + escaped_for_xml(page.last) + "</Prefix></CommonPrefixes>";
+      object = std::lower_bound(object, objects.end(), beyond(page.last), key_below);
+    }
+  }
+  return page;
+}
+
+// A page of the bucket's keys; the token is the last key or folder of the page before.
 bool list_objects(Server& server, int connection, const HttpRequest& request,
                   const std::string& bucket) {
   const fs::path folder = fs::path(server.folder) / bucket;
@@ -148,41 +201,24 @@ bool list_objects(Server& server, int connection, const HttpRequest& request,
     const auto place = request.query.find(name);
     return place == request.query.end() ? std::string() : place->second;
   };
-  const std::string prefix = asked("prefix");
-  const std::string after = std::max(asked("continuation-token"), asked("start-after"));
   std::unique_lock<std::mutex> hold(server.lock);
   const auto [place, fresh] = server.buckets.try_emplace(bucket);
   if (fresh) place->second = listed(folder);
   const Objects& objects = place->second;  // never changed again
   hold.unlock();
-  std::string keys, last;
-  std::size_t count = 0;
-  bool more = false;
-  const auto key_below = [](const Object& object, const std::string& key) {
-    return object.key < key;
-  };
-  for (auto object =
-           std::lower_bound(objects.begin(), objects.end(), std::max(prefix, after), key_below);
-       object != objects.end() && object->key.compare(0, prefix.size(), prefix) == 0; ++object) {
-    if (object->key == after) continue;
-    more = count == kMostKeys;
-    if (more) break;
-    last = object->key;
-    ++count;
-    keys += "<Contents><Key>" + escaped_for_xml(object->key) + "</Key><LastModified>" +
-            in_time_format(object->changed, "%Y-%m-%dT%H:%M:%S.000Z") + "</LastModified><ETag>" +
-            tag_of(object->size, object->changed) + "</ETag><Size>" + std::to_string(object->size) +
-            "</Size><StorageClass>STANDARD</StorageClass></Contents>";
-  }
+  const std::string prefix = asked("prefix");
+  const std::string after = std::max(asked("continuation-token"), asked("start-after"));
+  const Page page = page_of(objects, prefix, after, asked("delimiter"));
   const std::string token =
-      "<NextContinuationToken>" + escaped_for_xml(last) + "</NextContinuationToken>";
+      "<NextContinuationToken>" + escaped_for_xml(page.last) + "</NextContinuationToken>";
   return answer(connection, "200 OK", "Content-Type: application/xml\r\n",
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult "
                 "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>" +
                     bucket + "</Name><Prefix>" + escaped_for_xml(prefix) + "</Prefix><KeyCount>" +
-                    std::to_string(count) + "</KeyCount><MaxKeys>" + std::to_string(kMostKeys) +
-                    "</MaxKeys><IsTruncated>" + (more ? "true" : "false") + "</IsTruncated>" +
-                    (more ? token : "") + keys + "</ListBucketResult>");
+                    std::to_string(page.count) + "</KeyCount><MaxKeys>" +
+                    std::to_string(kMostKeys) + "</MaxKeys><IsTruncated>" +
+                    (page.more ? "true" : "false") + "</IsTruncated>" + (page.more ? token : "") +
+                    page.keys + page.folders + "</ListBucketResult>");
 }
 
 bool send_piece_by_piece(Server& server, int connection, int file, std::int64_t first,

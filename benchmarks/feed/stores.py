@@ -22,6 +22,7 @@ from places import NotHere, program
 READ_AHEAD_KIB = 4096
 """As clients of far storage have it, and more than the kernel's 128: who reads shards is served."""
 START_SECONDS, END_SECONDS, UNMOUNT_SECONDS = 10.0, 5.0, 2.0
+WARM_SECONDS = 60.0
 BULK_BYTES = 1 << 27
 PORT = 9000
 BURST, QUEUE = "128kb", "8mb"
@@ -150,6 +151,8 @@ def far_objects(data: DataSet, folder: Path, delay_ms: float, mbit: float) -> It
             "AWS_DEFAULT_REGION": "us-east-1",
         }
         bucket = Path(data.folder).name
+        with _answer(at, f"/{bucket}") as page:
+            page.read()  # from now on it knows what it holds, as a store does
         yield Source(root=f"s3://{bucket}", variables=variables, server=server, shaped_by=by)
     finally:
         server.end()
@@ -178,17 +181,21 @@ def _shaped_way(pid: int, mbit: float) -> str:
 
 def link_rate(source: Source) -> float:
     """Bytes per second at which one large object comes, its first MiB aside."""
-    host = source.variables["AWS_ENDPOINT_URL"].removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=START_SECONDS)
-    try:
-        connection.request("GET", "/link/bulk")
-        answer = connection.getresponse()
+    with _answer(source.variables["AWS_ENDPOINT_URL"], "/link/bulk") as answer:
         buffer = bytearray(1 << 20)
         answer.readinto(buffer)
         read, began = 0, time.perf_counter()
         while got := answer.readinto(buffer):
             read += got
         return read / (time.perf_counter() - began)
+
+
+@contextmanager
+def _answer(at: str, path: str) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection(at.removeprefix("http://"), timeout=START_SECONDS)
+    try:
+        connection.request("GET", path)
+        yield connection.getresponse()
     finally:
         connection.close()
 
@@ -198,18 +205,25 @@ def here(data: DataSet) -> Iterator[Source]:
     yield Source(root=data.folder)
 
 
+_warmed: dict[Path, float] = {}
+
+
 def warm(folder: Path) -> None:
-    """Bring every file below it into the page cache."""
+    """Bring every file below it into the page cache; what was there a minute ago still is."""
+    if time.monotonic() - _warmed.get(folder, -WARM_SECONDS) < WARM_SECONDS:
+        return
     buffer = bytearray(1 << 20)
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with path.open("rb", buffering=0) as file:
                 while file.readinto(buffer):
                     pass
+    _warmed[folder] = time.monotonic()
 
 
 def cool(folder: Path) -> str:
     """Empty the page cache of it, and say how: root can drop everything, others ask per file."""
+    _warmed.clear()
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
