@@ -1,7 +1,8 @@
 """Training data from far storage and from this node, beside what others make of it.
 
 `python benchmarks/feed.py [--json] [--only far-1ms,local-warm] [--peers torch,spdl]
-[--rounds N] [--quick] [--kib 41|110] [--report FOLDER] [--folder DIR] [--sweep] [--install]`
+[--rounds N] [--quick] [--kib 41|110] [--folder DIR] [--sweep] [--install] [--resume]
+[--report FOLDER [--from FILE]]`
 Debian: g++ libjpeg62-turbo-dev fuse3 iproute2. Pillow makes the pictures.
 
 Far storage is a folder behind a modelled round trip and one shared link (slowfs.cpp), and an S3
@@ -9,8 +10,9 @@ server behind a shaped one (s3server.cpp). The time for 1,000 minibatches of 32 
 contestant's objects are made. Each contestant runs alone, in a process and a venv of its own, with
 the settings that a sweep found best for it; what it delivers is checked against the data set's
 checksums. Then all take turns. A limit is the link's, or what limit.cpp takes beside. Data, peers
-and settings are made once (half an hour) and kept in --folder, outside of the repository; a run
-then takes about half an hour. Exit 1 when a claim is missed.
+and settings are made once and kept in --folder, outside of the repository. What was found is kept
+there as it is found: after a run that was stopped, --resume goes on. --from FILE tells again what
+a run with --json said. Exit 1 when a claim is missed.
 """
 
 import argparse
@@ -23,13 +25,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from cases import CASES, PYTHON_SECONDS_PER_BATCH, Case
-from contest import Settings, fight, summary
+from contest import Settings, fight, sized, summary
 from entrants import Table, entrants, run_limit
+from journal import Journal, code_of
 from known_index import KnownIndex
 from paper_cases import copies, first_listing, in_flight, ten_epochs
 from peers import LEFT_OUT, PEERS
@@ -51,12 +54,10 @@ CHECK_SECONDS = 2.0
 def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken away
-    began = time.perf_counter()
     try:
-        report = benchmark(options)
-    except NotHere as reason:
+        report = json.loads(options.told.read_text()) if options.told else benchmark(options)
+    except (NotHere, OSError, ValueError) as reason:
         sys.exit(f"feed: {reason}")
-    report["seconds"] = time.perf_counter() - began
     report["missed"] = list(missed(report))
     if options.report:
         import plots
@@ -81,7 +82,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--install", action="store_true", help="try refused peers again")
     parser.add_argument("--kib", choices=KINDS, default="41", help="mean size of a file (41)")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="kept things")
-    parser.add_argument("--report", type=Path, help="folder for feed.html and feed.md")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+    parser.add_argument("--report", type=Path, help="folder for feed.html, feed.md, figures.md")
+    parser.add_argument("--from", type=Path, dest="told", help="no run: what --json said of one")
     options = parser.parse_args()
     options.only = options.only.split(",") if options.only else PARTS
     unknown = sorted(set(options.only) - set(PARTS))
@@ -95,32 +98,36 @@ def arguments() -> argparse.Namespace:
 
 
 def benchmark(options: argparse.Namespace) -> dict[str, Any]:
+    began = time.time()
     options.folder.mkdir(parents=True, exist_ok=True)
     data = data_set(options.kib, QUICK_COUNT if options.quick else COUNT, options.folder)
     found, missing, conversions = entrants(data, options.folder, options.peers, options.install)
     index = KnownIndex(options.folder)
     atexit.register(index.forget)
+    quick = "-quick" if options.quick else ""
+    journal = journal_of(options, Path(data.folder).name)
     table = Table(
-        data=data, folder=options.folder, entrants=found, index=index, quick=options.quick
+        data=data,
+        folder=options.folder,
+        entrants=found,
+        index=index,
+        journal=journal,
+        quick=options.quick,
     )
-    name = "settings-quick.json" if options.quick else "settings.json"
-    settings = Settings(options.folder / name, Path(data.folder).name, options.sweep)
+    kept = options.folder / f"settings{quick}.json"
+    settings = Settings(kept, Path(data.folder).name, options.sweep)
     report: dict[str, Any] = {
         "claim": "training data at the speed of the link, then of the local disk",
-        "machine": {
-            "cpus": len(os.sched_getaffinity(0)),
-            "load": os.getloadavg()[0],
-            "python": platform.python_version(),
-            "kernel": platform.release(),
-        },
+        "began": began,
+        "machine": machine(),
         "data": {"count": data.count, "bytes": data.bytes, "checksum": data.checksum},
-        "conversion_seconds": conversions,
+        "conversion_seconds": journal.once("conversions", lambda: conversions),
         "missing": {**LEFT_OUT, **missing},
         "fought": [],
         "table": [],
     }
     if "store" in options.only:
-        report["store_check"] = list(store_check(table))
+        report["store_check"] = journal.once("store", lambda: list(store_check(table)))
     for case in CASES:
         if case.name in options.only:
             fought = fight(table, sized(case, table), rounds_of(case, options), settings)
@@ -129,10 +136,32 @@ def benchmark(options: argparse.Namespace) -> dict[str, Any]:
     for part, name, run in others(table, settings, options):
         if part in options.only:
             try:
-                report[name] = run()
+                report[name] = journal.once(name, run)
             except (TurnFailed, NotHere) as reason:
                 report["missing"][name] = str(reason)
+    report["seconds"] = time.time() - began
+    journal.end()
     return report
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "host": platform.node(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+    }
+
+
+def journal_of(options: argparse.Namespace, data: str) -> Journal:
+    """Figures of other code or of other contestants are not gone on with."""
+    native = find_spec("flowos._native")
+    folders = {
+        Path(one.origin).parent for one in (find_spec("flowos"), native) if one and one.origin
+    }
+    words = [code_of(*sorted(folders)), *map(str, (options.quick, options.rounds, options.peers))]
+    return Journal(options.folder / f"run-{data}.jsonl", " ".join(words), options.resume)
 
 
 def others(
@@ -158,11 +187,6 @@ def python_cost(table: Table) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout)
     most = PYTHON_SECONDS_PER_BATCH
     return {**found, "most": most, "holds": found["seconds_per_batch"] <= most}
-
-
-def sized(case: Case, table: Table) -> Case:
-    """Smaller where only the paths are tried: the figures then say nothing."""
-    return replace(case, batches=case.batches // 10) if table.quick else case
 
 
 def rounds_of(case: Case, options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ class Case:
     """`most`: the promise, a multiple of the limit. `limit`: `link once`: all samples once over the
     link, at its rate; `link measured`: the same at the rate that one large object comes at; `ring`,
     `pread`, `decode`: what limit.cpp takes. `workers`: the counts that peers are swept over.
+    `settings_of`: the case whose sweep serves here too, as its round trip is the same.
     `only`: the peers that take part; none: all. `scaled_from`: peers that keep nothing, whose rate
     never changes, give so many batches, and their time is scaled. `stages`: ours has a cache.
     """
@@ -29,6 +30,7 @@ class Case:
     cold: bool = False
     stages: bool = False
     workers: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    settings_of: str = ""
     only: tuple[str, ...] = ()
     scaled_from: int = 0
     rounds: int = 3
@@ -72,7 +74,7 @@ CASES: Sequence[Case] = (
         round_trip_ms=1,
         mbit=200,
         stages=True,
-        workers=(4, 8, 16),
+        settings_of="far-1ms",
         only=STAGING,
         scaled_from=100,
         rounds=2,
@@ -86,7 +88,7 @@ CASES: Sequence[Case] = (
         round_trip_ms=1,
         mbit=1000,
         batches=600,
-        workers=(16, 32, 64),
+        settings_of="far-1ms",
         only=("torch", "spdl"),
     ),
     Case(
@@ -118,6 +120,7 @@ CASES: Sequence[Case] = (
         most=1.1,
         cold=True,
         workers=(2, 8, 32),
+        only=STAGING,
     ),
     Case(
         name="decoded",
@@ -126,10 +129,15 @@ CASES: Sequence[Case] = (
         limit="decode",
         most=9 / 6.6,  # 9 s where decoding alone takes 6.6 s
         decoded=True,
-        workers=(1, 2, 4),
-        scaled_from=300,
+        workers=(2, 4),
+        scaled_from=150,
     ),
 )
+
+
+def named(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
 
 WHERE_OTHERS_ARE_AS_GOOD = (
     "far-once: where no sample comes twice nothing can be saved by keeping it, and with 1 ms and "

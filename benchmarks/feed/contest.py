@@ -4,15 +4,17 @@ import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cases import FIRST_BATCH_SECONDS, Case
+from cases import FIRST_BATCH_SECONDS, Case, named
 from entrants import (
     Entrant,
     Setting,
     Table,
     first_seconds,
+    keeps,
     limit_seconds,
     steady,
     taking_part,
@@ -23,8 +25,12 @@ from peers import BY_ITSELF, OURS
 from places import NotHere, say
 from turns import TurnFailed
 
-SWEEP_SECONDS = 3.0
+LOOK_SECONDS, SWEEP_SECONDS = 1.0, 3.0
+"""Each setting is looked at; the best two, if near each other, are tried again for longer."""
+NEAR = 1.15
+KEEPERS_BATCHES, KEEPERS_SECONDS = 300, 15.0
 WORSE_IN_A_ROW = 2
+GOES_ON = 1.25
 
 Found = dict[str, Any]
 
@@ -41,29 +47,62 @@ def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
             checks[entrant.name] = checked(table, case, entrant, chosen[entrant.name])
         except (TurnFailed, NotHere) as reason:
             failed[entrant.name] = str(reason)
-    entrants = [e for e in taking_part(table, case) if e.name in chosen and e.name not in failed]
+    entrants = [e for e in taking_part(table, case) if e.name in checks]
     limits: list[float] = []
-    turns: dict[str, list[Found]] = {entrant.name: [] for entrant in entrants}
+    turns: dict[str, list[Found]] = {}
     for number in range(rounds):
         say(f"{case.name}: round {number + 1} of {rounds}")
-        limits.append(limit_seconds(table, case))
-        for entrant in rotated(entrants, number):
-            try:
-                found = turn(table, case, entrant, chosen[entrant.name])
-            except TurnFailed as reason:
-                failed[entrant.name] = str(reason)
-                continue
-            found["limit_seconds"] = limits[-1]
-            turns[entrant.name].append(found)
+        those = rotated(going_on(case, entrants, turns), number)
+        found = table.journal.once(
+            f"{case.name}: round {number + 1}", partial(one_round, table, case, those, chosen)
+        )
+        limits.append(found["limit_seconds"])
+        failed |= found["failed"]
+        for name, turned in found["turns"].items():
+            turns.setdefault(name, []).append(turned)
     return {
         "case": asdict(case),
         "limits": limits,
         "settings": {name: asdict(setting) for name, setting in chosen.items()},
         "swept": {name: settings.swept(case, name) for name in chosen},
         "checks": checks,
-        "turns": {name: found for name, found in turns.items() if found},
+        "turns": turns,
         "failed": failed,
     }
+
+
+def one_round(
+    table: Table, case: Case, entrants: Sequence[Entrant], chosen: Mapping[str, Setting]
+) -> Found:
+    """The limit, and a turn of each, one after the other."""
+    limit = limit_seconds(table, case)
+    turns: dict[str, Found] = {}
+    failed: dict[str, str] = {}
+    for entrant in entrants:
+        try:
+            found = turn(table, case, entrant, chosen[entrant.name])
+            turns[entrant.name] = {**found, "limit_seconds": limit}
+        except TurnFailed as reason:
+            failed[entrant.name] = str(reason)
+    return {"limit_seconds": limit, "turns": turns, "failed": failed}
+
+
+def going_on(
+    case: Case, entrants: Sequence[Entrant], turns: Mapping[str, Sequence[Found]]
+) -> Sequence[Entrant]:
+    """All in the first round; in the second ours, the best two others and who is near them; then
+    ours alone, which is what is claimed of."""
+    if not turns:
+        return entrants
+    if max(map(len, turns.values())) > 1:
+        return [entrant for entrant in entrants if entrant.contestant is OURS]
+    seconds = {
+        name: statistics.median(thousand(case, turn) for turn in some)
+        for name, some in turns.items()
+    }
+    others = sorted(value for name, value in seconds.items() if name != OURS.name)
+    most = GOES_ON * others[:2][-1] if others else 0.0
+    return [e for e in entrants if e.contestant is OURS or seconds.get(e.name, most + 1) <= most]
 
 
 def rotated(entrants: Sequence[Entrant], number: int) -> Sequence[Entrant]:
@@ -72,16 +111,13 @@ def rotated(entrants: Sequence[Entrant], number: int) -> Sequence[Entrant]:
     return [*entrants[start:], *entrants[:start]]
 
 
-_checks: dict[tuple[str, str, bool], Found] = {}
-
-
 def checked(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
     """What it delivers in somewhat more than an epoch, from far storage without its slowness;
     once for each kind of storage. TurnFailed, where a sample is not one of the data set's."""
-    kind = entrant.name, case.store, case.decoded
-    if kind not in _checks:
-        _checks[kind] = _looked_at(table, case, entrant, setting)
-    return _checks[kind]
+    kind = f"{case.store}, {'decoded' if case.decoded else 'raw'}"
+    return table.journal.once(
+        f"{entrant.name} checked, {kind}", partial(_looked_at, table, case, entrant, setting)
+    )
 
 
 def _looked_at(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
@@ -105,22 +141,28 @@ class Settings:
         self.file = file
         self.data = data
         self.known: dict[str, Any] = {}
-        if file.exists() and not again:
+        if file.exists():
             self.known = json.loads(file.read_text())
+        if again:
+            self.known = {k: v for k, v in self.known.items() if not k.startswith(f"{data}/")}
 
     def _key(self, case: Case, name: str) -> str:
-        return f"{self.data}/{case.name}/{name}"
+        return f"{self.data}/{case.settings_of or case.name}/{name}"
 
     def swept(self, case: Case, name: str) -> list[Found]:
-        found: list[Found] = self.known.get(self._key(case, name), [])
-        return found
+        """In this case itself."""
+        known: list[Found] = self.known.get(self._key(case, name), [])
+        return [] if case.settings_of else known
 
     def best(self, table: Table, case: Case, entrant: Entrant) -> Setting:
         """TurnFailed, where no setting gave a batch."""
         if entrant.contestant is OURS:
             return Setting(workers=BY_ITSELF)
         key = self._key(case, entrant.name)
-        points = self.known.get(key) or list(sweep(table, case, entrant))
+        swept_in = sized(named(case.settings_of), table) if case.settings_of else case
+        name = f"{swept_in.name}: {entrant.name} swept"
+        find = partial(sweep, table, swept_in, entrant)
+        points = self.known.get(key) or table.journal.once(name, find)
         good = [point for point in points if "seconds" in point]
         if not good:
             raise TurnFailed(points[-1]["failed"])
@@ -130,16 +172,36 @@ class Settings:
         return Setting(workers=best["workers"], options=best["options"])
 
 
-def sweep(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
-    """Seconds for the case, the first batch included, at each count of workers, until more only
-    makes it worse; then each other variant at the best count."""
+def sized(case: Case, table: Table) -> Case:
+    """Smaller where only the paths are tried: the figures then say nothing."""
+    return replace(case, batches=case.batches // 10) if table.quick else case
+
+
+def sweep(table: Table, case: Case, entrant: Entrant) -> list[Found]:
+    """Seconds for the case, the first batch included, of every setting that was tried."""
+    points = list(looks(table, case, entrant))
+    good = sorted((p for p in points if "seconds" in p), key=lambda p: float(p["seconds"]))
+    near = [point for point in good[:2] if point["seconds"] < NEAR * good[0]["seconds"]]
+    if len(near) == 1 or keeps(case, entrant.contestant):  # whose sample is long already
+        return points
+    for point in near:
+        setting = Setting(workers=point["workers"], options=point["options"])
+        again = swept_point(table, case, entrant, setting, SWEEP_SECONDS)
+        if "seconds" in again:
+            point.update(again)
+    return points
+
+
+def looks(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
+    """At each count of workers, until more only makes it worse; then at each other variant with
+    the best count."""
     contestant = entrant.contestant
     first, *others = contestant.decoded if case.decoded else contestant.raw
     best, worse = Setting(workers=case.workers[0], options=first), 0
     least = float("inf")
     for workers in case.workers:
         setting = Setting(workers=workers, options=first)
-        point = swept_point(table, case, entrant, setting)
+        point = swept_point(table, case, entrant, setting, LOOK_SECONDS)
         yield point
         worse = 0 if point.get("seconds", least) < least else worse + 1
         if worse == 0:
@@ -147,20 +209,31 @@ def sweep(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
         if worse == WORSE_IN_A_ROW:
             break
     for options in others:
-        yield swept_point(table, case, entrant, replace(best, options=options))
+        yield swept_point(table, case, entrant, replace(best, options=options), LOOK_SECONDS)
 
 
-def swept_point(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
+def swept_point(
+    table: Table, case: Case, entrant: Entrant, setting: Setting, seconds: float
+) -> Found:
+    """Of those that keep samples, whose rate changes, what so many batches took from the start."""
     told: Found = {"workers": setting.workers, "options": dict(setting.options)}
+    keeper = keeps(case, entrant.contestant)
+    sample: Found = {"seconds": seconds}
+    if keeper:
+        batches = min(KEEPERS_BATCHES, case.batches)
+        sample = {"seconds": KEEPERS_SECONDS, "batches": batches}
     try:
-        found = turn(table, case, entrant, setting, seconds=SWEEP_SECONDS)
+        found = turn(table, case, entrant, setting, **sample)
     except TurnFailed as reason:
         return {**told, "failed": str(reason)}
     if found["batches"] < 2:
-        return {**told, "failed": f"one batch in {SWEEP_SECONDS:g} s"}
+        return {**told, "failed": f"one batch in {sample['seconds']:g} s"}
+    whole = first_seconds(found) + steady(found) * (case.batches - 1)
+    if keeper:
+        whole = found["seconds"] * case.batches / found["batches"]
     return {
         **told,
-        "seconds": first_seconds(found) + steady(found) * (case.batches - 1),
+        "seconds": whole,
         "first_seconds": first_seconds(found),
         "batches": found["batches"],
     }

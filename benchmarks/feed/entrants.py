@@ -12,6 +12,7 @@ from typing import Any
 
 from cases import Case
 from job import Job
+from journal import Journal
 from known_index import KnownIndex
 from peers import OURS, PEERS, Contestant, Options, converted, python_of
 from pictures import DataSet
@@ -50,6 +51,7 @@ class Table:
     folder: Path
     entrants: Sequence[Entrant]
     index: KnownIndex
+    journal: Journal
     quick: bool = False
 
 
@@ -150,8 +152,10 @@ def turn(
         job = replace(job_of(table, case, entrant, setting, source, cache), **changes)
         if cache and entrant.contestant is OURS and not listing:
             table.index.fill(cache, entrant.python, job, source.variables)
+        before = source.bytes_sent()
         found = taken(entrant.python, job, source.variables)
-        found["source_bytes"] = source.bytes_sent()
+        after = source.bytes_sent()
+        found["source_bytes"] = None if before is None or after is None else after - before
     return found
 
 

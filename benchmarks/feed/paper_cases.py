@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, Case
+from cases import CASES, Case, named
 from contest import Settings
 from entrants import BATCH_SIZE, Entrant, Setting, Table, first_seconds, steady, turn
 from peers import BY_ITSELF, OURS
@@ -25,7 +25,7 @@ EPOCHS = 10
 
 
 def far_case() -> Case:
-    return next(case for case in CASES if case.name == "far-1ms")
+    return named("far-1ms")
 
 
 def first_listing(table: Table) -> dict[str, float]:
@@ -105,7 +105,7 @@ def ten_epochs(table: Table, settings: Settings) -> dict[str, float]:
 
 
 def _after_copy(table: Table, settings: Settings, torch: Entrant, changes: dict[str, Any]) -> float:
-    local = next(case for case in CASES if case.name == "local-warm")
+    local = named("local-warm")
     with far_and_cache(table) as (source, folder):
         began = time.perf_counter()
         _copied_by_cp(f"{source.root}/files", folder)

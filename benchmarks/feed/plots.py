@@ -1,17 +1,17 @@
 """The report: seed 002's figures 4 to 8 with ours beside, drawn by FlowOS's own report."""
 
-import datetime
 import platform
-import socket
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import paper
-from cases import WHERE_OTHERS_ARE_AS_GOOD
+from cases import WHERE_OTHERS_ARE_AS_GOOD, Case
+from entrants import thousand
 from peers import OURS
-from told import TITLES, apart
+from told import TITLES, apart, figures
 
 from flowos.acts._facts import facts
 from flowos.model import Case as Point
@@ -104,23 +104,23 @@ SECTIONS = (
 )
 
 
-def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """feed.html and feed.md in that folder."""
+def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
+    """feed.html, feed.md and the table alone, figures.md, in that folder."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(Sample(**one) for one in _samples(report))
     measured = summarize(samples, ceiling_of=_limit_of)
     book = Book(
-        run=_run(),
+        run=_run(report),
         measurements=measured,
         samples=samples,
         sections=SECTIONS,
         headlines=tuple(_headlines(measured)),
         findings=tuple(_findings(report)),
     )
-    page, text = folder / "feed.html", folder / "feed.md"
-    page.write_text(html(book))
-    text.write_text(markdown(book))
-    return page, text
+    words = {"feed.html": html(book), "feed.md": markdown(book), "figures.md": figures(report)}
+    for name, text in words.items():
+        (folder / name).write_text(text)
+    return tuple(folder / name for name in words)
 
 
 def _limit_of(point: Point) -> Point | None:
@@ -138,18 +138,22 @@ def _headlines(measured: Iterable[Measurement]) -> Iterator[Headline]:
             )
 
 
-def _run() -> Run:
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+def _run(report: Mapping[str, Any]) -> Run:
+    """The facts are those of this machine: the report is to be written where it was measured."""
     wanted = Wanted()
     return Run(
         id="feed",
-        started=now,
-        ended=now,
-        host=socket.gethostname(),
+        started=_moment(report["began"]),
+        ended=_moment(report["began"] + report["seconds"]),
+        host=report["machine"]["host"],
         version=version("flowos-hpc"),
         wanted=wanted,
         facts=facts(wanted),
     )
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _sample(probe: str, where: str, contestant: str, values: Any, **levels: object) -> Any:
@@ -193,11 +197,13 @@ def _of_case(fought: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 words = " ".join(f"{k}={v}" for k, v in point["options"].items())
                 who = f"{TITLES[name]} {words}".strip()
                 yield _sample("workers", where, who, [point["seconds"]], workers=point["workers"])
+    case = Case(**fought["case"])
     for name, turns in fought["turns"].items():
         title = TITLES[name]
-        if name == OURS.name:
-            whole = [turn["seconds"] for turn in turns]
-            yield _sample("workers", where, title, whole, workers=1)
+        if name == OURS.name or case.settings_of:
+            whole = [thousand(case, turn) for turn in turns]
+            workers = fought["settings"].get(name, {}).get("workers") or 1
+            yield _sample("workers", where, title, whole, workers=workers)
         for place, (batches, _) in enumerate(turns[0]["marks"]):
             at = [turn["marks"][place][1] for turn in turns if len(turn["marks"]) > place]
             yield _sample("delivered", where, title, at, batches=batches)

@@ -37,7 +37,7 @@ def _case(line: Mapping[str, Any]) -> Iterator[str]:
         holds = "holds" if line["holds"] else "MISSED"
         verdict = f"; ours {line['ratio']:.3f}x, promised {line['most']:.2f}x: {holds}"
     yield f"{line['title']}: {known}{verdict}"
-    heads = ("time", "least", "most", "x limit", "first", "cpu s", "source MB")
+    heads = ("time", "least", "most", "rounds", "x limit", "first", "cpu s", "source MB")
     yield f"  {'':22}" + "".join(f"{head:>10}" for head in heads)
     told = sorted(line["contestants"].items(), key=lambda item: float(item[1]["seconds"]))
     for name, found in told:
@@ -45,6 +45,7 @@ def _case(line: Mapping[str, Any]) -> Iterator[str]:
         cells = [
             f"{found['seconds']:.3f}",
             *(f"{value:.3f}" for value in found["spread"]),
+            f"{found['rounds']}",
             f"{found['ratio']:.2f}",
             f"{found['first_seconds']:.3f}",
             f"{found['cpu_seconds']:.1f}",
@@ -89,3 +90,25 @@ def apart(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _verdict(found: Mapping[str, Any]) -> str:
     return "holds" if found["holds"] else "MISSED"
+
+
+def figures(report: Mapping[str, Any]) -> str:
+    """The table of claims alone, as Markdown."""
+    return "\n".join(_figures(report)) + "\n"
+
+
+def _figures(report: Mapping[str, Any]) -> Iterator[str]:
+    yield "| case | limit | FlowOS | of the limit | promised | best other |"
+    yield "| --- | ---: | ---: | ---: | ---: | --- |"
+    for line in report["table"]:
+        if "ratio" in line:
+            others = {n: f for n, f in line["contestants"].items() if n != OURS.name}
+            best = min(others, key=lambda name: float(others[name]["seconds"]), default="")
+            beside = f"{TITLES[best]} {others[best]['seconds']:.2f} s" if best else "-"
+            yield (
+                f"| {line['title']} | {line['limit_seconds']:.2f} s "
+                f"| {line['contestants'][OURS.name]['seconds']:.2f} s | {line['ratio']:.3f}x "
+                f"| {line['most']:.2f}x{'' if line['holds'] else ', missed'} | {beside} |"
+            )
+    yield ""
+    yield from (f"- {words}" for words in apart(report))
