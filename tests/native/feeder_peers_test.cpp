@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,8 +66,11 @@ struct Run {
     settings.share.world_size = 2;
     settings.memory_bytes = 1;
     settings.seed = 3;
-    settings.peers =
-        PeerSettings{.nodes = nodes, .node = node, .node_of_rank = {}, .secret = secret};
+    settings.peers = PeerSettings{.nodes = nodes,
+                                  .node = node,
+                                  .node_of_rank = {},
+                                  .secret = secret,
+                                  .most = std::chrono::seconds(60)};
     return settings;
   }
 

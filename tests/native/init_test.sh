@@ -26,8 +26,8 @@ end_of() { head -n 1 "$run/status.${1:-0}"; }
 
 value_of() { sed -n "s/^$1 //p" "$run/status.0"; }
 
-appears() { # FILE: within 5 s
-  for _ in $(seq 250); do
+appears() { # FILE: within a minute
+  for _ in $(seq 3000); do
     [ -e "$1" ] && return 0
     sleep 0.02
   done
@@ -35,8 +35,8 @@ appears() { # FILE: within 5 s
   return 1
 }
 
-gone() { # PID: within 5 s
-  for _ in $(seq 250); do
+gone() { # PID: within a minute
+  for _ in $(seq 3000); do
     case $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) in "" | Z*) return 0 ;; esac
     sleep 0.02
   done
@@ -160,7 +160,7 @@ a_stopped_command_goes_on_at_cont() {
   local pid state=""
   pid=$(cat "$top/pid")
   kill -s TSTP $!
-  for _ in $(seq 250); do
+  for _ in $(seq 3000); do
     state=$(sed 's/.*) \(.\).*/\1/' "/proc/$pid/stat")
     [ "$state" = T ] && break
     sleep 0.02
@@ -223,7 +223,7 @@ many_orphans_are_ended() {
 a_closed_fifo_means_term_then_kill() {
   mkfifo "$run/alive"
   exec 9<>"$run/alive"
-  echo 0.2 >"$run/grace"
+  echo 2 >"$run/grace"
   "$init" "$run" -- sh -c 'trap "echo told >told" TERM; touch ready.fifo; while :; do sleep 0.02; done' 9>&- &
   appears "$top/ready.fifo"
   exec 9>&-

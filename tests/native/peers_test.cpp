@@ -2,6 +2,7 @@
 #include "peers.h"
 
 #include <netinet/in.h>
+#include <sys/poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ constexpr std::uint64_t kCount = 400;
 constexpr std::size_t kBytes = 10000;
 constexpr std::uint64_t kData = 7;
 const std::string kSecret = "only those of this run know it";
+constexpr milliseconds kPatience{60'000};
 
 std::string free_address() {
   const Descriptor socket = flowos::feed::listen_at({"127.0.0.1", "0"});
@@ -91,8 +93,8 @@ struct Pair {
     settings.nodes = nodes;
     settings.node = node;
     settings.secret = kSecret;
-    settings.most = milliseconds(300);
-    settings.rest = milliseconds(500);
+    settings.most = kPatience;
+    settings.rest = kPatience;
     return settings;
   }
   std::unique_ptr<Peers> join(const PeerSettings& settings) {
@@ -113,7 +115,7 @@ bool comes_whole(Peers& peers, std::uint64_t sample) {
 }
 
 bool comes_whole_in_the_end(Peers& peers, std::uint64_t sample) {
-  const Clock::time_point until = Clock::now() + std::chrono::seconds(10);
+  const Clock::time_point until = Clock::now() + kPatience;
   while (!comes_whole(peers, sample)) {
     if (Clock::now() >= until) return false;
     std::this_thread::sleep_for(milliseconds(20));
@@ -149,7 +151,6 @@ void many_threads_ask_at_once() {
   fill(*pair.caches[1]);
   PeerSettings few = pair.settings(0);
   few.connections = 3;
-  few.most = milliseconds(5000);
   const auto first = pair.join(few);
   const auto second = pair.join(pair.settings(1));
   std::atomic<std::uint64_t> came = 0;
@@ -196,7 +197,7 @@ void a_false_server_is_not_believed() {
   std::atomic<Greeting> seen = Greeting::welcome;
   std::thread server([&] {
     while (seen == Greeting::welcome) {
-      const Line line(Descriptor(::accept(listener.get(), nullptr, nullptr)), milliseconds(500));
+      const Line line(Descriptor(::accept(listener.get(), nullptr, nullptr)), kPatience);
       if (line) seen = greet_as_server(line, {"some other secret", kData});
     }
   });
@@ -214,7 +215,7 @@ class Odd {
         thread_([this, answer = std::move(answer)] {
           Descriptor socket;
           while (!socket) socket = Descriptor(::accept(listener_.get(), nullptr, nullptr));
-          const Line line(std::move(socket), milliseconds(2000));
+          const Line line(std::move(socket), kPatience);
           CHECK(greet_as_server(line, {kSecret, kData}) == Greeting::welcome);
           std::uint64_t sample = 0;
           CHECK(line.receive(std::as_writable_bytes(std::span(&sample, 1))));
@@ -250,7 +251,9 @@ void bytes_that_were_changed_on_their_way_are_not_taken() {
 void a_node_that_dies_while_it_sends_is_left_alone() {
   Pair pair;
   const std::uint64_t sample = pair.others(0);
-  const auto first = pair.join(pair.settings(0));
+  PeerSettings forgiving = pair.settings(0);
+  forgiving.rest = milliseconds(3000);
+  const auto first = pair.join(forgiving);
   {
     const Odd odd(pair, answer_of(kBytes, 0, bytes_of(sample, kBytes / 2)));
     CHECK(!comes_whole(*first, sample));
@@ -259,8 +262,7 @@ void a_node_that_dies_while_it_sends_is_left_alone() {
   fill(*pair.caches[1]);
   const auto second = pair.join(pair.settings(1));
   CHECK(!first->ask(sample));  // it rests
-  std::this_thread::sleep_for(milliseconds(600));
-  CHECK(comes_whole(*first, sample));
+  CHECK(comes_whole_in_the_end(*first, sample));
 }
 
 void a_length_without_end_is_not_believed() {
@@ -270,26 +272,25 @@ void a_length_without_end_is_not_believed() {
   CHECK(!first->ask(pair.others(0)));
 }
 
-void a_node_that_is_not_there_costs_its_timeout_once() {
+void a_node_that_is_not_there_is_called_once() {
   Pair pair;
   const auto first = pair.join(pair.settings(0));
   CHECK(!first->ask(pair.others(0)));
   CHECK(has(first->complaint(), "Connection refused"));
   CHECK(has(first->complaint(), pair.nodes[1]));
-  const double took = seconds_of([&] {
-    for (int asked = 0; asked < 1000; ++asked) {
-      const auto found = first->ask(pair.others(0));
-      CHECK(!found);
-    }
-  });
-  CHECK(took < 0.25);
+  const Descriptor later = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
+  for (int asked = 0; asked < 1000; ++asked) CHECK(!first->ask(pair.others(0)));
+  pollfd call{.fd = later.get(), .events = POLLIN, .revents = 0};
+  CHECK(::poll(&call, 1, 0) == 0);  // nobody did
 }
 
 void a_node_that_does_not_answer_is_given_up() {
   Pair pair;
-  const auto first = pair.join(pair.settings(0));
+  PeerSettings hasty = pair.settings(0);
+  hasty.most = milliseconds(300);
+  const auto first = pair.join(hasty);
   const Descriptor silent = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
-  CHECK(seconds_of([&] { CHECK(!first->ask(pair.others(0))); }) < 5.0);
+  CHECK(seconds_of([&] { CHECK(!first->ask(pair.others(0))); }) < 30.0);
   CHECK(has(first->complaint(), "in time"));
 }
 
@@ -311,9 +312,9 @@ void nothing_listens_but_where_it_was_said() {
   Pair pair;
   const auto first = pair.join(pair.settings(0));
   Endpoint here = Endpoint::parse(pair.nodes[0]);
-  CHECK(Line::to(here, milliseconds(300)));
+  CHECK(Line::to(here, kPatience));
   here.host = "127.0.0.2";
-  CHECK(!Line::to(here, milliseconds(300)));
+  CHECK(!Line::to(here, kPatience));
 }
 
 void strangers_do_not_keep_the_others_out_for_long() {
@@ -322,11 +323,13 @@ void strangers_do_not_keep_the_others_out_for_long() {
   PeerSettings often = pair.settings(0);
   often.rest = milliseconds(50);
   const auto first = pair.join(often);
-  const auto second = pair.join(pair.settings(1));
+  PeerSettings hasty = pair.settings(1);
+  hasty.most = milliseconds(1000);
+  const auto second = pair.join(hasty);
   std::vector<Line> strangers;
   strangers.reserve(100);
   for (int i = 0; i < 100; ++i) {
-    strangers.push_back(Line::to(Endpoint::parse(pair.nodes[1]), milliseconds(300)));
+    strangers.push_back(Line::to(Endpoint::parse(pair.nodes[1]), kPatience));
   }
   CHECK(comes_whole_in_the_end(*first, pair.others(0)));
 }
@@ -334,7 +337,6 @@ void strangers_do_not_keep_the_others_out_for_long() {
 void closing_ends_what_waits() {
   Pair pair;
   PeerSettings patient = pair.settings(0);
-  patient.most = milliseconds(30000);
   patient.connections = 1;
   fill(*pair.caches[1]);
   const auto first = pair.join(patient);
@@ -346,7 +348,7 @@ void closing_ends_what_waits() {
   CHECK(seconds_of([&] {
           first->close();
           waits.join();
-        }) < 5.0);
+        }) < 30.0);
 }
 
 std::string complaint_of(const PeerSettings& settings, Pair& pair) {
@@ -387,7 +389,7 @@ int main() {
   bytes_that_were_changed_on_their_way_are_not_taken();
   a_node_that_dies_while_it_sends_is_left_alone();
   a_length_without_end_is_not_believed();
-  a_node_that_is_not_there_costs_its_timeout_once();
+  a_node_that_is_not_there_is_called_once();
   a_node_that_does_not_answer_is_given_up();
   another_process_of_a_node_takes_over();
   nothing_listens_but_where_it_was_said();
