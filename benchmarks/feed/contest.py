@@ -28,7 +28,7 @@ from turns import TurnFailed
 LOOK_SECONDS, SWEEP_SECONDS = 1.0, 3.0
 """Each setting is looked at; the best two, if near each other, are tried again for longer."""
 NEAR = 1.15
-KEEPERS_BATCHES, KEEPERS_SECONDS = 300, 15.0
+KEEPERS_BATCHES, KEEPERS_SECONDS = 200, 10.0
 WORSE_IN_A_ROW = 2
 GOES_ON = 1.25
 
@@ -52,7 +52,8 @@ def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
     turns: dict[str, list[Found]] = {}
     for number in range(rounds):
         say(f"{case.name}: round {number + 1} of {rounds}")
-        those = rotated(going_on(case, entrants, turns), number)
+        is_last = number == rounds - 1
+        those = rotated(going_on(case, entrants, turns, is_last), number)
         found = table.journal.once(
             f"{case.name}: round {number + 1}", partial(one_round, table, case, those, chosen)
         )
@@ -88,13 +89,13 @@ def one_round(
 
 
 def going_on(
-    case: Case, entrants: Sequence[Entrant], turns: Mapping[str, Sequence[Found]]
+    case: Case, entrants: Sequence[Entrant], turns: Mapping[str, Sequence[Found]], is_last: bool
 ) -> Sequence[Entrant]:
-    """All in the first round; in the second ours, the best two others and who is near them; then
-    ours alone, which is what is claimed of."""
+    """All in the first round; in the second ours, the best two others and who is near them; in the
+    others and in the last ours alone, as the claims are of it."""
     if not turns:
         return entrants
-    if max(map(len, turns.values())) > 1:
+    if is_last or max(map(len, turns.values())) > 1:
         return [entrant for entrant in entrants if entrant.contestant is OURS]
     seconds = {
         name: statistics.median(thousand(case, turn) for turn in some)

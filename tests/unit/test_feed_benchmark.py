@@ -73,10 +73,11 @@ def test_the_best_two_others_and_who_is_near_them_have_a_second_round() -> None:
     seconds = dict(zip((peer.name for peer in peers), (9, 7, 10, 12, 13, 5), strict=True))
     case = named("local-warm")
 
-    def names(turns: Mapping[str, Any]) -> set[str]:
-        return {entrant.name for entrant in going_on(case, entrants, turns)}
+    def names(turns: Mapping[str, Any], is_last: bool = False) -> set[str]:
+        return {entrant.name for entrant in going_on(case, entrants, turns, is_last)}
 
-    assert names({}) == set(seconds)
+    assert names({}, is_last=True) == set(seconds)
     once = {name: [found(value)] for name, value in seconds.items() if name != peers[5].name}
     assert names(once) == {"ours", *(peer.name for peer in peers[1:4])}
+    assert names(once, is_last=True) == {"ours"}
     assert names({**once, "ours": once["ours"] * 2}) == {"ours"}
