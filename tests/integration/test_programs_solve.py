@@ -3,6 +3,7 @@ same bits on any number of ranks and threads, right answers, and clear refusals.
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import io, sparse
 
+import flowos as fo
 from flowos.model import Case, Exited, Outcome, Unmeasured
 from flowos.probes.solve import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE, Solve
+from flowos.solver import Csr, poisson, read_matrix
 
 NATIVE = Path(__file__).parents[2] / "src/flowos/solver/native"
 SOURCES = [NATIVE / name for name in (SOURCE, *LIBRARY_SOURCES)]
 CORES = len(os.sched_getaffinity(0))
 CUBE = "poisson:24x20x28"
+HASHES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks/solve/hashes.py"))
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,16 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Binaries:
 
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int = 1) -> Outcome:
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
         (*family.starter, str(ranks), str(binary), *words),
         capture_output=True,
         check=False,
         timeout=300,
-        env={**os.environ, **allowed, "OMP_NUM_THREADS": str(threads)},
+        env={
+            **os.environ,
+            **{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+            **{"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"},
+        },
     )
     return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
 
@@ -113,6 +122,82 @@ def test_x_is_the_same_bits_whatever_the_ranks_threads_and_mpi(
     ]
     assert len({(f["x"], f["iterations"]) for f in found}) == 1
     assert all(f["residual"] <= 1e-7 for f in found)
+
+
+SHARES = ((1, 1), (1, 2), (2, 2), (3, 1), (4, 1))
+"""Ranks and threads."""
+
+
+def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: Any) -> None:
+    x, info = fo.solve(matrix, b, coarse="none", **how)
+    told = {"x": HASHES["hash_of"](x), "iterations": info.iterations, "blocks": info.made.blocks}
+    assert told == {name: found[name] for name in told}
+
+
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [
+        ((), {}),
+        (("--precision", "fp64"), {"precision": "fp64"}),
+        (("--precision", "fp32"), {"precision": "fp32"}),
+        (("--block-rows", "32", "--relax", "0"), {"block": 32, "relax": 0.0}),
+        (("--colours", "20"), {"colours": 20}),
+    ],
+    ids=" ".join,
+)
+def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_bricks(
+    words: tuple[str, ...], how: dict[str, Any], binaries: Binaries
+) -> None:
+    family, matrix = FAMILIES[0], poisson(24, 20, 28)
+    for ranks, threads in SHARES:
+        outcome = run(family, binaries[family.name], CUBE, *words, ranks=ranks, threads=threads)
+        assert_the_library_gives(answer(outcome), matrix, np.ones(matrix.shape[0]), **how)
+
+
+@pytest.mark.parametrize("cells", [(10, 10, 10), (9, 8, 9), (1, 40, 37), (50, 1, 3), (7, 2, 31)])
+def test_grids_that_are_small_or_thin_are_solved_alike_by_program_and_library(
+    cells: tuple[int, int, int], binaries: Binaries
+) -> None:
+    family, matrix = FAMILIES[0], poisson(*cells)
+    word = "poisson:" + "x".join(map(str, cells))
+    found = answer(run(family, binaries[family.name], word, ranks=2))
+    assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]))
+
+
+def power_grid(folder: Path, side: int = 60) -> Path:
+    """A mesh of resistors over two decades, some of them missing, a node in a hundred grounded."""
+    random = np.random.default_rng(5)
+    node = random.permutation(side * side).reshape(side, side)  # else a grid would be found
+    ends = np.concatenate(
+        [
+            np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()]),
+            np.stack([node[:-1].ravel(), node[1:].ravel()]),
+        ],
+        axis=1,
+    )
+    ends = ends[:, random.random(ends.shape[1]) > 0.045]
+    half = sparse.coo_array(
+        (10.0 ** random.uniform(-1, 1, ends.shape[1]), (ends[0], ends[1])), shape=(node.size,) * 2
+    )
+    ties = sparse.csr_array(half + half.T)
+    ground = (random.random(node.size) < 0.01) + 1e-9
+    path = folder / "grid.mtx"
+    io.mmwrite(path, sparse.diags_array(ties.sum(axis=1) + ground) - ties, symmetry="symmetric")
+    return path
+
+
+@pytest.mark.parametrize("precision", ["auto", "fp64"])
+def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_a_graph(
+    precision: str, binaries: Binaries, tmp_path: Path
+) -> None:
+    family = FAMILIES[0]
+    for path in (power_grid(tmp_path), grid_file(tmp_path)):
+        matrix = read_matrix(path)
+        b = HASHES["drawn_side"](matrix.shape[0], 1)
+        words = (str(path), *(("--precision", precision) if precision != "auto" else ()))
+        for ranks, threads in SHARES:
+            outcome = run(family, binaries[family.name], *words, ranks=ranks, threads=threads)
+            assert_the_library_gives(answer(outcome), matrix, b, precision=precision)
 
 
 def grid_file(folder: Path, n: int = 12) -> Path:

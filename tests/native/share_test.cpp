@@ -20,8 +20,9 @@ namespace {
 
 constexpr Grid kGrid{.cells = {13, 9, 18}};
 
-void rows_of_poisson_are_those_that_are_generated(const OwnedCsr<std::int32_t>& matrix) {
-  const RowsOfPoisson rows{kGrid};
+void rows_of_poisson_are_those_that_are_generated(const Grid& grid) {
+  const OwnedCsr<std::int32_t> matrix = poisson(grid);
+  const RowsOfPoisson rows{grid};
   std::size_t at = 0;
   for (std::int64_t row = 0; row < matrix.view().rows; row++)
     rows.each(row, [&](std::int64_t column, double value) {
@@ -66,8 +67,8 @@ void own_rows_are_those_of_the_whole(const Ordering& order, const OwnedCsr<std::
     for (std::int64_t row = 0; row < share.rows(); row++) {
       const auto here = static_cast<std::size_t>(row);
       const auto there = static_cast<std::size_t>(share.row[here]);
-      CHECK(share.order.place[here] % share.group_places() ==
-            order.place[there] % share.group_places());
+      CHECK(share.order.place[here] % order.group_places() ==
+            order.place[there] % order.group_places());
       if (!share.is_own(share.group_of(row))) continue;
       seen[there]++;
       const auto count = static_cast<std::size_t>(matrix.starts[there + 1] - matrix.starts[there]);
@@ -146,7 +147,8 @@ void own_groups_are_computed_first_or_meanwhile(const Ordering& order,
 
 int main() {
   const OwnedCsr<std::int32_t> matrix = poisson(kGrid);
-  rows_of_poisson_are_those_that_are_generated(matrix);
+  for (const Grid& grid : {kGrid, Grid{.cells = {1, 9, 18}}, Grid{.cells = {5, 1, 1}}})
+    rows_of_poisson_are_those_that_are_generated(grid);
   for (const Ordering& order : orderings(matrix)) {
     every_group_is_owned_once_and_each_colour_is_shared_out_evenly(order);
     for (const int ranks : {1, 2, 3, 7}) own_rows_are_those_of_the_whole(order, matrix, ranks);

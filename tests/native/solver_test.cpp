@@ -233,6 +233,37 @@ void no_right_hand_side_has_no_solution_but_zero() {
   CHECK(x == b);
 }
 
+// Neither overflows nor vanishes what is squared.
+void however_large_the_right_hand_side_is_x_is_as_many_times_as_large() {
+  const Matrix matrix = rough(12, 2, 8);
+  for (const Coarse coarse : {Coarse::none, Coarse::aggregates}) {
+    Settings settings;
+    settings.coarse = coarse;
+    const Solved answer = solved(matrix, ones(matrix), settings);
+    for (const int exponent : {-900, -600, 600, 900}) {
+      const Solved scaled =
+          solved(matrix, std::vector<double>(answer.x.size(), std::ldexp(1.0, exponent)), settings);
+      CHECK(scaled.info.iterations == answer.info.iterations);
+      for (std::size_t row = 0; row < answer.x.size(); ++row) {
+        CHECK(scaled.x[row] == std::ldexp(answer.x[row], exponent));
+      }
+    }
+  }
+}
+
+// In fp32 the second row alone is too large a residual.
+void the_next_right_hand_side_does_not_suffer_from_one_that_failed() {
+  const Matrix matrix{.starts = {0, 1, 2}, .columns = {0, 1}, .values = {1, 1e-90}};
+  Settings settings;
+  settings.precision = Precision::fp32;
+  Solver solver(matrix.view(), settings);
+  std::vector<double> x(2, 0.0);
+  CHECK(solver.solve(std::vector<double>{1, 1}, x, {}).reason != Reason::converged);
+  x = {0, 0};
+  CHECK(solver.solve(std::vector<double>{1, 0}, x, {}).reason == Reason::converged);
+  CHECK(x == (std::vector<double>{1, 0}));
+}
+
 void what_ends_an_iteration_is_told() {
   const Matrix matrix = rough(20, 6, 5);
   const std::vector<double> b = ones(matrix);
@@ -340,6 +371,8 @@ int main() {
   goes_on_from_where_x_is();
   preconditioning_is_symmetric();
   no_right_hand_side_has_no_solution_but_zero();
+  however_large_the_right_hand_side_is_x_is_as_many_times_as_large();
+  the_next_right_hand_side_does_not_suffer_from_one_that_failed();
   what_ends_an_iteration_is_told();
   a_constant_nullspace_is_taken_out();
   an_indefinite_matrix_is_never_converged();

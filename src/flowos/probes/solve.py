@@ -32,10 +32,13 @@ SOURCE = "mpi/solve_mpi.cpp"
 LIBRARY_SOURCES = (
     "assemble.cpp",
     "check_matrix.cpp",
+    "cholesky_factor.cpp",
     "cholesky_kernels.cpp",
     "cholesky_kernels_v3.cpp",
     "cholesky_kernels_v4.cpp",
+    "chosen.cpp",
     "coarse_level.cpp",
+    "dominance.cpp",
     "even_lanes.cpp",
     "evenness.cpp",
     "exact_sum.cpp",

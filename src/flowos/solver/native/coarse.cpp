@@ -14,53 +14,13 @@
 #include "coarse_level.h"
 #include "coarse_levels.h"
 #include "coarse_line.h"
+#include "dominance.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
 #include "team.h"
 
 namespace flowos::solve {
-namespace {
-
-template <class Index>
-void look_at(const Csr<Index>& matrix, Groups rows, Dominance& seen) {
-  constexpr double kRounding = 1e-10;
-  for (std::int64_t row = rows.first; row < rows.past; ++row) {
-    double diagonal = 0, others = 0;
-    for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-      if (matrix.columns[k] == row) {
-        diagonal += matrix.values[k];
-      } else {
-        others += std::fabs(matrix.values[k]);
-      }
-    }
-    seen.greatest = std::max(seen.greatest, diagonal);
-    seen.share += others / diagonal;
-    if (others > diagonal * (1 + kRounding)) seen.everywhere = false;
-  }
-}
-
-}  // namespace
-
-// Parts are of a fixed size, so that their sum is the same whatever the threads.
-template <class Index>
-Dominance dominance_of(const Csr<Index>& matrix, int threads) {
-  constexpr std::int64_t kPart = 1 << 14;
-  std::vector<Dominance> seen(at((matrix.rows + kPart - 1) / kPart));
-  share_out(0, static_cast<std::int64_t>(seen.size()), kPart, threads, [&](Groups some) {
-    for (std::int64_t i = some.first; i < some.past; ++i) {
-      look_at(matrix, {i * kPart, std::min(matrix.rows, (i + 1) * kPart)}, seen[at(i)]);
-    }
-  });
-  Dominance result;
-  for (const Dominance& part : seen) {
-    result.greatest = std::max(result.greatest, part.greatest);
-    result.everywhere = result.everywhere && part.everywhere;
-    result.share += part.share;
-  }
-  result.share /= static_cast<double>(matrix.rows);
-  return result;
-}
 
 // Incomplete Cholesky moves less than half the bytes of a cycle and needs less of a set-up: so
 // there must be rows enough for it to need as many more iterations.
@@ -385,8 +345,6 @@ FLOWOS_FOR(float, std::int64_t)
 FLOWOS_FOR(double, std::int32_t)
 FLOWOS_FOR(double, std::int64_t)
 #undef FLOWOS_FOR
-template Dominance dominance_of(const Csr<std::int32_t>&, int);
-template Dominance dominance_of(const Csr<std::int64_t>&, int);
 template bool coarse_pays(const Csr<std::int32_t>&, const std::optional<Grid>&, const Dominance&);
 template bool coarse_pays(const Csr<std::int64_t>&, const std::optional<Grid>&, const Dominance&);
 

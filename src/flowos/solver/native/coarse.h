@@ -7,20 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "dominance.h"
 #include "matrix.h"
 #include "ordering.h"
 
 namespace flowos::solve {
-
-// How far the diagonal outweighs the rest of its rows.
-struct Dominance {
-  double greatest = 0;     // of the diagonal
-  bool everywhere = true;  // in no row are the others together larger
-  double share = 0;        // mean of (others / diagonal)
-};
-
-template <class Index>
-Dominance dominance_of(const Csr<Index>& matrix, int threads);
 
 // Whether the correction makes up for what it costs: where there are many rows, and all they have
 // to hold on to is each other, and not on a grid whose ties vary from cell to cell.

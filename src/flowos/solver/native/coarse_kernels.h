@@ -4,12 +4,9 @@
 #include <vector>
 
 #include "coarse_level.h"
+#include "groups.h"
 
 namespace flowos::solve {
-
-struct Groups {
-  std::int64_t first, past;
-};
 
 // Aggregates that lie in blocks, so that group and lane stay: of a step its step in the coarse
 // block.

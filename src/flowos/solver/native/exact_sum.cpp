@@ -10,14 +10,11 @@
 namespace flowos::solve {
 namespace {
 
-constexpr std::size_t kDigits = 67;  // of the finite sum: 2^1024 is in the 65th, carries above
-constexpr std::size_t kInfinite = 67;
-constexpr std::size_t kMinusInfinite = 68;
-constexpr std::size_t kNotANumber = 69;
+constexpr std::size_t kInfinite = 67, kMinusInfinite = 68, kNotANumber = 69;
 static_assert(kNotANumber + 1 == ExactSum::kLimbs);
+constexpr std::size_t kDigits = 67;  // of the finite sum: 2^1024 is in the 65th, carries above
 
 constexpr int kLowest = -1074;  // the exponent of the least bit of a double
-constexpr std::uint64_t kDigitMask = 0xffffffff;
 
 using Digits = std::array<std::int64_t, kDigits>;
 
@@ -68,24 +65,8 @@ double rounded(const Digits& digits) {
 
 }  // namespace
 
-void ExactSum::add(double term) {
-  const auto bits = std::bit_cast<std::uint64_t>(term);
-  const bool negative = (bits >> 63) != 0;
-  const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
-  std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
-  if (exponent == 0x7ff) {
-    ++limbs_[mantissa != 0 ? kNotANumber : negative ? kMinusInfinite : kInfinite];
-    return;
-  }
-  if (exponent > 0) mantissa |= std::uint64_t{1} << 52;
-  const int lowest = exponent > 0 ? exponent - 1 : 0;
-  const auto at = static_cast<std::size_t>(lowest / 32);
-  const int offset = lowest % 32;
-  const std::uint64_t upper = mantissa >> (32 - offset);
-  const std::int64_t sign = negative ? -1 : 1;
-  limbs_[at] += sign * static_cast<std::int64_t>(mantissa << offset & kDigitMask);
-  limbs_[at + 1] += sign * static_cast<std::int64_t>(upper & kDigitMask);
-  limbs_[at + 2] += sign * static_cast<std::int64_t>(upper >> 32);
+void ExactSum::add_no_number(bool nan, bool negative) {
+  ++limbs_[nan ? kNotANumber : negative ? kMinusInfinite : kInfinite];
 }
 
 void ExactSum::add(const ExactSum& other) {

@@ -8,18 +8,46 @@
 #include <span>
 #include <vector>
 
+#include "matrix.h"
 #include "solver.h"
 
 namespace flowos::solve {
 
-// What a solve asks of the matrix, in fp64.
+// What a solve asks of the matrix, in fp64. Sizes are times `unit`, so that their squares neither
+// overflow nor vanish.
 struct Equation {
   std::span<const double> b;
   std::span<double> x;
+  double unit = 1;
   double norm = 0;  // ||b||
   // rest = b - A x; answers ||rest||.
   std::function<double(std::span<const double> x, std::span<double> rest)> residual;
 };
+
+// The power of two that brings the greatest value to 1 or above, but below 2.
+inline double unit_of(double greatest) {
+  constexpr int kMost = 1000;
+  return std::ldexp(1.0, -std::clamp(std::ilogb(greatest), -kMost, kMost));
+}
+
+inline double squared(double value) { return value * value; }
+
+// Of b - A x one row.
+template <class Index>
+double rest_of(const Csr<Index>& matrix, std::int64_t row, double b, const double* x) {
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    b -= matrix.values[k] * x[matrix.columns[k]];
+  }
+  return b;
+}
+
+// How far the recurrence of an iteration in T is followed until the residual is computed anew.
+template <class T>
+constexpr double kFall = sizeof(T) == sizeof(float) ? 1e-2 : 1e-11;
+
+inline std::int64_t most_iterations(const Goal& goal, std::int64_t rows) {
+  return goal.most_iterations > 0 ? goal.most_iterations : std::max<std::int64_t>(1000, 10 * rows);
+}
 
 // Conjugate gradients by a Method, which is a class with load, forget, advance, aim and add_to as
 // Cholesky and Multigrid have them. What its recurrence says is never believed: when it says that
@@ -34,9 +62,8 @@ class Iteration {
       : method_(method),
         equation_(equation),
         fall_(fall),
-        wanted_(std::max(goal.rtol * equation.norm, goal.atol)),
-        most_(goal.most_iterations > 0 ? goal.most_iterations
-                                       : std::max<std::int64_t>(1000, 10 * std::ssize(equation.b))),
+        wanted_(std::max(goal.rtol * equation.norm, goal.atol * equation.unit)),
+        most_(most_iterations(goal, std::ssize(equation.b))),
         watch_(watch),
         rest_(equation.b.size()) {}
 
@@ -88,7 +115,7 @@ class Iteration {
   // From one computed residual, of this size, until the next is due.
   Reason between(Info& info, double size) {
     fell_ = false;
-    method_.load(rest_, 1 / equation_.norm);
+    method_.load(rest_, equation_.unit);
     const double loaded = method_.advance();
     const double small = kSure * wanted_ / size;
     const double due = std::max(small, fall_);

@@ -25,7 +25,8 @@ struct Ordering {
 
   int colours() const { return static_cast<int>(colour_starts.size()) - 1; }
   std::int64_t groups() const { return colour_starts.back(); }
-  std::int64_t places() const { return groups() * block_rows * lanes; }
+  std::int64_t group_places() const { return std::int64_t{block_rows} * lanes; }
+  std::int64_t places() const { return groups() * group_places(); }
 };
 
 // A box of cells in C order (the last moves fastest), of which a row is one.

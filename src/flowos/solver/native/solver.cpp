@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,10 +18,14 @@
 
 #include "check_matrix.h"
 #include "cholesky.h"
+#include "chosen.h"
 #include "coarse.h"
 #include "coarse_kernels.h"
 #include "coarse_level.h"
+#include "crew.h"
+#include "dominance.h"
 #include "evenness.h"
+#include "exact_shares.h"
 #include "iterate.h"
 #include "matrix.h"
 #include "matrix_error.h"
@@ -30,40 +37,44 @@
 namespace flowos::solve {
 namespace {
 
-constexpr int kBrickRows = 512, kGrownRows = 32, kBrickColours = 2;
-constexpr std::int64_t kRun = 4096;  // rows whose sums are added at once, whatever the threads
-
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-// Of work(row) for all rows, added in the same order whatever the threads.
+// Of work(row) for all rows: the same whatever the threads.
 template <class Work>
 double sum_over(std::int64_t rows, int threads, const Work& work) {
-  std::vector<double> sums(at((rows + kRun - 1) / kRun));
-  share_out(0, static_cast<std::int64_t>(sums.size()), kRun, threads, [&](Groups runs) {
-    for (std::int64_t run = runs.first; run < runs.past; ++run) {
-      double sum = 0;
-      for (std::int64_t row = run * kRun; row < std::min(rows, (run + 1) * kRun); ++row) {
-        sum += work(row);
-      }
-      sums[at(run)] = sum;
-    }
-  });
-  return sum_in_order(sums);
+  return sums_over<1>(0, rows, 1, threads, [&](Groups some, ExactSums<1>& sum) {
+    for (std::int64_t row = some.first; row < some.past; ++row) sum[0].add(work(row));
+  })[0];
 }
 
-void check_vector(std::span<const double> values, const char* name, std::int64_t rows,
-                  int threads) {
+// The greatest absolute value; not finite if one of them is not.
+double greatest_of(std::span<const double> values, int threads) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  std::atomic<std::uint64_t> all = 0;  // bits of what is not negative are in the order of values
+  share_out(0, std::ssize(values), 1, threads, [&](Groups some) {
+    std::uint64_t greatest = 0;
+    for (std::int64_t i = some.first; i < some.past; ++i) {
+      greatest = std::max(greatest, std::bit_cast<std::uint64_t>(values[at(i)]) & ~kSign);
+    }
+    std::uint64_t seen = all;
+    while (greatest > seen && !all.compare_exchange_weak(seen, greatest)) {
+    }
+  });
+  return std::bit_cast<double>(all.load());
+}
+
+// Its greatest absolute value. MatrixError: it cannot be a vector of this matrix.
+double checked(std::span<const double> values, const char* name, std::int64_t rows, int threads) {
   if (static_cast<std::int64_t>(values.size()) != rows) {
     throw MatrixError(std::string(name) + " has " + std::to_string(values.size()) +
                       " values, but the matrix has " + std::to_string(rows) + " rows");
   }
-  const double bad = sum_over(
-      rows, threads, [&](std::int64_t row) { return std::isfinite(values[at(row)]) ? 0.0 : 1.0; });
-  if (bad == 0) return;
+  const double greatest = greatest_of(values, threads);
+  if (std::isfinite(greatest)) return greatest;
   const auto first =
       std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
   throw MatrixError(std::string(name) + "[" + std::to_string(first - values.begin()) +
@@ -73,7 +84,8 @@ void check_vector(std::span<const double> values, const char* name, std::int64_t
 // How a matrix is solved with in T: by one of two methods.
 template <class T>
 struct Methods {
-  std::unique_ptr<Cholesky<T>> cholesky;
+  std::unique_ptr<Crew> crew;
+  std::unique_ptr<Cholesky<T, Crew>> cholesky;
   std::unique_ptr<Multigrid<T>> multigrid;
 
   template <class Work>
@@ -114,19 +126,21 @@ class Solving : public Base {
   Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
              const Watch& watch) override {
     const Clock::time_point begun = Clock::now();
-    check_vector(b, "b", matrix_.rows, threads_);
-    check_vector(x, "x", matrix_.rows, threads_);
+    double greatest = checked(b, "b", matrix_.rows, threads_);
+    checked(x, "x", matrix_.rows, threads_);
     std::vector<double> balanced;
     if (settings_.nullspace == Nullspace::constant) {
       balanced.assign(b.begin(), b.end());
       balance(balanced);
       b = balanced;
+      greatest = greatest_of(b, threads_);
     }
     Info info;
     info.precision = settings_.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
-    Equation equation{.b = b, .x = x, .norm = norm(b), .residual = {}};
+    Equation equation{.b = b, .x = x, .unit = unit_of(greatest), .norm = 0, .residual = {}};
+    equation.norm = size_of(b, equation.unit);
     equation.residual = [&](std::span<const double> at_x, std::span<double> rest) {
-      return residual(b, at_x, rest);
+      return residual(b, at_x, equation.unit, rest);
     };
     if (equation.norm == 0) {
       std::ranges::fill(x, 0.0);
@@ -140,7 +154,7 @@ class Solving : public Base {
   }
 
   void precondition(std::span<const double> r, std::span<double> z) override {
-    check_vector(r, "r", matrix_.rows, threads_);
+    checked(r, "r", matrix_.rows, threads_);
     const auto work = [&](auto& method) { method.precondition(r, z); };
     if (settings_.precision == Precision::fp64) {
       fp64_->with(work);
@@ -151,26 +165,17 @@ class Solving : public Base {
 
  private:
   // Both triangles are there, and each row is short: b - A x costs a pass over the matrix.
-  double residual(std::span<const double> b, std::span<const double> x, std::span<double> rest) {
+  double residual(std::span<const double> b, std::span<const double> x, double unit,
+                  std::span<double> rest) {
     return std::sqrt(sum_over(matrix_.rows, threads_, [&](std::int64_t row) {
-      double sum = b[at(row)];
-      const Index past = matrix_.starts[row + 1];
-      for (Index k = matrix_.starts[row]; k < past; ++k) {
-        sum -= matrix_.values[k] * x[static_cast<std::size_t>(matrix_.columns[k])];
-      }
-      rest[at(row)] = sum;
-      return sum * sum;
+      rest[at(row)] = rest_of(matrix_, row, b[at(row)], x.data());
+      return squared(rest[at(row)] * unit);
     }));
   }
 
-  // Scaled by the largest, so that squares neither overflow nor vanish.
-  double norm(std::span<const double> values) {
-    double greatest = 0;
-    for (const double value : values) greatest = std::max(greatest, std::fabs(value));
-    if (greatest == 0) return 0;
-    return greatest * std::sqrt(sum_over(matrix_.rows, threads_, [&](std::int64_t row) {
-             return (values[at(row)] / greatest) * (values[at(row)] / greatest);
-           }));
+  double size_of(std::span<const double> values, double unit) {
+    return std::sqrt(sum_over(matrix_.rows, threads_,
+                              [&](std::int64_t row) { return squared(values[at(row)] * unit); }));
   }
 
   // Takes the mean away.
@@ -184,24 +189,23 @@ class Solving : public Base {
   }
 
   void iterate(Equation& equation, const Goal& goal, const Watch& watch, Info& info) {
-    constexpr double kFall32 = 1e-2, kFall64 = 1e-11;
     const auto run = [&](double fall) {
       return [&, fall](auto& method) { Iteration(method, equation, fall, goal, watch).run(info); };
     };
     if (settings_.precision != Precision::fp64) {
-      fp32_->with(run(kFall32));
+      fp32_->with(run(kFall<float>));
       if (settings_.precision == Precision::fp32) return;
       if (info.reason != Reason::stagnated && info.reason != Reason::indefinite) return;
       if (!fp64_) make(fp64_);
       info.precision = Precision::fp64;
     }
-    fp64_->with(run(kFall64));
+    fp64_->with(run(kFall<double>));
   }
 
   // What the matrix is like decides what is not chosen by hand.
   void choose() {
     const Clock::time_point begun = Clock::now();
-    grid_ = settings_.colours <= kBrickColours ? find_grid(matrix_, threads_) : std::nullopt;
+    grid_ = takes_bricks(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
     dominance_ = dominance_of(matrix_, threads_);
     evenness_ = evenness_of(matrix_, threads_);
     coarse_ = settings_.coarse == Coarse::aggregates ||
@@ -222,7 +226,7 @@ class Solving : public Base {
     if (coarse_) {
       make_multigrid(methods->multigrid);
     } else {
-      make_cholesky(methods->cholesky);
+      make_cholesky(*methods);
     }
   }
 
@@ -243,45 +247,27 @@ class Solving : public Base {
     made.coarse_seconds = its.coarse_seconds;
   }
 
-  Ordering ordered(int lanes) {
-    Made& made = this->made;
-    if (grid_) {
-      const std::array<int, 3> brick =
-          fit_brick(*grid_, settings_.block_rows > 0 ? settings_.block_rows : kBrickRows, lanes);
-      made.blocks = "bricks " + std::to_string(brick[2]) + "x" + std::to_string(brick[1]) + "x" +
-                    std::to_string(brick[0]);
-      return order_bricks(*grid_, brick, lanes, threads_);
-    }
-    const int rows = settings_.block_rows > 0 ? settings_.block_rows : kGrownRows;
-    made.blocks = "grown " + std::to_string(rows);
-    return order_graph(matrix_, rows, settings_.colours, lanes, threads_);
-  }
-
-  // Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
-  double relax() const {
-    constexpr double kSmooth = 0.95, kTight = 0.9, kAlike = 10;
-    if (settings_.relax >= 0) return settings_.relax;
-    const bool tight = dominance_.everywhere && dominance_.share >= kTight && evenness_.negative;
-    return tight && evenness_.greatest <= kAlike * evenness_.least ? kSmooth : 0;
-  }
-
   template <class T>
-  void make_cholesky(std::unique_ptr<Cholesky<T>>& cholesky) {
+  void make_cholesky(Methods<T>& methods) {
     Made& made = this->made;
     Clock::time_point begun = Clock::now();
-    Ordering ordering = ordered(kLanes<T>);
+    Ordered ordered = grid_ ? ordered_in_bricks(*grid_, settings_, kLanes<T>, threads_)
+                            : ordered_in_grown(matrix_, settings_, kLanes<T>, threads_);
+    made.blocks = std::move(ordered.blocks);
+    methods.crew = std::make_unique<Crew>(std::move(ordered.ordering), threads_);
+    const Ordering& ordering = methods.crew->ordering();
     made.block_rows = ordering.block_rows;
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
-    made.relax = relax();
-    const Pivots pivots = pivots_of(matrix_, ordering, made.relax, threads_);
+    made.relax = relax_of(settings_, dominance_, evenness_);
+    const Pivots pivots = Pivoting(matrix_, *methods.crew, made.relax).made();
     made.shift = pivots.shift;
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
-    cholesky =
-        std::make_unique<Cholesky<T>>(matrix_, std::move(ordering), pivots, evenness_, threads_);
+    auto& cholesky = methods.cholesky;
+    cholesky = std::make_unique<Cholesky<T, Crew>>(matrix_, *methods.crew, pivots, evenness_);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();

@@ -69,7 +69,7 @@ using Watch = std::function<bool(std::int64_t iteration, double residual)>;
 
 // Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order.
 // The matrix must stay where it is. Many right-hand sides one after another; not by several threads
-// at once. The same bits whatever the threads.
+// at once. The same bits whatever the threads; without levels those of the MPI program, too.
 class Solver {
  public:
   // MatrixError: the matrix cannot be solved so, with the row, and how to mend it.

@@ -34,16 +34,24 @@ inline double rhs_at(std::int64_t row, bool ones, std::uint64_t seed) {
 // all rows, which is the same however they are shared out.
 inline std::string hash_of(const Share& share, std::span<const double> x, MPI_Comm comm) {
   std::uint64_t mine = 0, all = 0;
-  for (std::int64_t row = 0; row < share.rows(); row++) {
-    const auto at = static_cast<std::size_t>(row);
-    if (share.is_own(share.group_of(row)))
-      mine += mixed(mixed(static_cast<std::uint64_t>(share.row[at])) ^
-                    std::bit_cast<std::uint64_t>(x[at]));
-  }
+  share.each_own_row([&](std::size_t row) {
+    mine += mixed(mixed(static_cast<std::uint64_t>(share.row[row])) ^
+                  std::bit_cast<std::uint64_t>(x[row]));
+  });
   MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(all));
   return text;
+}
+
+// x by row of the whole, on all ranks.
+inline std::vector<double> whole_of(const Share& share, std::span<const double> x,
+                                    std::int64_t rows, MPI_Comm comm) {
+  std::vector<double> whole(static_cast<std::size_t>(rows));
+  share.each_own_row(
+      [&](std::size_t row) { whole[static_cast<std::size_t>(share.row[row])] = x[row]; });
+  MPI_Allreduce(MPI_IN_PLACE, whole.data(), static_cast<int>(rows), MPI_UINT64_T, MPI_BOR, comm);
+  return whole;
 }
 
 // ||b - A x|| / ||b||, computed from the entries as they came and without the solver. x holds the
@@ -51,18 +59,14 @@ inline std::string hash_of(const Share& share, std::span<const double> x, MPI_Co
 inline double residual_of(const Share& share, std::span<const double> b, std::span<const double> x,
                           MPI_Comm comm) {
   double mine[] = {0, 0}, all[] = {0, 0};
-  for (std::int64_t row = 0; row < share.rows(); row++) {
-    if (!share.is_own(share.group_of(row))) continue;
-    const auto at = static_cast<std::size_t>(row);
-    double rest = b[at];
-    for (std::int32_t entry = share.matrix.starts[at]; entry < share.matrix.starts[at + 1];
-         entry++) {
-      const auto i = static_cast<std::size_t>(entry);
-      rest -= share.matrix.values[i] * x[static_cast<std::size_t>(share.matrix.columns[i])];
-    }
+  share.each_own_row([&](std::size_t row) {
+    double rest = b[row];
+    const auto end = static_cast<std::size_t>(share.matrix.starts[row + 1]);
+    for (auto at = static_cast<std::size_t>(share.matrix.starts[row]); at < end; at++)
+      rest -= share.matrix.values[at] * x[static_cast<std::size_t>(share.matrix.columns[at])];
     mine[0] += rest * rest;
-    mine[1] += b[at] * b[at];
-  }
+    mine[1] += b[row] * b[row];
+  });
   MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, comm);
   return std::sqrt(all[0] / all[1]);
 }

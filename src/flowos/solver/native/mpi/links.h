@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../groups.h"
 #include "share.h"
 
 namespace flowos::solve {
@@ -45,10 +46,10 @@ class Linking {
         awaited_(share.group.size()) {}
 
   std::vector<ColourLinks> made() {
-    for (std::size_t group = 0; group < share_.group.size(); group++)
-      if (share_.is_own(static_cast<std::int64_t>(group)))
-        share_.each_row(static_cast<std::int64_t>(group),
-                        [&](std::size_t row, std::size_t place) { link_row(group, row, place); });
+    for (std::int64_t group = 0; group < share_.order.groups(); group++)
+      if (share_.is_own(group))
+        each_row(share_.order, {group, group + 1},
+                 [&](std::size_t row, std::size_t place) { link_row(group, row, place); });
     std::vector<ColourLinks> colours(found_.size());
     for (std::size_t colour = 0; colour < found_.size(); colour++) {
       sort_groups(colour, colours[colour]);
@@ -67,18 +68,17 @@ class Linking {
     return found_[static_cast<std::size_t>(colour_of(share_.order, group))][rank];
   }
 
-  void link_row(std::size_t group, std::size_t row, std::size_t place) {
+  void link_row(std::int64_t group, std::size_t row, std::size_t place) {
     const auto lanes = static_cast<std::size_t>(share_.order.lanes);
     const auto end = static_cast<std::size_t>(share_.matrix.starts[row + 1]);
     for (auto at = static_cast<std::size_t>(share_.matrix.starts[row]); at < end; at++) {
       const std::int32_t to =
           share_.order.place[static_cast<std::size_t>(share_.matrix.columns[at])];
-      const std::int64_t other = to / share_.group_places();
+      const std::int64_t other = to / share_.order.group_places();
       if (share_.is_own(other)) continue;
       const int rank = share_.owner[static_cast<std::size_t>(other)];
-      awaited_[group] = true;
-      link(static_cast<std::int64_t>(group), rank)
-          .out.push_back(static_cast<std::int32_t>(place / lanes));
+      awaited_[static_cast<std::size_t>(group)] = true;
+      link(group, rank).out.push_back(static_cast<std::int32_t>(place / lanes));
       link(other, rank).in.push_back(to / share_.order.lanes);
     }
   }

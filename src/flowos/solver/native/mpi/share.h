@@ -36,7 +36,7 @@ struct RowsOfPoisson {
     if (z > 0) visit(row - nx * ny, -1.0);
     if (y > 0) visit(row - nx, -1.0);
     if (x > 0) visit(row - 1, -1.0);
-    visit(row, 2.0 * ((nz > 1) + (ny > 1) + (nx > 1)));
+    visit(row, 6.0);
     if (x + 1 < nx) visit(row + 1, -1.0);
     if (y + 1 < ny) visit(row + nx, -1.0);
     if (z + 1 < nz) visit(row + nx * ny, -1.0);
@@ -57,18 +57,15 @@ struct Share {
     return owner[static_cast<std::size_t>(at_group)] == rank;
   }
   std::int64_t group_of(std::int64_t local_row) const {
-    return order.place[static_cast<std::size_t>(local_row)] / group_places();
+    return order.place[static_cast<std::size_t>(local_row)] / order.group_places();
   }
-  std::int64_t group_places() const { return std::int64_t{order.block_rows} * order.lanes; }
   std::int64_t rows() const { return static_cast<std::int64_t>(row.size()); }
 
-  // work(row, place) for each row of a group, in their order.
+  // work(row) for all that are computed here.
   template <class Work>
-  void each_row(std::int64_t at_group, const Work& work) const {
-    const auto size = static_cast<std::size_t>(group_places());
-    const auto first = static_cast<std::size_t>(at_group) * size;
-    for (std::size_t place = first; place < first + size; place++)
-      if (order.row[place] >= 0) work(static_cast<std::size_t>(order.row[place]), place);
+  void each_own_row(const Work& work) const {
+    for (std::int64_t row = 0; row < rows(); row++)
+      if (is_own(group_of(row))) work(static_cast<std::size_t>(row));
   }
 };
 
@@ -90,7 +87,7 @@ class Sharing {
   }
 
  private:
-  std::int64_t group_places() const { return std::int64_t{whole_.block_rows} * whole_.lanes; }
+  std::int64_t group_places() const { return whole_.group_places(); }
   std::int64_t whole_group(std::int64_t row) const {
     return whole_.place[static_cast<std::size_t>(row)] / group_places();
   }

@@ -1,5 +1,6 @@
 // Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order,
-// over MPI ranks and OpenMP threads. x is the same bits for any number of both.
+// over MPI ranks and OpenMP threads. x is the same bits for any number of both, and those that the
+// library gives with Coarse::none.
 //
 //   solve_mpi poisson:NXxNYxNZ|g3like|FILE.mtx [options]       (see kUsage)
 //
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "../coarse_level.h"
+#include "../iterate.h"
 #include "../matrix_error.h"
 #include "../ordering.h"
 #include "../solver.h"
@@ -54,6 +56,7 @@ struct Turn {
   Made made;
   double residual = 0;
   std::string x;
+  std::vector<double> so_far;  // x where fp32 did not get there, by row of the whole
 };
 
 class Session {
@@ -95,15 +98,15 @@ class Session {
     return all;
   }
 
-  // In fp32 unless it is told otherwise; in fp64 too where that does not get there.
+  // In fp32 unless it is told otherwise; then in fp64 from there where that does not get there.
   Turn turn() const {
-    if (options_.settings.precision == Precision::fp64) return turn_in<double>();
-    Turn done = turn_in<float>();
-    if (options_.settings.precision == Precision::fp32 || !wants_fp64(done.info.reason))
-      return done;
-    const double lost = done.total;
-    done = turn_in<double>();
-    done.total += lost;
+    Turn done;
+    if (options_.settings.precision != Precision::fp64) {
+      go_on_in<float>(done);
+      if (options_.settings.precision == Precision::fp32 || !wants_fp64(done.info.reason))
+        return done;
+    }
+    go_on_in<double>(done);
     return done;
   }
 
@@ -112,35 +115,37 @@ class Session {
   }
 
   template <class Value>
-  Turn turn_in() const {
+  void go_on_in(Turn& done) const {
     MPI_Barrier(comm_);
     const double start = MPI_Wtime();
     const Plan plan = plan_of(problem_, options_.settings, kLanes<Value>, threads_);
-    const Share share = shared_out(plan.order);
+    const Ordering& order = plan.ordered.ordering;
+    const Share share = shared_out(order);
     RankSolver<Value> solver(share, plan.relax, plan.evenness, threads_, comm_);
-    Turn done;
-    done.setup = slowest(MPI_Wtime() - start);
+    done.setup += slowest(MPI_Wtime() - start);
     std::vector<double> b(share.row.size()), x(share.row.size());
-    for (std::size_t row = 0; row < b.size(); row++)
+    for (std::size_t row = 0; row < b.size(); row++) {
       b[row] = rhs_at(share.row[row], problem_.ones, options_.seed);
-    done.info = solver.solve(b, x, goal());
+      if (!done.so_far.empty()) x[row] = done.so_far[static_cast<std::size_t>(share.row[row])];
+    }
+    solver.solve(b, x, goal(), done.info);
     done.info.seconds = slowest(done.info.seconds);
-    done.total = slowest(MPI_Wtime() - start);
-    done.made = {.blocks = plan.blocks,
-                 .block_rows = plan.order.block_rows,
-                 .colours = plan.order.colours(),
+    done.total += slowest(MPI_Wtime() - start);
+    done.made = {.blocks = plan.ordered.blocks,
+                 .block_rows = order.block_rows,
+                 .colours = order.colours(),
                  .relax = plan.relax,
                  .shift = solver.shift(),
                  .eisenstat = true,
                  .bytes_per_iteration = solver.bytes_per_iteration()};
     done.residual = residual_of(share, b, x, comm_);
     done.x = hash_of(share, x, comm_);
-    return done;
+    if (wants_fp64(done.info.reason)) done.so_far = whole_of(share, x, problem_.rows(), comm_);
   }
 
   Goal goal() const {
     Goal goal = options_.goal;
-    if (goal.most_iterations == 0) goal.most_iterations = 10 * problem_.rows();
+    goal.most_iterations = most_iterations(goal, problem_.rows());
     return goal;
   }
 

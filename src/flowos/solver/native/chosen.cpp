@@ -1,0 +1,49 @@
+#include "chosen.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "dominance.h"
+#include "evenness.h"
+#include "matrix.h"
+#include "ordering.h"
+#include "solver.h"
+
+namespace flowos::solve {
+
+bool takes_bricks(const Settings& settings) {
+  constexpr int kBrickColours = 2;
+  return settings.colours <= kBrickColours;
+}
+
+Ordered ordered_in_bricks(const Grid& grid, const Settings& settings, int lanes, int threads) {
+  constexpr int kBrickRows = 512;
+  const std::array<int, 3> brick =
+      fit_brick(grid, settings.block_rows > 0 ? settings.block_rows : kBrickRows, lanes);
+  return {.ordering = order_bricks(grid, brick, lanes, threads),
+          .blocks = "bricks " + std::to_string(brick[2]) + "x" + std::to_string(brick[1]) + "x" +
+                    std::to_string(brick[0])};
+}
+
+template <class Index>
+Ordered ordered_in_grown(const Csr<Index>& matrix, const Settings& settings, int lanes,
+                         int threads) {
+  constexpr int kGrownRows = 32;
+  const int rows = settings.block_rows > 0 ? settings.block_rows : kGrownRows;
+  return {.ordering = order_graph(matrix, rows, settings.colours, lanes, threads),
+          .blocks = "grown " + std::to_string(rows)};
+}
+
+// A mean of .9 is one also where its sum was rounded, and where it was not summed.
+double relax_of(const Settings& settings, const Dominance& dominance, const Evenness& evenness) {
+  constexpr double kSmooth = 0.95, kTight = 0.9 - 1e-9, kAlike = 10;
+  if (settings.relax >= 0) return settings.relax;
+  const bool tight = dominance.everywhere && dominance.share >= kTight && evenness.negative;
+  return tight && evenness.greatest <= kAlike * evenness.least ? kSmooth : 0;
+}
+
+template Ordered ordered_in_grown(const Csr<std::int32_t>&, const Settings&, int, int);
+template Ordered ordered_in_grown(const Csr<std::int64_t>&, const Settings&, int, int);
+
+}  // namespace flowos::solve
