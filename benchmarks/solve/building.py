@@ -44,9 +44,12 @@ def program(name: str, folder: Path) -> Path:
 
 
 def compiled(source: Path, words: Sequence[str], folder: Path, processor: str = "native") -> Path:
-    """By a compiler and its flags, of which libraries are the last. NotHere, says why."""
+    """By a compiler, its flags and sources, of which libraries are the last: anew when a source, or
+    a header beside one, has changed. NotHere, says why."""
     digest = hashlib.sha256(" ".join([*words, processor, platform.node()]).encode())
-    for read in (source, *sorted(source.parent.glob("*.h"))):
+    sources = {source, *(Path(word) for word in words if word.endswith(".cpp"))}
+    headers = {header for each in sources for header in each.parent.glob("*.h")}
+    for read in sorted(sources | headers):
         digest.update(read.read_bytes())
     made = folder / "programs" / f"{source.stem}-{digest.hexdigest()[:16]}"
     if made.exists():

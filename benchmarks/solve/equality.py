@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from building import HERE, NotHere, compiled, on_cores, say
-from numpy.typing import NDArray
+from hashes import drawn_side, hash_of
 from problems import Problem, problem
 from promises import RTOL
 from rounds import Table
@@ -27,15 +27,16 @@ COUNTS = (1, 2, 3, 4)
 """Of threads and of ranks, whatever the cores."""
 COMPILERS = {"g++": "g++", "clang++": "clang libomp-dev"}
 """And Debian's packages of them."""
-LEVELS = {"x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
-"""And an instruction set that none below has."""
+LEVELS = {"x86-64": "", "x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
+"""And an instruction set that none below has. Kernels of the first two are the portable ones."""
 MPIS = {"openmpi": ("--oversubscribe", "--bind-to", "none"), "mpich": ()}
 """By the suffix of Debian's commands: options of their mpirun."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to the answer. mpi: the program makes the matrix by itself, and tells x's hash."""
+    """One way to the answer. mpi: the program makes the matrix by itself, and tells x's hash. It
+    has no coarse correction, so it takes part where the others are told to do without."""
 
     title: str
     words: Sequence[str]
@@ -54,7 +55,7 @@ def equality(table: Table, seed: int) -> dict[str, Any]:
     for name in MATRICES:
         made = problem(name, seed, table.folder / "matrices")
         b = made.matrix_file.with_suffix(".b")
-        (circuit_side(made.rows, seed) if name == "g3like" else np.ones(made.rows)).tofile(b)
+        (drawn_side(made.rows, seed) if name == "g3like" else np.ones(made.rows)).tofile(b)
         for settings in SETTINGS:
             title = " ".join((name, *settings))
             taking = [way for way in ways if way.takes(settings)]
@@ -86,33 +87,12 @@ def answer(way: Way, settings: Sequence[str], made: Problem, seed: int) -> str:
         return str(reason)
 
 
-def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of SplitMix64, as src/flowos/solver/native/mpi/answer.h has it."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
-def circuit_side(rows: int, seed: int) -> NDArray[np.float64]:
-    """The right-hand side that the MPI program draws for a circuit: uniform in [-1, 1)."""
-    bits = mixed(mixed(np.array([seed], np.uint64)) ^ np.arange(rows, dtype=np.uint64))
-    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
-
-
-def hash_of(x: NDArray[np.float64]) -> str:
-    """As the MPI program tells it: any other bit makes another hash."""
-    rows = mixed(np.arange(len(x), dtype=np.uint64))
-    return f"{int(mixed(rows ^ x.view(np.uint64)).sum(dtype=np.uint64)):016x}"
-
-
 def _ways(table: Table, not_tried: dict[str, str]) -> Iterator[Way]:
     """Those of Python; then builds, which are made side by side."""
     for threads in COUNTS:
         words = (sys.executable, str(HERE / "solve_ours.py"))
         yield Way(f"fo.Solver, {threads} threads", words, threads)
     folder = table.folder / "builds"
-    shutil.rmtree(folder, ignore_errors=True)
     with ThreadPoolExecutor(table.cores) as pool:
         builds = {
             f"{compiler} -march={level}": pool.submit(_native_ways, compiler, level, folder)
@@ -158,7 +138,7 @@ def native_program(compiler: str, level: str, folder: Path) -> Path:
     """The library and a program over it, by this compiler for such processors. NotHere."""
     if shutil.which(compiler) is None:
         raise NotHere(f"no {compiler}: apt install {COMPILERS[compiler]}")
-    if LEVELS[level] not in instruction_sets():
+    if LEVELS[level] not in ("", *instruction_sets()):
         raise NotHere("this processor has not its instructions")
     words = (compiler, f"-I{NATIVE}", *FLAGS, *_sources(), *LIBRARIES)
     return compiled(HERE / "solve_native.cpp", words, folder / level, processor=level)
