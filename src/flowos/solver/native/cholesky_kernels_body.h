@@ -3,13 +3,10 @@
 #include <cstdint>
 
 #include "cholesky_kernels.h"
-#include "even_lanes.h"
 #include "lane_vectors.h"
 
 namespace flowos::solve {
 namespace {
-
-constexpr int kAhead = kCodesAround;
 
 template <class T>
 void forward_solve(const LevelView<T>& a, Groups groups, T* y, double* sums) {
@@ -85,22 +82,6 @@ void both_steps(const LevelView<T>& a, Groups groups, T alpha, T beta, const Cho
     backward_step(a, {g, g + 1}, alpha, beta, v, rr);
     forward_step(a, {g, g + 1}, v, pw, ww);
   }
-}
-
-// The sum of (entries of a step) * x, where an entry has one value. What other groups have for the
-// entries kAhead after these (before, if negative) is called for: no processor guesses where it
-// lies.
-template <int kAhead, class T>
-inline Vector<T> even_sum(const GroupEntries<T>& entries, int step, const T* x) {
-  const std::int32_t past = entries.starts[step + 1];
-  Vector<T> sum{};
-  for (std::int32_t e = entries.starts[step]; e < past; ++e) {
-    const std::int32_t code = entries.codes[e];
-    __builtin_prefetch(x + entries.codes[e + kAhead]);
-    const Vector<T> factor = code >= 0 ? at(x + code) : gathered(x, entries.indices + ~code);
-    sum += factor * entries.values[e];
-  }
-  return sum;
 }
 
 template <class T>

@@ -7,9 +7,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "coarse_aggregates.h"
+#include "coarse_cycle.h"
 #include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_levels.h"
@@ -50,25 +53,18 @@ class Multigrid<T>::Inside {
   MultigridMade made;
 
  private:
-  template <class Work>
-  void colours(const Level<T>& level, bool forward, const Work& work);
-  template <class Work>
-  void all(const Level<T>& level, const Work& work);
-  void correct(std::size_t l);
-  void cycle(std::size_t l);
-  void restrict_to(Level<T>& level, Line<T>& coarse);
-  void prolong_from(const Line<T>& coarse, Level<T>& level);
+  GradientVectors<T> vectors();
   void describe(std::int64_t entries);
 
   int threads_;
   double scale_;  // of the matrix
-  const CoarseKernels<T>& kernels_;
-  Hierarchy<T> hierarchy_;
+  Cycle<T> cycle_;
 
-  Line<T> x_, p_, q_, v_;  // v: r - L z of the z before the backward sweep
+  Line<T> x_, p_, q_, u_;  // see GradientVectors
   std::vector<double> sums_;
   double load_scale_ = 1;
   double alpha_ = 0;  // the step to be gone
+  double gone_ = 0;   // the one that r has gone, but x not yet
   double aimed_ = 0;  // r'z when it was chosen; 0: there is no direction yet
 };
 
@@ -77,144 +73,49 @@ template <class Index>
 Multigrid<T>::Inside::Inside(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                              const Dominance& dominance, int threads)
     : threads_(threads),
-      scale_(1 / dominance.greatest),
-      kernels_(*all_coarse_kernels<T>().back()),
-      hierarchy_(matrix, grid, scale_, dominance.everywhere, threads),
-      sums_(at(hierarchy_.ordering.groups())) {
-  for (Line<T>* vector : {&x_, &p_, &q_, &v_}) {
-    *vector = zeros<T>(hierarchy_.ordering.places(), threads_);
+      scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
+      cycle_(Hierarchy<T>(matrix, grid, scale_, dominance.everywhere, threads), threads),
+      sums_(at(cycle_.hierarchy().ordering.groups())) {
+  for (Line<T>* vector : {&x_, &p_, &q_, &u_}) {
+    const bool wanted = vector != &u_ || !cycle_.finest().even();
+    *vector = zeros<T>(wanted ? cycle_.hierarchy().ordering.places() : 0, threads_);
   }
   describe(matrix.starts[matrix.rows] - matrix.rows);
 }
 
-// What an iteration moves: how often the sweeps read each half of the matrix, the diagonal and the
-// vectors, and what they write, counted twice where it was not read before.
 template <class T>
 void Multigrid<T>::Inside::describe(std::int64_t entries) {
-  constexpr std::int64_t kFinestVectors = 24, kCoarseVectors = 11;
-  made.blocks = hierarchy_.blocks;
-  made.block_rows = hierarchy_.ordering.block_rows;
-  made.colours = hierarchy_.ordering.colours();
-  made.rows = hierarchy_.rows;
-  made.order_seconds = hierarchy_.order_seconds;
-  made.store_seconds = hierarchy_.store_seconds;
-  made.coarse_seconds = hierarchy_.coarse_seconds;
-  if (entries > 0) {
-    made.fill =
-        static_cast<double>(hierarchy_.levels[0].matrix.entries()) / static_cast<double>(entries);
+  made.blocks = cycle_.hierarchy().blocks;
+  made.block_rows = cycle_.hierarchy().ordering.block_rows;
+  made.colours = cycle_.hierarchy().ordering.colours();
+  made.rows = cycle_.hierarchy().rows;
+  made.order_seconds = cycle_.hierarchy().order_seconds;
+  made.store_seconds = cycle_.hierarchy().store_seconds;
+  made.coarse_seconds = cycle_.hierarchy().coarse_seconds;
+  for (const Line<T>* vector : {&x_, &p_, &q_, &u_}) {
+    made.memory_bytes += static_cast<std::int64_t>(vector->size() * sizeof(T));
   }
-  bool finest = true;
-  for (const Level<T>& level : hierarchy_.levels) {
-    const std::int64_t lower = level.matrix.lower_bytes(), upper = level.matrix.upper_bytes();
-    const auto vector = static_cast<std::int64_t>(level.y.size() * sizeof(T));
-    made.bytes_per_iteration +=
-        (finest ? 3 : 2) * lower + 2 * upper + (finest ? kFinestVectors : kCoarseVectors) * vector;
-    made.memory_bytes += lower + upper + (finest ? 7 : 4) * vector;
-    finest = false;
-  }
-}
-
-// ---- The cycle.
-
-template <class T>
-template <class Work>
-void Multigrid<T>::Inside::colours(const Level<T>& level, bool forward, const Work& work) {
-  const std::size_t count = level.colour_starts.size() - 1;
-  const int steps = level.matrix.view().steps;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t colour = forward ? i : count - 1 - i;
-    share_out(level.colour_starts[colour], level.colour_starts[colour + 1], steps, threads_, work);
-  }
-}
-
-template <class T>
-template <class Work>
-void Multigrid<T>::Inside::all(const Level<T>& level, const Work& work) {
-  share_out(0, level.groups(), level.matrix.view().steps, threads_, work);
-}
-
-// coarse = P' (-U y)
-template <class T>
-void Multigrid<T>::Inside::restrict_to(Level<T>& level, Line<T>& coarse) {
-  const LevelView<T> view = level.matrix.view();
-  const Transfer& down = level.down;
-  if (down.coarse_steps > 0) {
-    all(level, [&](Groups groups) {
-      kernels_.restrict_within(view, groups, down.within(), level.y.data(), coarse.data());
-    });
-    return;
-  }
-  all(level, [&](Groups groups) {
-    kernels_.residual(view, groups, level.y.data(), level.residual.data());
-  });
-  share_out(0, static_cast<std::int64_t>(down.coarse_place.size()), 1, threads_, [&](Groups some) {
-    for (std::int64_t i = some.first; i < some.past; ++i) {
-      T sum = 0;
-      for (std::int32_t k = down.starts[at(i)]; k < down.starts[at(i + 1)]; ++k) {
-        sum += level.residual[at(down.places[at(k)])];
-      }
-      coarse[at(down.coarse_place[at(i)])] = sum;
+  made.memory_bytes +=
+      4 * (cycle_.hierarchy().ordering.rows + cycle_.hierarchy().ordering.places());
+  for (const Level<T>& level : cycle_.hierarchy().levels) {
+    const bool finest = &level == &cycle_.finest();
+    const LevelBytes bytes = level.bytes(finest);
+    made.bytes_per_iteration += bytes.in_iteration;
+    made.memory_bytes += bytes.stored;
+    if (finest && entries > 0) {
+      made.fill = static_cast<double>(level.entries()) / static_cast<double>(entries);
     }
-  });
-}
-
-// y += P coarse
-template <class T>
-void Multigrid<T>::Inside::prolong_from(const Line<T>& coarse, Level<T>& level) {
-  const Transfer& down = level.down;
-  if (down.coarse_steps > 0) {
-    all(level, [&](Groups groups) {
-      kernels_.prolong_within(level.matrix.view(), groups, down.within(), coarse.data(),
-                              level.y.data());
-    });
-    return;
   }
-  share_out(0, static_cast<std::int64_t>(down.coarse_place.size()), 1, threads_, [&](Groups some) {
-    for (std::int64_t i = some.first; i < some.past; ++i) {
-      const T value = coarse[at(down.coarse_place[at(i)])];
-      for (std::int32_t k = down.starts[at(i)]; k < down.starts[at(i + 1)]; ++k) {
-        level.y[at(down.places[at(k)])] += value;
-      }
-    }
-  });
-}
-
-// y += P B P' (r - A y), after a forward sweep from nothing.
-template <class T>
-void Multigrid<T>::Inside::correct(std::size_t l) {
-  Level<T>& level = hierarchy_.levels[l];
-  Dense<T>& dense = hierarchy_.dense;
-  if (l + 1 < hierarchy_.levels.size()) {
-    Level<T>& coarse = hierarchy_.levels[l + 1];
-    restrict_to(level, coarse.r);
-    cycle(l + 1);
-    prolong_from(coarse.y, level);
-  } else if (dense.rows > 0) {
-    restrict_to(level, dense.r);
-    kernels_.dense(dense.rows, dense.inverse.data(), dense.r.data(), dense.y.data());
-    prolong_from(dense.y, level);
-  }
-}
-
-template <class T>
-void Multigrid<T>::Inside::cycle(std::size_t l) {
-  Level<T>& level = hierarchy_.levels[l];
-  const LevelView<T> view = level.matrix.view();
-  const T* r = level.r.data();
-  T* y = level.y.data();
-  colours(level, true, [&](Groups groups) { kernels_.forward(view, groups, r, y); });
-  correct(l);
-  colours(level, false, [&](Groups groups) { kernels_.backward(view, groups, r, y); });
 }
 
 // ---- The iteration.
 
 template <class T>
 void Multigrid<T>::Inside::load(std::span<const double> residual, double scale) {
-  const Ordering& ordering = hierarchy_.ordering;
-  Line<T>& r = hierarchy_.levels[0].r;
+  const Ordering& ordering = cycle_.hierarchy().ordering;
+  Line<T>& r = cycle_.finest().r;
   load_scale_ = scale;
-  alpha_ = 0;
+  alpha_ = gone_ = 0;
   share_out(0, ordering.places(), 1, threads_, [&](Groups some) {
     for (std::int64_t place = some.first; place < some.past; ++place) {
       const std::int32_t row = ordering.row[at(place)];
@@ -225,34 +126,57 @@ void Multigrid<T>::Inside::load(std::span<const double> residual, double scale) 
 }
 
 template <class T>
-double Multigrid<T>::Inside::advance() {
-  Level<T>& level = hierarchy_.levels[0];
-  const LevelView<T> view = level.matrix.view();
-  const T alpha = static_cast<T>(alpha_);
-  colours(level, true, [&](Groups groups) {
-    kernels_.forward_update(view, groups, alpha, p_.data(), q_.data(), x_.data(), level.r.data(),
-                            level.y.data(), sums_.data());
-  });
-  alpha_ = 0;
-  return sum_in_order(sums_);
+GradientVectors<T> Multigrid<T>::Inside::vectors() {
+  Level<T>& level = cycle_.finest();
+  return {.r = level.r.data(),
+          .z = level.y.data(),
+          .u = u_.data(),
+          .p = p_.data(),
+          .q = q_.data(),
+          .x = x_.data()};
 }
 
 template <class T>
+double Multigrid<T>::Inside::advance() {
+  Level<T>& level = cycle_.finest();
+  const CoarseKernels<T>& kernels = cycle_.kernels_of(level);
+  const LevelView<T> view = level.view();
+  const GradientVectors<T> v = vectors();
+  const T alpha = static_cast<T>(alpha_);
+  cycle_.sweep_down(0, [&](Groups groups) {
+    kernels.forward_update(view, groups, alpha, v, sums_.data(), level.sums.data());
+  });
+  gone_ = std::exchange(alpha_, 0);
+  return sum_in_order(sums_);
+}
+
+// The new direction is known before the backward sweep, and that ends with the first colour, whose
+// rows have others before them in their own block only: so they go on to it at once.
+template <class T>
 bool Multigrid<T>::Inside::aim() {
-  Level<T>& level = hierarchy_.levels[0];
-  const LevelView<T> view = level.matrix.view();
-  T* z = level.y.data();
-  correct(0);
-  colours(level, false, [&](Groups groups) {
-    kernels_.backward_keep(view, groups, level.r.data(), z, v_.data(), sums_.data());
+  Level<T>& level = cycle_.finest();
+  const CoarseKernels<T>& kernels = cycle_.kernels_of(level);
+  const LevelView<T> view = level.view();
+  const GradientVectors<T> v = vectors();
+  cycle_.correct(0);
+  const double rz = cycle_.reduction();
+  if (!(rz > 0)) return false;
+  const T gone = static_cast<T>(gone_), beta = static_cast<T>(aimed_ > 0 ? rz / aimed_ : 0);
+  const T* c = cycle_.correction(0);
+  const auto direct = [&](Groups groups) {
+    kernels.direction(view, groups, gone, beta, v, sums_.data());
+  };
+  cycle_.sweep_up(0, [&](std::size_t colour, Groups groups) {
+    if (colour > 0) return kernels.backward_keep(view, groups, c, v);
+    for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
+      kernels.backward_keep(view, {g, g + 1}, c, v);
+      direct({g, g + 1});
+    }
   });
-  const double rz = sum_in_order(sums_);
-  const T beta = static_cast<T>(aimed_ > 0 ? rz / aimed_ : 0);
-  all(level, [&](Groups groups) {
-    kernels_.direction(view, groups, z, v_.data(), beta, p_.data(), q_.data(), sums_.data());
-  });
+  cycle_.share(level, 1, level.colour_starts.size() - 1, direct);
+  gone_ = 0;
   const double pq = sum_in_order(sums_);
-  if (!(pq > 0) || !(rz > 0)) return false;
+  if (!(pq > 0)) return false;
   alpha_ = rz / pq;
   aimed_ = rz;
   return true;
@@ -261,16 +185,16 @@ bool Multigrid<T>::Inside::aim() {
 // Matrix and residual were multiplied: for s A x = t r, what was gone is t / s times as far.
 template <class T>
 void Multigrid<T>::Inside::add_to(std::span<double> x) {
-  const Ordering& ordering = hierarchy_.ordering;
-  const double back = scale_ / load_scale_;
+  const Ordering& ordering = cycle_.hierarchy().ordering;
+  const double back = scale_ / load_scale_, gone = gone_ + alpha_;
   share_out(0, ordering.rows, 1, threads_, [&](Groups rows) {
     for (std::int64_t row = rows.first; row < rows.past; ++row) {
       const std::size_t place = at(ordering.place[at(row)]);
-      x[at(row)] +=
-          back * (static_cast<double>(x_[place]) + alpha_ * static_cast<double>(p_[place]));
+      x[at(row)] += back * (static_cast<double>(x_[place]) + gone * static_cast<double>(p_[place]));
       x_[place] = 0;
     }
   });
+  gone_ = 0;
 }
 
 template <class T>
@@ -283,10 +207,10 @@ void Multigrid<T>::Inside::precondition(std::span<const double> r, std::span<dou
   }
   load(r, 1 / greatest);
   forget();
-  cycle(0);
-  const Ordering& ordering = hierarchy_.ordering;
+  cycle_.run(0);
+  const Ordering& ordering = cycle_.hierarchy().ordering;
   for (std::size_t row = 0; row < z.size(); ++row) {
-    const T value = hierarchy_.levels[0].y[at(ordering.place[row])];
+    const T value = cycle_.finest().y[at(ordering.place[row])];
     z[row] = scale_ * greatest * static_cast<double>(value);
   }
 }

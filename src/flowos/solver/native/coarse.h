@@ -31,9 +31,8 @@ struct MultigridMade {
 
 // Conjugate gradients preconditioned by a V-cycle of aggregation multigrid, in T. A forward
 // Gauss-Seidel sweep in block multi-colour order goes before the coarse correction and a backward
-// one after it, so that the cycle is symmetric, and each half of the matrix is read as seldom as
-// can be: after the forward sweep the residual is -U y, and after the backward one A z is known but
-// for L z. Which correction, and why: docs/adr/0007. The same bits whatever the threads.
+// one after it, so that the cycle is symmetric, and memory is gone over as seldom as can be. Which
+// correction, and why: docs/adr/0007. The same bits whatever the threads.
 template <class T>
 class Multigrid {
  public:

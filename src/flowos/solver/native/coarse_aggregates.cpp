@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "coarse_cells.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -19,10 +20,6 @@ namespace flowos::solve {
 namespace {
 
 constexpr std::int64_t kRun = 1 << 14;
-
-std::array<std::int64_t, 3> strides_of(const Grid& grid) {
-  return {grid.cells[1] * grid.cells[2], grid.cells[2], 1};
-}
 
 // Of a row, along each direction.
 template <class Index>
@@ -136,26 +133,32 @@ std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array
   return result;
 }
 
-Ordering halved_ordering(const Ordering& ordering, const Aggregates& aggregates,
+Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
                          const std::vector<std::uint16_t>& steps, int coarse_steps, int threads) {
+  const Grid coarse = halving.coarse();
+  const Cell strides = strides_of(coarse);
+  const auto aggregate_of = [&](std::int32_t row) {
+    const Cell cell = cell_of(halving.grid, row);
+    std::int64_t sum = 0;
+    for (std::size_t d = 0; d < 3; ++d) sum += cell[d] / (halving.halved[d] ? 2 : 1) * strides[d];
+    return static_cast<std::int32_t>(sum);
+  };
   Ordering result;
-  result.rows = aggregates.count;
+  result.rows = coarse.cells[0] * strides[0];
   result.lanes = ordering.lanes;
   result.block_rows = coarse_steps;
   result.colour_starts = ordering.colour_starts;
-  result.place.resize(at(aggregates.count));
+  result.place.resize(at(result.rows));
   result.row.assign(at(result.places()), -1);
   const auto place_group = [&](std::int64_t group) {
-    std::int64_t place = group * ordering.block_rows * ordering.lanes;
-    for (int step = 0; step < ordering.block_rows; ++step) {
-      const std::int64_t slice = group * coarse_steps + steps[at(step)];
-      for (int lane = 0; lane < ordering.lanes; ++lane, ++place) {
-        const std::int32_t row = ordering.row[at(place)];
-        if (row < 0) continue;
-        const std::int64_t to = slice * result.lanes + lane;
-        const std::int32_t aggregate = aggregates.of[at(row)];
-        result.place[at(aggregate)] = static_cast<std::int32_t>(to);
+    const std::int32_t* row = ordering.row.data() + group * ordering.block_rows * ordering.lanes;
+    for (const std::uint16_t step : steps) {
+      std::int64_t to = (group * coarse_steps + step) * result.lanes;
+      for (int lane = 0; lane < ordering.lanes; ++lane, ++row, ++to) {
+        if (*row < 0 || result.row[at(to)] >= 0) continue;
+        const std::int32_t aggregate = aggregate_of(*row);
         result.row[at(to)] = aggregate;
+        result.place[at(aggregate)] = static_cast<std::int32_t>(to);
       }
     }
   };

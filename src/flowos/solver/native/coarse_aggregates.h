@@ -48,7 +48,7 @@ std::array<int, 3> halved_brick(const Halving& halving, const std::array<int, 3>
 std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& brick);
 
 // What is left of an ordering when bricks hold aggregates for rows: group and lane stay.
-Ordering halved_ordering(const Ordering& ordering, const Aggregates& aggregates,
+Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
                          const std::vector<std::uint16_t>& steps, int coarse_steps, int threads);
 
 class Members;

@@ -15,32 +15,46 @@ struct Within {
   const std::uint16_t* step = nullptr;
 };
 
+// What conjugate gradients work on, by place.
+template <class T>
+struct GradientVectors {
+  T* r = nullptr;
+  T* z = nullptr;
+  T* u = nullptr;  // of `keeps` kernels: what they know of A z after the backward sweep
+  T* p = nullptr;
+  T* q = nullptr;  // A p
+  T* x = nullptr;
+};
+
 // The sweeps of a multigrid cycle over groups of one colour, and what the conjugate gradients do in
 // the same pass over memory. A = L + D + U. Sums are one per group. All sets give the same bits.
 template <class T>
 struct CoarseKernels {
-  // y = (D + L)^-1 r
-  void (*forward)(const LevelView<T>& a, Groups groups, const T* r, T* y);
-  // r -= alpha q, x += alpha p, sums = r'r, and then as forward
-  void (*forward_update)(const LevelView<T>& a, Groups groups, T alpha, const T* p, const T* q,
-                         T* x, T* r, T* y, double* sums);
+  // y = (D + L)^-1 r, ry = y'D y
+  void (*forward)(const LevelView<T>& a, Groups groups, const T* r, T* y, double* ry);
+  // r -= alpha q, rr = r'r, and then as forward for z
+  void (*forward_update)(const LevelView<T>& a, Groups groups, T alpha, const GradientVectors<T>& v,
+                         double* rr, double* ry);
   // -U y, which is r - A y after a forward sweep, added up within blocks
   void (*restrict_within)(const LevelView<T>& a, Groups groups, const Within& within, const T* y,
                           T* coarse);
   // -U y
   void (*residual)(const LevelView<T>& a, Groups groups, const T* y, T* residual);
-  // y += what coarse has for it
-  void (*prolong_within)(const LevelView<T>& a, Groups groups, const Within& within,
-                         const T* coarse, T* y);
-  // y = (D + U)^-1 (r - L y)
-  void (*backward)(const LevelView<T>& a, Groups groups, const T* r, T* y);
-  // The same; v = r - L y of the y before, sums = r'y of the y after
-  void (*backward_keep)(const LevelView<T>& a, Groups groups, const T* r, T* y, T* v, double* sums);
-  // p = z + beta p, q = v + L z + beta q, sums = p'q. With v from backward_keep, q = A p.
-  void (*direction)(const LevelView<T>& a, Groups groups, const T* z, const T* v, T beta, T* p,
-                    T* q, double* sums);
+  // y = (D + U)^-1 (r - L (y + c)), which needs no r after a forward sweep: it is (D + L) y. `c` is
+  // the correction as a.spread reads it.
+  void (*backward)(const LevelView<T>& a, Groups groups, const T* c, T* y);
+  // The same for z, and u = D^-1 (r - L (z + c)).
+  void (*backward_keep)(const LevelView<T>& a, Groups groups, const T* c,
+                        const GradientVectors<T>& v);
+  // x += alpha p, p = z + beta p, q = A z + beta q, pq = p'q. After backward_keep.
+  void (*direction)(const LevelView<T>& a, Groups groups, T alpha, T beta,
+                    const GradientVectors<T>& v, double* pq);
   // y = a r; columns of a one after another, rows a multiple of the lanes
   void (*dense)(std::int64_t rows, const T* a, const T* r, T* y);
+
+  // The same for levels whose entries have one value for all lanes (EvenLanes). They read so little
+  // that A z is summed up anew: there is no u.
+  const CoarseKernels<T>* even = nullptr;
 };
 
 template <class T>

@@ -10,36 +10,65 @@
 namespace flowos::solve {
 namespace {
 
+// How the entries of a level are stored. less: acc - (entries of a step) * x.
+struct Full {
+  static constexpr bool kKeeps = true;
+  template <int, class T>
+  static Vector<T> less(const GroupEntries<T>& entries, int step, const T* x, Vector<T> acc) {
+    return solve::less(entries, step, x, acc);
+  }
+};
+struct Even {
+  static constexpr bool kKeeps = false;
+  template <int kAway, class T>
+  static Vector<T> less(const GroupEntries<T>& entries, int step, const T* x, Vector<T> acc) {
+    return acc - even_sum<kAway>(entries, step, x);
+  }
+};
+
 template <class T>
-void forward(const LevelView<T>& a, Groups groups, const T* r, T* y) {
+Vector<T> inverse_at(const LevelView<T>& a, std::int64_t i) {
+  return at(a.inverse + (a.alike ? 0 : i));
+}
+
+template <class Stored, class T>
+void forward(const LevelView<T>& a, Groups groups, const T* r, T* y, double* ry) {
   for (std::int64_t g = groups.first; g < groups.past; ++g) {
     const GroupEntries<T> lower = a.lower[g];
+    Vector<T> sum{};
     for (int step = 0; step < a.steps; ++step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      put(y + i, less(lower, step, y, at(r + i)) * at(a.inverse + i));
+      const Vector<T> kept = Stored::template less<kAhead>(lower, step, y, at(r + i));
+      const Vector<T> result = kept * inverse_at(a, i);
+      put(y + i, result);
+      sum += kept * result;
     }
+    ry[g] = sum_of<T>(sum);
   }
 }
 
-template <class T>
-void forward_update(const LevelView<T>& a, Groups groups, T alpha, const T* p, const T* q, T* x,
-                    T* r, T* y, double* sums) {
+template <class Stored, class T>
+void forward_update(const LevelView<T>& a, Groups groups, T alpha, const GradientVectors<T>& v,
+                    double* rr, double* ry) {
   for (std::int64_t g = groups.first; g < groups.past; ++g) {
     const GroupEntries<T> lower = a.lower[g];
-    Vector<T> rr{};
+    Vector<T> squares{}, sum{};
     for (int step = 0; step < a.steps; ++step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      const Vector<T> now = at(r + i) - at(q + i) * alpha;
-      rr += now * now;
-      put(r + i, now);
-      put(x + i, at(x + i) + at(p + i) * alpha);
-      put(y + i, less(lower, step, y, now) * at(a.inverse + i));
+      const Vector<T> now = at(v.r + i) - at(v.q + i) * alpha;
+      put(v.r + i, now);
+      squares += now * now;
+      const Vector<T> kept = Stored::template less<kAhead>(lower, step, v.z, now);
+      const Vector<T> result = kept * inverse_at(a, i);
+      put(v.z + i, result);
+      sum += kept * result;
     }
-    sums[g] = sum_of<T>(rr);
+    rr[g] = sum_of<T>(squares);
+    ry[g] = sum_of<T>(sum);
   }
 }
 
-template <class T>
+template <class Stored, class T>
 void restrict_within(const LevelView<T>& a, Groups groups, const Within& within, const T* y,
                      T* coarse) {
   for (std::int64_t g = groups.first; g < groups.past; ++g) {
@@ -49,83 +78,88 @@ void restrict_within(const LevelView<T>& a, Groups groups, const Within& within,
       put(sums + step * kLanes<T>, Vector<T>{});
     }
     for (int step = 0; step < a.steps; ++step) {
-      const Vector<T> residual = less(upper, step, y, Vector<T>{});
+      const Vector<T> residual = Stored::template less<kAhead>(upper, step, y, Vector<T>{});
       T* sum = sums + within.step[step] * kLanes<T>;
       put(sum, at(sum) + residual);
     }
   }
 }
 
-template <class T>
+template <class Stored, class T>
 void residual(const LevelView<T>& a, Groups groups, const T* y, T* residual) {
   for (std::int64_t g = groups.first; g < groups.past; ++g) {
     const GroupEntries<T> upper = a.upper[g];
     for (int step = 0; step < a.steps; ++step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      put(residual + i, less(upper, step, y, Vector<T>{}));
+      put(residual + i, Stored::template less<kAhead>(upper, step, y, Vector<T>{}));
     }
   }
 }
 
-template <class T>
-void prolong_within(const LevelView<T>& a, Groups groups, const Within& within, const T* coarse,
-                    T* y) {
-  for (std::int64_t g = groups.first; g < groups.past; ++g) {
-    const T* from = coarse + g * within.coarse_steps * kLanes<T>;
-    for (int step = 0; step < a.steps; ++step) {
-      const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      put(y + i, at(y + i) + at(from + within.step[step] * kLanes<T>));
-    }
-  }
-}
-
-template <class T>
-void backward(const LevelView<T>& a, Groups groups, const T* r, T* y) {
+// r - L (y + c) = D y - L c, as r = (D + L) y.
+template <class Stored, class T>
+void backward(const LevelView<T>& a, Groups groups, const T* c, T* y) {
   for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
-    const GroupEntries<T> lower = a.lower[g], upper = a.upper[g];
+    const GroupEntries<T> spread = a.spread[g], upper = a.upper[g];
     for (int step = a.steps - 1; step >= 0; --step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      const Vector<T> kept = less(lower, step, y, at(r + i));
-      put(y + i, less(upper, step, y, kept) * at(a.inverse + i));
+      const Vector<T> lower = Stored::template less<0>(spread, step, c, Vector<T>{});
+      const Vector<T> change = Stored::template less<-kAhead>(upper, step, y, lower);
+      put(y + i, at(y + i) + change * inverse_at(a, i));
     }
   }
 }
 
-template <class T>
-void backward_keep(const LevelView<T>& a, Groups groups, const T* r, T* y, T* v, double* sums) {
+template <class Stored, class T>
+void backward_keep(const LevelView<T>& a, Groups groups, const T* c, const GradientVectors<T>& v) {
+  if constexpr (!Stored::kKeeps) {
+    backward<Stored>(a, groups, c, v.z);
+    return;
+  }
   for (std::int64_t g = groups.past - 1; g >= groups.first; --g) {
-    const GroupEntries<T> lower = a.lower[g], upper = a.upper[g];
-    Vector<T> ry{};
+    const GroupEntries<T> spread = a.spread[g], upper = a.upper[g];
     for (int step = a.steps - 1; step >= 0; --step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      const Vector<T> now = at(r + i);
-      const Vector<T> kept = less(lower, step, y, now);
-      const Vector<T> result = less(upper, step, y, kept) * at(a.inverse + i);
-      put(v + i, kept);
-      put(y + i, result);
-      ry += now * result;
+      const Vector<T> inverse = inverse_at(a, i);
+      const Vector<T> lower = Stored::template less<0>(spread, step, c, Vector<T>{});
+      const Vector<T> kept = at(v.z + i) + lower * inverse;
+      const Vector<T> change = Stored::template less<-kAhead>(upper, step, v.z, Vector<T>{});
+      put(v.u + i, kept);
+      put(v.z + i, kept + change * inverse);
     }
-    sums[g] = sum_of<T>(ry);
   }
 }
 
-template <class T>
-void direction(const LevelView<T>& a, Groups groups, const T* z, const T* v, T beta, T* p, T* q,
-               double* sums) {
+// -A z
+template <class Stored, class T>
+Vector<T> minus_product(const LevelView<T>& a, std::int64_t g, int step, std::int64_t i,
+                        const GradientVectors<T>& v) {
+  const Vector<T> inverse = inverse_at(a, i);
+  if constexpr (Stored::kKeeps) {
+    return Stored::template less<kAhead>(a.lower[g], step, v.z, -(at(v.u + i) / inverse));
+  } else {
+    const Vector<T> upper =
+        Stored::template less<kAhead>(a.upper[g], step, v.z, -(at(v.z + i) / inverse));
+    return Stored::template less<kAhead>(a.lower[g], step, v.z, upper);
+  }
+}
+
+template <class Stored, class T>
+void direction(const LevelView<T>& a, Groups groups, T alpha, T beta, const GradientVectors<T>& v,
+               double* pq) {
   for (std::int64_t g = groups.first; g < groups.past; ++g) {
-    const GroupEntries<T> lower = a.lower[g];
-    Vector<T> pq{};
+    Vector<T> sum{};
     for (int step = 0; step < a.steps; ++step) {
       const std::int64_t i = (g * a.steps + step) * kLanes<T>;
-      // less() takes L z away: so all is done with the signs turned.
-      const Vector<T> az = -less(lower, step, z, -at(v + i));
-      const Vector<T> new_p = at(z + i) + at(p + i) * beta;
-      const Vector<T> new_q = az + at(q + i) * beta;
-      put(p + i, new_p);
-      put(q + i, new_q);
-      pq += new_p * new_q;
+      const Vector<T> old_p = at(v.p + i);
+      const Vector<T> p = at(v.z + i) + old_p * beta;
+      const Vector<T> q = at(v.q + i) * beta - minus_product<Stored>(a, g, step, i, v);
+      put(v.x + i, at(v.x + i) + old_p * alpha);
+      put(v.p + i, p);
+      put(v.q + i, q);
+      sum += p * q;
     }
-    sums[g] = sum_of<T>(pq);
+    pq[g] = sum_of<T>(sum);
   }
 }
 
@@ -138,16 +172,23 @@ void dense(std::int64_t rows, const T* a, const T* r, T* y) {
   }
 }
 
+template <class Stored, class T>
+constexpr CoarseKernels<T> kernels_with(const CoarseKernels<T>* even) {
+  return {.forward = forward<Stored, T>,
+          .forward_update = forward_update<Stored, T>,
+          .restrict_within = restrict_within<Stored, T>,
+          .residual = residual<Stored, T>,
+          .backward = backward<Stored, T>,
+          .backward_keep = backward_keep<Stored, T>,
+          .direction = direction<Stored, T>,
+          .dense = dense<T>,
+          .even = even};
+}
+
 template <class T>
-constexpr CoarseKernels<T> kKernels{.forward = forward<T>,
-                                    .forward_update = forward_update<T>,
-                                    .restrict_within = restrict_within<T>,
-                                    .residual = residual<T>,
-                                    .prolong_within = prolong_within<T>,
-                                    .backward = backward<T>,
-                                    .backward_keep = backward_keep<T>,
-                                    .direction = direction<T>,
-                                    .dense = dense<T>};
+constexpr CoarseKernels<T> kEvenLevels = kernels_with<Even, T>(nullptr);
+template <class T>
+constexpr CoarseKernels<T> kKernels = kernels_with<Full, T>(&kEvenLevels<T>);
 
 }  // namespace
 }  // namespace flowos::solve

@@ -197,7 +197,7 @@ void LanesMatrix<T>::write_row(const Csr<Index>& matrix, const Ordering& orderin
                                Writer& upper) {
   const std::int64_t row = ordering.row[static_cast<std::size_t>(place)];
   T& inverse = inverse_[static_cast<std::size_t>(place)];
-  inverse = 0;
+  inverse = 1;
   if (row < 0) return;
   double diagonal = 0;
   for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {

@@ -30,7 +30,11 @@ struct LevelView {
   int steps = 0;  // of a block
   const GroupEntries<T>* lower = nullptr;
   const GroupEntries<T>* upper = nullptr;
-  const T* inverse = nullptr;  // of the diagonal; 0: padding
+  const T* inverse = nullptr;  // of the diagonal; of padding what leaves zeros zeros
+  bool alike = false;          // all of the diagonal: one line of `inverse` serves every place
+  // The lower entries times what spreads a correction over the rows: as they are, but that they
+  // take their factor from where the correction has it.
+  const GroupEntries<T>* spread = nullptr;
 };
 
 // A matrix, times `scale`, or times what `each` has for the row and the column

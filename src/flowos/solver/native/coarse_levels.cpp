@@ -9,7 +9,9 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "coarse_aggregates.h"
@@ -17,6 +19,8 @@
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "coarse_members.h"
+#include "coarse_spread.h"
+#include "coarse_stencil.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -118,6 +122,20 @@ Transfer placed_anew(const Ordering& fine, const Members& members, std::int64_t 
   return result;
 }
 
+// In each direction whose ties are strong.
+Halving halving_of(const Grid& grid, const GridTies& ties) {
+  Halving halving{.grid = grid, .halved = ties.strong()};
+  for (std::size_t d = 0; d < 3; ++d) {
+    halving.halved[d] = halving.halved[d] && grid.cells[d] > 1;
+  }
+  return halving;
+}
+
+// How a matrix of this kind is stored.
+template <class T, class Matrix>
+using StoredAs =
+    std::conditional_t<std::is_same_v<Matrix, Stencil>, StencilLanes<T>, LanesMatrix<T>>;
+
 }  // namespace
 
 template <class T>
@@ -140,55 +158,126 @@ void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
   }
 }
 
-// Pairs of neighbouring cells in each direction whose ties are strong; nothing where ties are
-// uneven and the grid tells little. The next level keeps the bricks as long as they hold enough.
+// Corrections come from the coarse vector, or from the rows that they were spread over.
 template <class T>
-template <class Index>
-std::optional<Aggregates> Hierarchy<T>::halved_cells(const Csr<Index>& matrix, const Grid& grid,
-                                                     const Next& next, Transfer& down,
-                                                     Next& coarse) {
-  const GridTies ties = grid_ties(matrix, grid);
-  if (!ties.even) return std::nullopt;
-  Halving halving{.grid = grid, .halved = ties.strong()};
-  for (std::size_t d = 0; d < 3; ++d) {
-    halving.halved[d] = halving.halved[d] && grid.cells[d] > 1;
-  }
-  coarse.grid = halving.coarse();
-  Aggregates result = halve(halving, threads_);
-  const std::array<int, 3> brick = halved_brick(halving, next.brick);
-  const int steps = brick[0] * brick[1] * brick[2];
-  if (steps >= kLeastSteps && result.count > kDenseRows) {
-    coarse.brick = brick;
-    down.coarse_steps = steps;
-    down.step = halved_steps(halving, next.brick);
-    coarse.ordering = halved_ordering(next.ordering, result, down.step, steps, threads_);
-  }
+LevelView<T> Level<T>::view() const {
+  LevelView<T> result = std::visit([](const auto& stored) { return stored.view(); }, matrix);
+  result.spread = down.coarse_steps > 0 ? spread.groups() : result.lower;
   return result;
 }
 
 template <class T>
-template <class Index>
-OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Next& next) {
+std::int64_t Level<T>::entries() const {
+  return std::visit([](const auto& stored) { return stored.entries(); }, matrix);
+}
+
+// The sweeps read the halves of the matrix, the diagonal and the vectors, and what they write
+// counts twice where it was not read before: of the finest level r, q, z, x and p, and u where
+// there is one, else of right-hand side and result.
+template <class T>
+LevelBytes Level<T>::bytes(bool finest) const {
+  const auto line = static_cast<std::int64_t>(r.size() * sizeof(T));
+  std::int64_t vectors = finest ? 15 : 8, of_lower = finest ? 3 : 2, of_upper = 2, kept = 2;
+  if (!view().alike) {
+    vectors += finest ? 3 : 2;
+    ++kept;
+  }
+  if (!between.empty()) {
+    vectors += 6;
+    ++kept;
+  }
+  if (finest) (even() ? of_upper : vectors) += even() ? 1 : 3;
+  const auto [lower, upper] = std::visit(
+      [](const auto& stored) { return std::pair(stored.lower_bytes(), stored.upper_bytes()); },
+      matrix);
+  return {.in_iteration = of_lower * lower + of_upper * upper + spread.bytes() + vectors * line,
+          .stored = lower + upper + spread.bytes() + kept * line};
+}
+
+// A level of a matrix in lanes, which is not gone on from yet.
+template <class T>
+template <class Matrix>
+Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
+  constexpr std::int64_t kZeros = kLanes<T>;
   const double begun = now();
   const std::int64_t places = next.ordering.places();
   Level<T> level{.colour_starts = next.ordering.colour_starts,
-                 .matrix = LanesMatrix<T>(matrix, next.ordering, scale_, threads_),
+                 .matrix = StoredAs<T, Matrix>(matrix, next.ordering, scale_, threads_),
                  .down = {},
+                 .spread = {},
                  .r = zeros<T>(places, threads_),
-                 .y = zeros<T>(places, threads_),
-                 .residual = {}};
-  const double stored = now();
-  (levels.empty() ? store_seconds : coarse_seconds) += stored - begun;
+                 .y = zeros<T>(places + kZeros, threads_),
+                 .between = {},
+                 .sums = std::vector<double>(at(next.ordering.groups()))};
+  if (levels.empty()) store_seconds = now() - begun;
+  return level;
+}
+
+// Whether the bricks hold whole aggregates, and enough of them to go on with: then they are kept.
+template <class T>
+bool Hierarchy<T>::keep_bricks(const Halving& halving, const Next& next, Level<T>& level,
+                               Next& coarse) {
+  const std::array<int, 3> brick = halved_brick(halving, next.brick);
+  const int steps = brick[0] * brick[1] * brick[2];
+  const auto [z, y, x] = coarse.grid->cells;
+  if (steps < kLeastSteps || z * y * x <= kDenseRows) return false;
+  coarse.brick = brick;
+  level.down.coarse_steps = steps;
+  level.down.step = halved_steps(halving, next.brick);
+  level.spread = Spread<T>(level.view(), next.ordering.groups(), level.down.within(), threads_);
+  coarse.ordering = halved_ordering(next.ordering, halving, level.down.step, steps, threads_);
+  return true;
+}
+
+template <class T>
+void Hierarchy<T>::add(Level<T> level, Next& next, Next coarse) {
+  rows.push_back(next.ordering.rows);
+  levels.push_back(std::move(level));
+  if (levels.size() == 1) ordering = std::move(next.ordering);
+  next = std::move(coarse);
+}
+
+// As long as cells are alike, the next level is made of a few numbers.
+template <class T>
+template <class Index>
+OwnedCsr<std::int32_t> Hierarchy<T>::add_even_levels(const Csr<Index>& matrix, Stencil stencil,
+                                                     Next& next) {
+  while (true) {
+    Level<T> level = level_of(stencil, next);
+    const Halving halving = halving_of(stencil.grid, stencil.grid_ties());
+    Next coarse;
+    coarse.grid = halving.coarse();
+    if (!stencil.halves(halving) || !keep_bricks(halving, next, level, coarse)) {
+      if (levels.empty()) return add_level(matrix, std::move(level), next);
+      return add_level(stencil.matrix(threads_).view(), std::move(level), next);
+    }
+    stencil = stencil.halved(halving, dominant_);
+    add(std::move(level), next, std::move(coarse));
+  }
+}
+
+// Cells of a grid whose ties are even become one with their neighbours; else rows are paired.
+template <class T>
+template <class Index>
+OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T> level,
+                                               Next& next) {
   Next coarse;
   std::optional<Aggregates> aggregates;
-  if (next.grid) aggregates = halved_cells(matrix, *next.grid, next, level.down, coarse);
+  if (next.grid) {
+    const GridTies ties = grid_ties(matrix, *next.grid);
+    if (ties.even) {
+      const Halving halving = halving_of(*next.grid, ties);
+      aggregates = halve(halving, threads_);
+      coarse.grid = halving.coarse();
+      keep_bricks(halving, next, level, coarse);
+    }
+  }
   if (!aggregates) aggregates = aggregate_pairs(matrix, kPairings, threads_);
   OwnedCsr<std::int32_t> product;
   if (static_cast<double>(aggregates->count) < kShrinks * static_cast<double>(matrix.rows)) {
     const Members members(*aggregates, threads_);
     product = coarse_matrix(matrix, *aggregates, members, dominant_, threads_);
     if (level.down.coarse_steps == 0) {
-      level.residual = zeros<T>(places, threads_);
       std::vector<std::int32_t> same(at(std::min(aggregates->count, kDenseRows)));
       std::iota(same.begin(), same.end(), 0);
       if (aggregates->count > kDenseRows) order(product.view(), coarse);
@@ -196,11 +285,10 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Next& n
                                aggregates->count > kDenseRows ? coarse.ordering.place : same);
     }
   }
-  rows.push_back(matrix.rows);
-  levels.push_back(std::move(level));
-  if (levels.size() == 1) ordering = std::move(next.ordering);
-  next = std::move(coarse);
-  coarse_seconds += now() - stored;
+  if (level.down.coarse_steps == 0) {
+    level.between = zeros<T>(static_cast<std::int64_t>(level.y.size()), threads_);
+  }
+  add(std::move(level), next, std::move(coarse));
   return product;
 }
 
@@ -234,15 +322,20 @@ Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& gri
   blocks = grid ? "bricks " + std::to_string(next.brick[2]) + "x" + std::to_string(next.brick[1]) +
                       "x" + std::to_string(next.brick[0])
                 : "grown " + std::to_string(kGrownRows);
-  OwnedCsr<std::int32_t> coarse = add_level(matrix, next);
+  const std::optional<Stencil> stencil = grid ? stencil_of(matrix, *grid, threads) : std::nullopt;
+  OwnedCsr<std::int32_t> coarse = stencil ? add_even_levels(matrix, *stencil, next)
+                                          : add_level(matrix, level_of(matrix, next), next);
   while (static_cast<std::int64_t>(coarse.starts.size()) - 1 > kDenseRows) {
-    coarse = add_level(coarse.view(), next);
+    coarse = add_level(coarse.view(), level_of(coarse.view(), next), next);
   }
   if (!coarse.starts.empty()) add_dense(coarse.view());
+  coarse_seconds = now() - begun - order_seconds - store_seconds;
 }
 
 template Line<float> zeros(std::int64_t, int);
 template Line<double> zeros(std::int64_t, int);
+template struct Level<float>;
+template struct Level<double>;
 template class Hierarchy<float>;
 template class Hierarchy<double>;
 #define FLOWOS_FOR(T, Index)                                                                    \

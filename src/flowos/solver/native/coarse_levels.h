@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "coarse_aggregates.h"
 #include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
+#include "coarse_spread.h"
+#include "coarse_stencil.h"
 #include "matrix.h"
 #include "ordering.h"
 
@@ -26,16 +29,26 @@ struct Transfer {
   Within within() const { return {.coarse_steps = coarse_steps, .step = step.data()}; }
 };
 
+struct LevelBytes {
+  std::int64_t in_iteration = 0, stored = 0;
+};
+
 // A level of a hierarchy: its matrix, how it is gone on from, and the vectors of a cycle.
 template <class T>
 struct Level {
   std::vector<std::int64_t> colour_starts;
-  LanesMatrix<T> matrix;
+  std::variant<LanesMatrix<T>, StencilLanes<T>> matrix;
   Transfer down;
-  Line<T> r, y;      // right-hand side and result; padding is 0
-  Line<T> residual;  // where it is not restricted at once
+  Spread<T> spread;          // where aggregates lie in blocks
+  Line<T> r, y;              // right-hand side and result; padding is 0
+  Line<T> between;           // residual and correction, where aggregates lie anywhere
+  std::vector<double> sums;  // y'D y of each group, after the forward sweep
 
   std::int64_t groups() const { return colour_starts.back(); }
+  bool even() const { return std::holds_alternative<StencilLanes<T>>(matrix); }
+  LevelView<T> view() const;
+  std::int64_t entries() const;  // that are stored, with those that are 0
+  LevelBytes bytes(bool finest) const;
 };
 
 // The coarsest of all: so few rows that they are solved by the inverse. Places are rows.
@@ -73,11 +86,14 @@ class Hierarchy {
 
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
+  bool keep_bricks(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);
+  template <class Matrix>
+  Level<T> level_of(const Matrix& matrix, const Next& next);
+  void add(Level<T> level, Next& next, Next coarse);
   template <class Index>
-  std::optional<Aggregates> halved_cells(const Csr<Index>& matrix, const Grid& grid,
-                                         const Next& next, Transfer& down, Next& coarse);
+  OwnedCsr<std::int32_t> add_even_levels(const Csr<Index>& matrix, Stencil stencil, Next& next);
   template <class Index>
-  OwnedCsr<std::int32_t> add_level(const Csr<Index>& matrix, Next& next);
+  OwnedCsr<std::int32_t> add_level(const Csr<Index>& matrix, Level<T> level, Next& next);
   void add_dense(const Csr<std::int32_t>& matrix);
 
   double scale_;

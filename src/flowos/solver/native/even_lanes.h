@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,22 +19,46 @@ constexpr int kCodesAround = 32;
 template <class T>
 class EvenLanes {
  public:
+  // Some groups, one after another.
+  struct Part {
+    Line<std::int32_t> starts, codes, indices;
+    Line<T> values;                        // one of each entry
+    std::vector<std::size_t> group_codes;  // of each group its first
+
+    Part() : codes(kCodesAround, 0), values(kCodesAround, T(0)) {}
+    void begin_group() { group_codes.push_back(codes.size()); }
+    void begin_step() {
+      starts.push_back(static_cast<std::int32_t>(codes.size() - group_codes.back()));
+    }
+    void end_group() { begin_step(); }
+    void end() { codes.insert(codes.end(), kCodesAround, 0); }
+    void add(std::int32_t code, T value) {
+      codes.push_back(code);
+      values.push_back(value);
+    }
+    // What a lane has no entry for is to be in the line of zeros.
+    void add_gathered(const std::array<std::int32_t, kLanes<T>>& places, T value) {
+      add(~static_cast<std::int32_t>(indices.size()), value);
+      indices.insert(indices.end(), places.begin(), places.end());
+    }
+  };
+
   EvenLanes() = default;
   // backward: steps are gone through from the last, so that what comes next to a row comes after
   // it.
   EvenLanes(const GroupEntries<T>* of_groups, std::int64_t groups, int steps, bool backward,
             int threads);
+  // All groups, in order.
+  EvenLanes(std::vector<Part> parts, int steps);
 
   const GroupEntries<T>* groups() const { return groups_.data(); }
   std::int64_t bytes() const;
   std::int64_t entries() const;  // with those that are 0
 
  private:
-  struct Part {
-    Line<std::int32_t> starts, codes, indices;
-    Line<T> values;  // one of each entry
-  };
   class Writer;
+
+  void point_to_parts(int steps);
 
   std::vector<Part> parts_;
   std::vector<GroupEntries<T>> groups_;

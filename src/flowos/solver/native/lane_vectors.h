@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "coarse_level.h"
+#include "even_lanes.h"
 
 namespace flowos::solve {
 namespace {
@@ -59,6 +60,24 @@ inline Vector<T> less(const GroupEntries<T>& entries, int step, const T* x, Vect
     acc -= at(entries.values + static_cast<std::ptrdiff_t>(e) * kLanes<T>) * factor;
   }
   return acc;
+}
+
+constexpr int kAhead = kCodesAround;
+
+// The sum of (entries of a step) * x, where an entry has one value. What other groups have for the
+// entries kAway after these (before, if negative; 0: none) is called for: no processor guesses
+// where it lies.
+template <int kAway, class T>
+inline Vector<T> even_sum(const GroupEntries<T>& entries, int step, const T* x) {
+  const std::int32_t past = entries.starts[step + 1];
+  Vector<T> sum{};
+  for (std::int32_t e = entries.starts[step]; e < past; ++e) {
+    const std::int32_t code = entries.codes[e];
+    if constexpr (kAway != 0) __builtin_prefetch(x + entries.codes[e + kAway]);
+    const Vector<T> factor = code >= 0 ? at(x + code) : gathered(x, entries.indices + ~code);
+    sum += factor * entries.values[e];
+  }
+  return sum;
 }
 
 }  // namespace
