@@ -5,11 +5,11 @@
 
 #include "check.h"
 #include "cholesky_kernels.h"
-#include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "even_lanes.h"
 #include "generate.h"
+#include "groups.h"
 #include "ordering.h"
 
 using namespace flowos::solve;

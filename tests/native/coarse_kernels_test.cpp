@@ -11,6 +11,7 @@
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "coarse_stencil.h"
+#include "groups.h"
 #include "ordering.h"
 #include "systems.h"
 

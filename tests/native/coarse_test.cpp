@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -37,6 +38,7 @@ using flowos::solve::Multigrid;
 using flowos::solve::order_bricks;
 using flowos::solve::order_graph;
 using flowos::solve::Ordering;
+using flowos::solve::Stencil;
 using flowos::solve::stencil_of;
 
 namespace {
@@ -244,13 +246,19 @@ double greatest_difference(const Vector& a, const Vector& b) {
   return result;
 }
 
+Stencil seen_in(const Matrix& matrix, const Grid& grid, int threads) {
+  const auto seen = stencil_of(matrix.view(), grid, threads);
+  if (!seen) std::abort();
+  return *seen;
+}
+
 void a_stencil_is_the_matrix_that_it_was_seen_in() {
   for (const Grid& grid : {Grid{{5, 6, 7}}, Grid{{1, 8, 2}}, Grid{{1, 1, 9}}}) {
     const Matrix matrix = cells_of(grid, {1, 0.3, 1e-3});
-    const auto stencil = stencil_of(matrix.view(), grid, 2);
-    CHECK(stencil && stencil->alike());
+    const Stencil stencil = seen_in(matrix, grid, 2);
+    CHECK(stencil.alike());
     const Vector x = Draws(11).some(matrix.starts.size() - 1);
-    CHECK(greatest_difference(times(matrix, x), times(stencil->matrix(2), x)) < 1e-15);
+    CHECK(greatest_difference(times(matrix, x), times(stencil.matrix(2), x)) < 1e-15);
   }
 }
 
@@ -276,20 +284,19 @@ void a_halved_stencil_is_the_product_with_its_aggregates() {
   const Grid grid{{8, 4, 16}};
   Matrix matrix = cells_of(grid, {1, 0.5, 0.7});
   for (double& value : matrix.values) value += value > 0 ? 0.01 : 0;
-  auto stencil = stencil_of(matrix.view(), grid, 1);
-  CHECK(stencil.has_value());
+  Stencil stencil = seen_in(matrix, grid, 1);
   for (const std::array<bool, 3>& halved :
        {std::array{true, false, true}, std::array{true, true, true},
         std::array{false, true, true}}) {
-    const Halving halving{.grid = stencil->grid, .halved = halved};
-    CHECK(stencil->halves(halving));
+    const Halving halving{.grid = stencil.grid, .halved = halved};
+    CHECK(stencil.halves(halving));
     const Aggregates aggregates = halve(halving, 1);
-    matrix = coarse_matrix(stencil->matrix(1).view(), aggregates, Members(aggregates, 1), true, 1);
-    stencil = stencil->halved(halving, true);
+    matrix = coarse_matrix(stencil.matrix(1).view(), aggregates, Members(aggregates, 1), true, 1);
+    stencil = stencil.halved(halving, true);
     const Vector x = Draws(12).some(matrix.starts.size() - 1);
-    CHECK(greatest_difference(times(matrix, x), times(stencil->matrix(2), x)) < 1e-12);
+    CHECK(greatest_difference(times(matrix, x), times(stencil.matrix(2), x)) < 1e-12);
   }
-  CHECK(!stencil->halves({.grid = stencil->grid, .halved = {false, true, false}}));
+  CHECK(!stencil.halves({.grid = stencil.grid, .halved = {false, true, false}}));
 }
 
 // What is even by a hair is not stored as such.

@@ -1,7 +1,6 @@
 #include "chosen.h"
 
 #include <array>
-#include <cstdint>
 #include <string>
 
 #include "dominance.h"

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "coarse_aggregates.h"
@@ -18,6 +17,7 @@
 #include "coarse_levels.h"
 #include "coarse_line.h"
 #include "dominance.h"
+#include "groups.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -25,8 +25,8 @@
 
 namespace flowos::solve {
 
-// Incomplete Cholesky moves less than half the bytes of a cycle and needs less of a set-up: so
-// there must be rows enough for it to need as many more iterations.
+// An iteration with incomplete Cholesky moves fewer bytes than one with a cycle, and there are no
+// levels to be made: so there must be rows enough for it to need many more of them.
 template <class Index>
 bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                  const Dominance& dominance) {

@@ -133,16 +133,22 @@ std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array
   return result;
 }
 
+namespace {
+
+// Of a row, as halve() numbers them; strides: of the coarse grid.
+std::int32_t aggregate_of(std::int32_t row, const Halving& halving, const Cell& strides) {
+  const Cell cell = cell_of(halving.grid, row);
+  std::int64_t sum = 0;
+  for (std::size_t d = 0; d < 3; ++d) sum += cell[d] / (halving.halved[d] ? 2 : 1) * strides[d];
+  return static_cast<std::int32_t>(sum);
+}
+
+}  // namespace
+
 Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
                          const std::vector<std::uint16_t>& steps, int coarse_steps, int threads) {
   const Grid coarse = halving.coarse();
   const Cell strides = strides_of(coarse);
-  const auto aggregate_of = [&](std::int32_t row) {
-    const Cell cell = cell_of(halving.grid, row);
-    std::int64_t sum = 0;
-    for (std::size_t d = 0; d < 3; ++d) sum += cell[d] / (halving.halved[d] ? 2 : 1) * strides[d];
-    return static_cast<std::int32_t>(sum);
-  };
   Ordering result;
   result.rows = coarse.cells[0] * strides[0];
   result.lanes = ordering.lanes;
@@ -156,7 +162,7 @@ Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
       std::int64_t to = (group * coarse_steps + step) * result.lanes;
       for (int lane = 0; lane < ordering.lanes; ++lane, ++row, ++to) {
         if (*row < 0 || result.row[at(to)] >= 0) continue;
-        const std::int32_t aggregate = aggregate_of(*row);
+        const std::int32_t aggregate = aggregate_of(*row, halving, strides);
         result.row[at(to)] = aggregate;
         result.place[at(aggregate)] = static_cast<std::int32_t>(to);
       }

@@ -8,6 +8,7 @@
 #include "coarse_level.h"
 #include "coarse_levels.h"
 #include "coarse_line.h"
+#include "groups.h"
 #include "ordering_parts.h"
 #include "team.h"
 

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "coarse_aggregates.h"
-#include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "coarse_members.h"
 #include "coarse_spread.h"
 #include "coarse_stencil.h"
+#include "groups.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -219,7 +219,7 @@ bool Hierarchy<T>::keep_bricks(const Halving& halving, const Next& next, Level<T
                                Next& coarse) {
   const std::array<int, 3> brick = halved_brick(halving, next.brick);
   const int steps = brick[0] * brick[1] * brick[2];
-  const auto [z, y, x] = coarse.grid->cells;
+  const auto [z, y, x] = halving.coarse().cells;
   if (steps < kLeastSteps || z * y * x <= kDenseRows) return false;
   coarse.brick = brick;
   level.down.coarse_steps = steps;
@@ -259,30 +259,32 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_even_levels(const Csr<Index>& matrix, S
 // Cells of a grid whose ties are even become one with their neighbours; else rows are paired.
 template <class T>
 template <class Index>
+Aggregates Hierarchy<T>::aggregates_of(const Csr<Index>& matrix, const Next& next, Level<T>& level,
+                                       Next& coarse) {
+  const GridTies ties = next.grid ? grid_ties(matrix, *next.grid) : GridTies{};
+  if (!next.grid || !ties.even) return aggregate_pairs(matrix, kPairings, threads_);
+  const Halving halving = halving_of(*next.grid, ties);
+  coarse.grid = halving.coarse();
+  keep_bricks(halving, next, level, coarse);
+  return halve(halving, threads_);
+}
+
+template <class T>
+template <class Index>
 OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T> level,
                                                Next& next) {
   Next coarse;
-  std::optional<Aggregates> aggregates;
-  if (next.grid) {
-    const GridTies ties = grid_ties(matrix, *next.grid);
-    if (ties.even) {
-      const Halving halving = halving_of(*next.grid, ties);
-      aggregates = halve(halving, threads_);
-      coarse.grid = halving.coarse();
-      keep_bricks(halving, next, level, coarse);
-    }
-  }
-  if (!aggregates) aggregates = aggregate_pairs(matrix, kPairings, threads_);
+  const Aggregates aggregates = aggregates_of(matrix, next, level, coarse);
   OwnedCsr<std::int32_t> product;
-  if (static_cast<double>(aggregates->count) < kShrinks * static_cast<double>(matrix.rows)) {
-    const Members members(*aggregates, threads_);
-    product = coarse_matrix(matrix, *aggregates, members, dominant_, threads_);
+  if (static_cast<double>(aggregates.count) < kShrinks * static_cast<double>(matrix.rows)) {
+    const Members members(aggregates, threads_);
+    product = coarse_matrix(matrix, aggregates, members, dominant_, threads_);
     if (level.down.coarse_steps == 0) {
-      std::vector<std::int32_t> same(at(std::min(aggregates->count, kDenseRows)));
+      std::vector<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
       std::iota(same.begin(), same.end(), 0);
-      if (aggregates->count > kDenseRows) order(product.view(), coarse);
-      level.down = placed_anew(next.ordering, members, aggregates->count,
-                               aggregates->count > kDenseRows ? coarse.ordering.place : same);
+      if (aggregates.count > kDenseRows) order(product.view(), coarse);
+      level.down = placed_anew(next.ordering, members, aggregates.count,
+                               aggregates.count > kDenseRows ? coarse.ordering.place : same);
     }
   }
   if (level.down.coarse_steps == 0) {

@@ -93,6 +93,9 @@ class Hierarchy {
   template <class Index>
   OwnedCsr<std::int32_t> add_even_levels(const Csr<Index>& matrix, Stencil stencil, Next& next);
   template <class Index>
+  Aggregates aggregates_of(const Csr<Index>& matrix, const Next& next, Level<T>& level,
+                           Next& coarse);
+  template <class Index>
   OwnedCsr<std::int32_t> add_level(const Csr<Index>& matrix, Level<T> level, Next& next);
   void add_dense(const Csr<std::int32_t>& matrix);
 

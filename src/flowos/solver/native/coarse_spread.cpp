@@ -12,31 +12,50 @@
 
 namespace flowos::solve {
 
+namespace {
+
+// Where the coarse vector has what is spread to a place. The line of zeros after the last place is
+// the one after the last coarse place.
+template <class T>
+struct CoarsePlace {
+  int steps;
+  Within within;
+
+  std::int32_t operator()(std::int32_t place) const {
+    const std::int32_t slice = place / kLanes<T>, group = slice / steps;
+    const std::int32_t step = within.step[slice % steps];
+    return (group * within.coarse_steps + step) * kLanes<T> + place % kLanes<T>;
+  }
+};
+
+}  // namespace
+
+template <class T>
+void Spread<T>::Part::add(const GroupEntries<T>& from, int steps, const Within& within) {
+  const CoarsePlace<T> coarse{.steps = steps, .within = within};
+  for (std::int32_t e = 0; e < from.starts[steps]; ++e) {
+    const std::int32_t code = from.codes[e];
+    if (code >= 0) {
+      codes.push_back(coarse(code));
+      continue;
+    }
+    codes.push_back(~static_cast<std::int32_t>(indices.size()));
+    for (int lane = 0; lane < kLanes<T>; ++lane) {
+      indices.push_back(coarse(from.indices[~code + lane]));
+    }
+  }
+}
+
 template <class T>
 Spread<T>::Spread(const LevelView<T>& level, std::int64_t groups, const Within& within, int threads)
     : groups_(at(groups)) {
   const int count = static_cast<int>(std::clamp<std::int64_t>(groups, 1, threads));
   parts_.resize(at(count));
-  // The line of zeros after the last place is the one after the last coarse place.
-  const auto coarse = [&](std::int32_t place) {
-    const std::int32_t slice = place / kLanes<T>, group = slice / level.steps;
-    const std::int32_t step = within.step[slice % level.steps];
-    return (group * within.coarse_steps + step) * kLanes<T> + place % kLanes<T>;
-  };
   at_once(count, [&](int i) {
     Part& part = parts_[at(i)];
     const std::int64_t first = groups * i / count, past = groups * (i + 1) / count;
     for (std::int64_t group = first; group < past; ++group) {
-      const GroupEntries<T>& from = level.lower[group];
-      const std::int32_t entries = from.starts[level.steps];
-      for (std::int32_t e = 0; e < entries; ++e) {
-        const std::int32_t code = from.codes[e];
-        part.codes.push_back(code >= 0 ? coarse(code)
-                                       : ~static_cast<std::int32_t>(part.indices.size()));
-        for (int lane = 0; code < 0 && lane < kLanes<T>; ++lane) {
-          part.indices.push_back(coarse(from.indices[~code + lane]));
-        }
-      }
+      part.add(level.lower[group], level.steps, within);
     }
     const std::int32_t* codes = part.codes.data();
     for (std::int64_t group = first; group < past; ++group) {

@@ -23,6 +23,8 @@ class Spread {
  private:
   struct Part {
     Line<std::int32_t> codes, indices;
+
+    void add(const GroupEntries<T>& from, int steps, const Within& within);
   };
 
   std::vector<Part> parts_;

@@ -13,6 +13,7 @@
 #include "coarse_aggregates.h"
 #include "coarse_cells.h"
 #include "coarse_level.h"
+#include "coarse_line.h"
 #include "even_lanes.h"
 #include "matrix.h"
 #include "ordering.h"
@@ -121,33 +122,42 @@ Stencil Stencil::halved(const Halving& halving, bool loosen) const {
   return result;
 }
 
+namespace {
+
+// Calls put(column, value) for the entries of a row, from left to right.
+template <class Put>
+void each_entry(const Stencil& stencil, std::int64_t row, const Cell& cell, const Put& put) {
+  const Cell strides = strides_of(stencil.grid);
+  for (const std::size_t d : {0U, 1U, 2U}) {
+    if (has_neighbour(stencil.grid, cell, 2 * d)) put(row - strides[d], -stencil.ties[d]);
+  }
+  put(row, stencil.diagonal(cell));
+  for (const std::size_t d : {2U, 1U, 0U}) {
+    if (has_neighbour(stencil.grid, cell, 2 * d + 1)) put(row + strides[d], -stencil.ties[d]);
+  }
+}
+
+}  // namespace
+
 OwnedCsr<std::int32_t> Stencil::matrix(int threads) const {
   const std::int64_t rows = grid.cells[0] * grid.cells[1] * grid.cells[2];
-  const Cell strides = strides_of(grid);
   OwnedCsr<std::int32_t> result;
   result.starts.reserve(at(rows + 1));
   result.starts.push_back(0);
-  each_cell(grid, 0, rows, [&](std::int64_t, const Cell& cell) {
-    std::int32_t entries = 1;
-    for (std::size_t i = 0; i < 6; ++i) entries += has_neighbour(grid, cell, i) ? 1 : 0;
+  each_cell(grid, 0, rows, [&](std::int64_t row, const Cell& cell) {
+    std::int32_t entries = 0;
+    each_entry(*this, row, cell, [&](std::int64_t, double) { ++entries; });
     result.starts.push_back(result.starts.back() + entries);
   });
   result.columns.resize(at(result.starts.back()));
   result.values.resize(at(result.starts.back()));
   for_runs(rows, kRun, threads, [&](std::int64_t first, std::int64_t past) {
     std::size_t k = at(result.starts[at(first)]);
-    const auto put = [&](std::int64_t column, double value) {
-      result.columns[k] = static_cast<std::int32_t>(column);
-      result.values[k++] = value;
-    };
     each_cell(grid, first, past, [&](std::int64_t row, const Cell& cell) {
-      for (const std::size_t d : {0U, 1U, 2U}) {
-        if (has_neighbour(grid, cell, 2 * d)) put(row - strides[d], -ties[d]);
-      }
-      put(row, diagonal(cell));
-      for (const std::size_t d : {2U, 1U, 0U}) {
-        if (has_neighbour(grid, cell, 2 * d + 1)) put(row + strides[d], -ties[d]);
-      }
+      each_entry(*this, row, cell, [&](std::int64_t column, double value) {
+        result.columns[k] = static_cast<std::int32_t>(column);
+        result.values[k++] = value;
+      });
     });
   });
   return result;
@@ -219,7 +229,7 @@ class StencilWriter {
  private:
   void write_step(std::int64_t place) {
     const std::int32_t* rows = ordering_.row.data() + place;
-    std::array<Cell, kLanes<T>> cells;
+    std::array<Cell, kLanes<T>> cells = {};
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
       if (rows[lane] >= 0) cells[lane] = cell_of(stencil_.grid, rows[lane]);
     }
@@ -231,33 +241,38 @@ class StencilWriter {
     }
   }
 
+  using Two = std::array<std::int32_t, 2>;
+
   // The neighbours of all lanes along a direction, in two lists such that those of a list lie side
   // by side: where one lane is the other's mirror image, the one before it is the other's next.
   void find(std::int64_t place, std::size_t d, const std::array<Cell, kLanes<T>>& cells,
             std::array<Lanes, 2>& neighbours) const {
-    constexpr std::int32_t kUnknown = -1 - kLanes<T>;
-    std::array<std::int32_t, 2> bases = {kUnknown, kUnknown};
+    Two bases = {kUnknown, kUnknown};
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
-      const std::int64_t row = ordering_.row[at(place) + lane];
-      std::array<std::int32_t, 2> two = {-1, -1};
-      if (row >= 0) {
-        if (cells[lane][d] > 0) two[0] = ordering_.place[at(row - strides_[d])];
-        if (cells[lane][d] + 1 < stencil_.grid.cells[d]) {
-          two[1] = ordering_.place[at(row + strides_[d])];
-        }
-      }
-      const auto base = [&](std::size_t i) { return two[i] - static_cast<std::int32_t>(lane); };
-      const bool straight =
-          (two[0] >= 0 && base(0) == bases[0]) || (two[1] >= 0 && base(1) == bases[1]);
-      if (!straight &&
-          ((two[0] >= 0 && base(0) == bases[1]) || (two[1] >= 0 && base(1) == bases[0]))) {
-        std::swap(two[0], two[1]);
-      }
+      Two two = around(ordering_.row[at(place) + lane], cells[lane], d);
+      if (is_mirrored(two, static_cast<std::int32_t>(lane), bases)) std::swap(two[0], two[1]);
       for (std::size_t i = 0; i < 2; ++i) {
-        if (bases[i] == kUnknown && two[i] >= 0) bases[i] = base(i);
         neighbours[i][lane] = two[i];
+        if (bases[i] != kUnknown || two[i] < 0) continue;
+        bases[i] = two[i] - static_cast<std::int32_t>(lane);
       }
     }
+  }
+
+  // The places of those before and after a row along a direction; -1: there is none.
+  Two around(std::int32_t row, const Cell& cell, std::size_t d) const {
+    Two two = {-1, -1};
+    if (row < 0) return two;
+    if (cell[d] > 0) two[0] = ordering_.place[at(row - strides_[d])];
+    if (cell[d] + 1 < stencil_.grid.cells[d]) two[1] = ordering_.place[at(row + strides_[d])];
+    return two;
+  }
+
+  static bool is_mirrored(const Two& two, std::int32_t lane, const Two& bases) {
+    const auto lies = [&](std::size_t i, std::size_t list) {
+      return two[i] >= 0 && two[i] - lane == bases[list];
+    };
+    return !lies(0, 0) && !lies(1, 1) && (lies(0, 1) || lies(1, 0));
   }
 
   void write(std::int64_t place, const Lanes& places, T value) {
@@ -285,6 +300,8 @@ class StencilWriter {
     }
     return true;
   }
+
+  static constexpr std::int32_t kUnknown = -1 - kLanes<T>;
 
   const Stencil& stencil_;
   const Ordering& ordering_;

@@ -6,7 +6,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -20,12 +19,13 @@
 #include "cholesky.h"
 #include "chosen.h"
 #include "coarse.h"
-#include "coarse_kernels.h"
 #include "coarse_level.h"
 #include "crew.h"
 #include "dominance.h"
 #include "evenness.h"
 #include "exact_shares.h"
+#include "exact_sum.h"
+#include "groups.h"
 #include "iterate.h"
 #include "matrix.h"
 #include "matrix_error.h"
@@ -209,15 +209,8 @@ class Solving : public Base {
     dominance_ = dominance_of(matrix_, threads_);
     evenness_ = evenness_of(matrix_, threads_);
     coarse_ = settings_.coarse == Coarse::aggregates ||
-              (settings_.coarse == Coarse::automatic && is_worth_levels());
+              (settings_.coarse == Coarse::automatic && coarse_pays(matrix_, grid_, dominance_));
     this->made.order_seconds = seconds_since(begun);
-  }
-
-  // An iteration on an even matrix reads so little that many are done before levels are made.
-  bool is_worth_levels() const {
-    constexpr std::int64_t kManyEven = 6'000'000;  // where one solution takes as long either way
-    if (evenness_.is_even() && grid_ && matrix_.rows < kManyEven) return false;
-    return coarse_pays(matrix_, grid_, dominance_);
   }
 
   template <class T>
