@@ -251,9 +251,9 @@ def test_a_wrong_call_of_the_spinning_program_is_one_clear_line(
 
 
 def test_planted_disturbers_are_marked() -> None:
-    words = [sys.executable, str(ROOT / "benchmarks" / "trust.py"), "--trials", "2"]
+    words = [sys.executable, str(ROOT / "benchmarks" / "trust.py"), "--trials", "1"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     rates = {r["kind"]: r for r in json.loads(done.stdout)["rates"]}
-    assert rates.pop("quiet")["trials"] == 2
+    assert rates.pop("quiet")["trials"] == 1
     assert {"spinner", "bandwidth hog"} <= set(rates)
-    assert all(r["marked"] == 2 for r in rates.values())
+    assert all(r["marked"] == 1 for r in rates.values())

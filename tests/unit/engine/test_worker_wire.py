@@ -104,11 +104,14 @@ def test_a_signal_that_raises_leaves_and_the_next_message_is_whole(ends: Pair) -
     def leave(*_: object) -> None:
         raise LeavesError
 
+    def wait() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        ends[1].receive()
+
     before = signal.signal(signal.SIGALRM, leave)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
         with pytest.raises(LeavesError):
-            ends[1].receive()
+            wait()
         ends[0].send("next")
         assert ends[1].receive() == ("next", [])
     finally:

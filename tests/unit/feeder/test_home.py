@@ -48,7 +48,7 @@ def test_only_one_process_lists_at_a_time_and_a_killed_one_lets_go(tmp_path: Pat
     if child == 0:
         with home.locked():
             os.write(writer, b"x")
-            time.sleep(60)
+            time.sleep(300)
         os._exit(1)
     os.read(reader, 1)
     got = threading.Event()
@@ -62,7 +62,7 @@ def test_only_one_process_lists_at_a_time_and_a_killed_one_lets_go(tmp_path: Pat
     assert not got.wait(0.2)
     os.kill(child, 9)
     os.waitpid(child, 0)
-    assert got.wait(10)
+    assert got.wait(60)
     thread.join()
     os.close(reader)
     os.close(writer)
