@@ -17,12 +17,11 @@
 #include "generate.h"
 #include "matrix.h"
 #include "matrix_error.h"
+#include "systems.h"
 
 using namespace flowos::solve;
 
 namespace {
-
-using Matrix = OwnedCsr<std::int32_t>;
 
 struct Solved {
   std::vector<double> x;
@@ -64,21 +63,6 @@ Settings plain(int block_rows, double relax, Precision precision) {
   settings.coarse = Coarse::none;
   return settings;
 }
-
-// splitmix64 (Steele, Lea, Flood 2014), in [0, 1).
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : state_(seed) {}
-  double next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // A grid of cells each of which has a conductivity over so many decades.
 Matrix rough(std::int64_t side, double decades, std::uint64_t seed) {

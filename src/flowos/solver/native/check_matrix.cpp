@@ -44,24 +44,6 @@ std::uint64_t fingerprint(std::uint64_t low, std::uint64_t high, double value) {
   return x * 0x94d049bb133111ebULL;
 }
 
-template <class Index>
-double diagonal_of(const Csr<Index>& matrix, std::int64_t row) {
-  double sum = 0;
-  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-    if (matrix.columns[k] == row) sum += matrix.values[k];
-  }
-  return sum;
-}
-
-template <class Index>
-double entry_of(const Csr<Index>& matrix, std::int64_t row, std::int64_t column) {
-  double sum = 0;
-  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-    if (matrix.columns[k] == column) sum += matrix.values[k];
-  }
-  return sum;
-}
-
 // What one pass over the entries finds.
 struct Looks {
   First bad;                             // something in this row is wrong by itself
@@ -105,7 +87,7 @@ template <class Index>
                         " is " + (std::isnan(matrix.values[k]) ? "NaN" : "infinite"));
     }
   }
-  const double diagonal = diagonal_of(matrix, row);
+  const double diagonal = entry_of(matrix, row, row);
   throw MatrixError(row_named(row) + ": the diagonal is " +
                     (diagonal == 0 ? "0 or missing" : std::to_string(diagonal)) +
                     "; only positive definite matrices can be solved with");
@@ -118,7 +100,7 @@ void check_symmetry(const Csr<Index>& matrix, int threads) {
   const auto differs = [&](std::int64_t row, std::int64_t column) {
     const double apart = std::fabs(entry_of(matrix, row, column) - entry_of(matrix, column, row));
     const double size =
-        std::sqrt(diagonal_of(matrix, row)) * std::sqrt(diagonal_of(matrix, column));
+        std::sqrt(entry_of(matrix, row, row)) * std::sqrt(entry_of(matrix, column, column));
     return apart > kAsymmetry * size;
   };
   const auto first_in = [&](std::int64_t row) -> std::int64_t {

@@ -30,15 +30,6 @@ bool has_neighbour(const Grid& grid, const Cell& cell, std::size_t number) {
   return number % 2 == 0 ? cell[d] > 0 : cell[d] + 1 < grid.cells[d];
 }
 
-template <class Index>
-double entry_at(const Csr<Index>& matrix, std::int64_t row, std::int64_t column) {
-  double sum = 0;
-  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-    if (matrix.columns[k] == column) sum += matrix.values[k];
-  }
-  return sum;
-}
-
 // Whether a row is the one that the stencil has for its cell.
 template <class Index>
 class SameRow {
@@ -166,11 +157,11 @@ OwnedCsr<std::int32_t> Stencil::matrix(int threads) const {
 // The first row has a next one in every direction: it tells the ties of all.
 template <class Index>
 std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, int threads) {
-  const double diagonal = entry_at(matrix, 0, 0);
+  const double diagonal = entry_of(matrix, 0, 0);
   Stencil stencil{.grid = grid, .ties = {}, .walls = {}, .own = diagonal};
   for (std::size_t d = 0; d < 3; ++d) {
     if (grid.cells[d] == 1) continue;
-    const double tie = -entry_at(matrix, 0, strides_of(grid)[d]);
+    const double tie = -entry_of(matrix, 0, strides_of(grid)[d]);
     if (!(tie > 0)) return std::nullopt;
     stencil.ties[d] = stencil.walls[d] = tie;
     stencil.own -= 2 * tie;

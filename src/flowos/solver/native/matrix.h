@@ -15,6 +15,16 @@ struct Csr {
   const double* values = nullptr;  // starts[rows]
 };
 
+// An entry, of which a row may hold several parts; 0 where it holds none.
+template <class Index>
+double entry_of(const Csr<Index>& matrix, std::int64_t row, std::int64_t column) {
+  double sum = 0;
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    if (matrix.columns[k] == column) sum += matrix.values[k];
+  }
+  return sum;
+}
+
 // The same with arrays of its own: what was read, generated or put together.
 template <class Index>
 struct OwnedCsr {
