@@ -239,7 +239,7 @@ def test_each_way_starts_the_program_that_was_found(name: str) -> None:
     assert len(set(map(repr, ways))) == len(ways)
     for way in ways:
         assert way.name == name
-        assert line(way, Environment(image=image()))[0] == f"/opt/bin/{name}"
+        assert f"/opt/bin/{name}" in line(way, Environment(image=image()))
 
 
 @pytest.mark.parametrize("name", ENTERING)

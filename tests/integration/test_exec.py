@@ -33,6 +33,23 @@ def test_streams_pass_through_byte_for_byte() -> None:
     assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
 
 
+@pytest.mark.parametrize(("closed", "which"), [("<&-", {0}), (">&-", {1}), ("2>&- <&-", {0, 2})])
+def test_a_stream_that_is_closed_is_as_good_as_empty(
+    closed: str, which: set[int], tmp_path: Path
+) -> None:
+    """What is opened next does not pass for it, and the command finds all three."""
+    look = "seen=$(for fd in 0 1 2; do readlink /proc/$$/fd/$fd; done)"
+    script = f'{look}; echo "$seen" > seen; cat; echo end'
+    words = f"exec {FLOWOS} exec -- sh -c '{script}' {closed}"
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        ["sh", "-c", words], input=b"given\n", capture_output=True, cwd=tmp_path, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (b"given\n" * (0 not in which) + b"end\n") * (1 not in which)
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert {fd for fd in range(3) if seen[fd] == "/dev/null"} == which
+
+
 def test_what_is_printed_is_seen_while_the_command_still_reads(opened: Any) -> None:
     with opened("--", "sh", "-c", "echo ready; read line; echo got $line") as process:
         assert process.read_line() == "ready"

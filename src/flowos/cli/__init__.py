@@ -51,6 +51,7 @@ def main(words: list[str] | None = None) -> int:
 
     All that takes time to be imported is imported in here: an interrupt may come by then.
     """
+    _open_closed_streams()
     words = sys.argv[1:] if words is None else words
     command = words[0] if words and words[0] in COMMANDS else ""
     try:
@@ -84,6 +85,20 @@ def _run(command: str, words: list[str]) -> int:
     except FlowosError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
         return _EXIT_FAILED
+
+
+def _open_closed_streams() -> None:
+    """Who starts us may have closed one (<&-): what is opened next would be taken for it."""
+    import os
+
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, fd)
+            os.set_inheritable(fd, True)
+            if null != fd:
+                os.close(null)
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
 
 
 def _check_current_folder() -> None:

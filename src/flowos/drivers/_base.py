@@ -41,6 +41,7 @@ class Traits:
     binds_read_only: if it is asked to.
     reads_cdi: it is given a device's name and looks into CDI specs itself.
     own_terminal: it makes a terminal inside, and must be in the foreground to serve it.
+    streams_beside: but for a terminal, the standard streams come in as descriptors 3, 4 and 5.
     has_helpers: part of its work is done by processes that are no children of its own.
     monitor: a file that it leaves in the run folder: the number of the helper that tidies up.
     """
@@ -51,6 +52,7 @@ class Traits:
     binds_read_only: bool = True
     reads_cdi: bool = False
     own_terminal: bool = False
+    streams_beside: bool = False
     has_helpers: bool = False
     monitor: str = ""
 

@@ -50,6 +50,10 @@ class Prepared:
     most_output_bytes: int = MOST_OUTPUT_BYTES
 
     @property
+    def has_streams_beside(self) -> bool:
+        return self.runtime.traits.streams_beside and not self.joined and not self.launch.terminal
+
+    @property
     def joined(self) -> bool:
         """Whether ranks join a container that is held for them (see _gang)."""
         return self.launch.env.image is not None and self.launcher.name != "direct"
@@ -203,6 +207,8 @@ def write_folder(prepared: Prepared) -> None:
     try:
         (folder / "env").write_bytes(os.fsencode("".join(f"{n}={v}\0" for n, v in pairs)))
         (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
+        if prepared.has_streams_beside:
+            (folder / "streams").touch()
         if launcher.passes:
             (folder / "passes").write_text("\0".join(launcher.passes))
         os.mkfifo(folder / "alive", 0o600)

@@ -235,14 +235,15 @@ class Running:
         self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
 
     def _kill_leftovers(self, *, helpers: bool = True) -> None:
-        """Some launchers give each rank a session of its own, so flowos-init names its own."""
+        """Some launchers give each rank a session of its own, so flowos-init names its own.
+        A helper (podman's conmon) holds the pipes too."""
         said = [at for at in self._answers()[1].values() if at.here]
         marks = Marks(
             folder=self.folder,
             # what runs in our terminal is of our own session, as are others
             sessions=frozenset({self.pid, *(at.session for at in said)} - {os.getsid(0)}),
             mounts=frozenset[int]().union(*(at.mounts for at in said)) - others_mounts(self.folder),
-            pipes=frozenset(os.fstat(fd).st_ino for fd in self._open),
+            pipes=frozenset(os.fstat(fd).st_ino for fd in self._open if helpers),
         )
         kill_leftovers(marks, helpers=helpers)
 

@@ -19,7 +19,11 @@ misread. The folder must be ours, or have /etc/mtab, and be open to all (0755).
 keep-id: our uid inside. cgroupfs, no systemd: the container stays in our cgroup, with the limits of
 our job. label=disable: with SELinux nothing of ours could be read otherwise. conmon and the
 container have sessions of their own; the place of its pidfile tells of which launch a conmon is.
-stdin is handed on (-i); a terminal needs -t, see `Launch.terminal`.
+
+The standard streams go in as descriptors of their own (--preserve-fds). Podman's way is a socket of
+conmon's, which throws away what is printed before it has accepted Podman's connection: on a busy
+node all that a short command said, with exit code 0 (conmon 2.1.6, write_back_to_remote_consoles).
+A terminal needs -i and -t, see `Launch.terminal`, and what stands in it is not over at once.
 """
 
 from dataclasses import dataclass, replace
@@ -40,6 +44,7 @@ _MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf insta
 _LINK = "image-of-podman"
 _OWN = "podman"
 _KEEPS_GROUPS = "crun"
+_BESIDE = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 5>&2', "sh")
 _PAUSES = "^(podman|catatonit)"
 """The pause process, by name too: its number may have become another's."""
 
@@ -48,6 +53,7 @@ _TRAITS = Traits(
     makes_targets=True,
     reads_cdi=True,
     own_terminal=True,
+    streams_beside=True,
     has_helpers=True,
     monitor="conmon",
 )
@@ -98,9 +104,10 @@ class Podman:
         if image.source.name != _LINK:
             raise LaunchFailed(f"image {image.source}: podman enters it only after its set-up")
         return (
+            *(() if launch.terminal else _BESIDE),
             *self._global(image.source.parent),
-            *("run", "--rm", "--interactive"),
-            *(("--tty",) if launch.terminal else ()),
+            *("run", "--rm"),
+            *(("--interactive", "--tty") if launch.terminal else ("--preserve-fds=3",)),
             *("--rootfs", "--read-only", "--read-only-tmpfs=false"),
             *("--net=host", "--pid=host", "--ipc=host", "--cgroupns=host", "--ulimit=host"),
             "--userns=keep-id",

@@ -13,6 +13,8 @@
  *             process, if the latter is still the one of that number: a container held for a gang
  *   argv      optional: COMMAND and each ARG, ended by NUL, instead of those given: some runtimes
  *             pass on nothing but UTF-8
+ *   streams   optional: the standard streams are our descriptors 3, 4 and 5, as 0, 1 and 2 are the
+ *             runtime's own
  *   cwd       the folder to start in
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
@@ -35,8 +37,8 @@
  *
  * Exit code: N, 128 + signal, 127 no such command, 126 it cannot be executed, 125 own failure.
  *
- * Here is the life of a run; run_folder.c reads and writes those files, command.c starts the
- * command.
+ * Here is the life of a run; run_folder.c reads and writes those files, descriptors.c sees to what
+ * is inherited, command.c starts the command.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,12 +52,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "descriptors.h"
 #include "enter.h"
 #include "run_folder.h"
 
@@ -312,16 +314,6 @@ static int supervise(struct run* run, char** argv) {
   return finish(run);
 }
 
-/* Runtimes leak descriptors into what they run (ch-run the FUSE connection of its image, which
- * would then outlive it). Only a launcher means something by them: the wire to a rank (PMI_FD). */
-static void close_inherited(int folder) {
-  if (faccessat(folder, "passes", F_OK, 0) == 0) return;
-#ifdef SYS_close_range /* Linux 5.9 */
-  if (folder > 3) syscall(SYS_close_range, 3U, (unsigned)folder - 1, 0U);
-  syscall(SYS_close_range, (unsigned)folder + 1, ~0U, 0U);
-#endif
-}
-
 /* ---- the guardian ---- */
 
 /* Ends as `status` says that another ended. */
@@ -380,8 +372,10 @@ int main(int argc, char** argv) {
     fprintf(stderr, "flowos-init: cannot open %s: %s\n", argv[1], strerror(errno));
     return OWN_FAILURE;
   }
+  int code = take_streams(run.folder.fd);
+  if (code != 0) return fail(&run, (struct failure){OWN, code});
   close_inherited(run.folder.fd);
-  int code = enter_container(run.folder.fd);
+  code = enter_container(run.folder.fd);
   if (code != 0) return fail(&run, (struct failure){ENTER, code});
   return get_guardian(&run, &code) ? supervise(&run, argv + 3) : code;
 }
