@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,38 @@ nb::object data(nb::handle_t<Fed> self) {
   return nb::cast(Array<const std::uint8_t>(
       reinterpret_cast<const std::uint8_t*>(batch.arena.data()), {batch.used_bytes}, self));
 }
+
+// Looks labels up for a batch. NumPy would need an array of its samples for that, and takes longer
+// to look at what it was given than to copy so few.
+class Labels {
+ public:
+  explicit Labels(const nb::object& values)
+      : values_(values),
+        dtype_(values.attr("dtype")),
+        empty_(nb::module_::import_("numpy").attr("empty")) {
+    if (nb::len(values) * kBytes != values_.bytes().size()) {
+      throw nb::value_error("Labels: 8 bytes for each sample");
+    }
+  }
+
+  nb::object of(const Fed& fed) const {
+    const std::vector<std::int64_t>& samples = fed.batch->samples;
+    nb::object labels = empty_(samples.size(), dtype_);
+    const Lent into(labels, PyBUF_WRITABLE);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::size_t at = static_cast<std::size_t>(samples[i]) * kBytes;
+      if (at >= values_.bytes().size()) throw nb::index_error("Labels: of another data set");
+      std::memcpy(into.writable() + i * kBytes, values_.bytes().data() + at, kBytes);
+    }
+    return labels;
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 8;
+
+  Lent values_;
+  nb::object dtype_, empty_;
+};
 
 template <typename Value, std::size_t kCount>
 Value named(const char* what, const std::string& name,
@@ -200,6 +233,13 @@ void bind_batch(nb::module_& m) {
       .def_prop_ro("data", &data, nb::sig("def data(self) -> numpy.typing.NDArray[numpy.uint8]"),
                    "The used bytes, without a copy: uint8, (bytes,). Read-only where the cache may "
                    "still be filled from it.");
+  nb::class_<Labels>(m, "Labels", "Of all samples of a data set.")
+      .def(nb::init<const nb::object&>(), nb::arg("values"),
+           nb::sig("def __init__(self, values: numpy.typing.NDArray[typing.Any]) -> None"),
+           "int64 or float64, (samples,). ValueError.")
+      .def("of", &Labels::of, nb::arg("batch"),
+           nb::sig("def of(self, batch: Batch) -> numpy.typing.NDArray[typing.Any]"),
+           "Those of its samples: an array of its own, of the same dtype, (n,).");
 }
 
 void bind_stats(nb::module_& m) {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 import numpy.typing
@@ -255,6 +255,15 @@ class Batch:
         """
         The used bytes, without a copy: uint8, (bytes,). Read-only where the cache may still be filled from it.
         """
+
+class Labels:
+    """Of all samples of a data set."""
+
+    def __init__(self, values: numpy.typing.NDArray[Any]) -> None:
+        """int64 or float64, (samples,). ValueError."""
+
+    def of(self, batch: Batch) -> numpy.typing.NDArray[Any]:
+        """Those of its samples: an array of its own, of the same dtype, (n,)."""
 
 class PeerSettings:
     """How the nodes of a run give each other what they have cached."""

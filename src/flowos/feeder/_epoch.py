@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from flowos.feeder._arrays import Convert
 from flowos.feeder._asked import Record
-from flowos.feeder._decoding import Ahead
+from flowos.feeder._decoding import Decoded
 from flowos.feeder._labels import Values
 from flowos.feeder._samples import Samples
 from flowos.model import FeedError
@@ -16,10 +15,11 @@ from flowos.model import FeedError
 if TYPE_CHECKING:
     from flowos._native import Batch
 
-    NextBatch: TypeAlias = Callable[[], Batch | None]
-
 Pair: TypeAlias = tuple[Any, Any]
-NextPair: TypeAlias = Callable[[], Pair | None]
+Take: TypeAlias = Callable[[], Any]
+"""What is next, or None: the epoch is at its end."""
+Give: TypeAlias = Callable[[Any], Pair]
+"""From what was taken to what a person gets."""
 
 
 class Epoch(Iterator[Pair]):
@@ -29,23 +29,30 @@ class Epoch(Iterator[Pair]):
     batches this rank has taken since.
     """
 
-    __slots__ = ("_batches", "_ended", "_next", "number", "start", "taken")
+    __slots__ = ("_batches", "_ended", "_give", "_take", "number", "start", "taken")
 
     def __init__(
-        self, number: int, start: int, batches: int, pairs: NextPair, ended: Callable[[], None]
+        self,
+        number: int,
+        start: int,
+        batches: int,
+        take: Take,
+        give: Give,
+        ended: Callable[[], None],
     ) -> None:
         self.number, self.start, self.taken = number, start, 0
-        self._batches, self._next, self._ended = batches, pairs, ended
+        self._batches, self._take, self._give, self._ended = batches, take, give, ended
 
     def __len__(self) -> int:
         return max(0, self._batches - self.taken)
 
     def __next__(self) -> Pair:
-        pair = self._next()
-        if pair is None:
-            self._next = _nothing
+        got = self._take()
+        if got is None:
+            self._take = _nothing
             self._ended()
             raise StopIteration
+        pair = self._give(got)
         self.taken += 1
         return pair
 
@@ -55,8 +62,8 @@ class Epoch(Iterator[Pair]):
         def refused() -> NoReturn:
             raise FeedError(why)
 
-        if self._next is not _nothing:
-            self._next = refused
+        if self._take is not _nothing:
+            self._take = refused
 
 
 class Giver:
@@ -69,50 +76,42 @@ class Giver:
         self, record: Record | None, values: Values | None, convert: Convert | None
     ) -> None:
         self._record, self._values, self._convert = record, values, convert
+        self._labels = _labels_by(values, convert)
 
-    def natively(self, next_batch: "NextBatch") -> NextPair:
-        """As native code made them."""
-        take = self._samples if self._record is None else self._array
+    @property
+    def natively(self) -> Give:
+        """Batches as native code made them."""
+        return self._samples if self._record is None else self._array
 
-        def pair() -> Pair | None:
-            batch = next_batch()
-            return None if batch is None else take(batch)
-
-        return pair
-
-    def decoded(self, ahead: Ahead) -> NextPair:
-        """As a person's function made them."""
-
-        def pair() -> Pair | None:
-            got = ahead.take()
-            return None if got is None else self._made(*got)
-
-        return pair
+    def decoded(self, got: Decoded) -> Pair:
+        """What a person's function made of them."""
+        made, indices = got
+        convert, labels = self._convert, None if self._values is None else self._values[indices]
+        if convert is None:
+            return made, labels
+        if isinstance(made, np.ndarray):
+            made = convert(made)
+        else:
+            made = [convert(one) if isinstance(one, np.ndarray) else one for one in made]
+        return made, None if labels is None else convert(labels)
 
     def _samples(self, batch: "Batch") -> Pair:
-        indices = batch.samples
-        return Samples(batch, indices), self._labels(indices)
+        return Samples(batch), self._labels(batch)
 
     def _array(self, batch: "Batch") -> Pair:
-        record, indices = self._record, batch.samples
+        record = self._record
         assert record
-        whole = batch.data.view(record.dtype).reshape(len(indices), *record.shape)
-        return self._convert(whole) if self._convert else whole, self._labels(indices)
+        whole = batch.data.view(record.dtype).reshape(-1, *record.shape)
+        return self._convert(whole) if self._convert else whole, self._labels(batch)
 
-    def _made(self, values: NDArray[Any] | list[object], indices: NDArray[np.int64]) -> Pair:
-        convert = self._convert
-        if convert is None:
-            return values, self._labels(indices)
-        if isinstance(values, np.ndarray):
-            return convert(values), self._labels(indices)
-        made = [convert(v) if isinstance(v, np.ndarray) else v for v in values]
-        return made, self._labels(indices)
 
-    def _labels(self, indices: NDArray[np.int64]) -> Any:
-        if self._values is None:
-            return None
-        chosen = self._values[indices]
-        return self._convert(chosen) if self._convert else chosen
+def _labels_by(values: Values | None, convert: Convert | None) -> Callable[["Batch"], Any]:
+    if values is None:
+        return lambda _: None
+    from flowos._native import Labels
+
+    of = Labels(values).of
+    return of if convert is None else lambda batch: convert(of(batch))
 
 
 def _nothing() -> None:

@@ -12,7 +12,7 @@ from flowos.feeder._arrays import Convert, converter, distributed_ranks
 from flowos.feeder._asked import asked
 from flowos.feeder._data import Room, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
-from flowos.feeder._epoch import Epoch, Giver
+from flowos.feeder._epoch import Epoch, Give, Giver, Take
 from flowos.feeder._labels import How, Labels, labels_of
 from flowos.feeder._peers import Peers, checked
 from flowos.feeder._places import Where
@@ -154,12 +154,12 @@ class Feed:
         start = self._at.taken if resumes else 0
         self._stop(_OVER)
         feeder.seek(epoch, start)
+        take: Take = feeder.next
+        give: Give = self._giver.natively
         if self._decoding is not None:
-            self._ahead = Ahead(self._decoding, feeder.next)
-            pairs = self._giver.decoded(self._ahead)
-        else:
-            pairs = self._giver.natively(feeder.next)
-        self._current = Epoch(epoch, start, feeder.batches(start), pairs, self._ended)
+            self._ahead = Ahead(self._decoding, take)
+            take, give = self._ahead.take, self._giver.decoded
+        self._current = Epoch(epoch, start, feeder.batches(start), take, give, self._ended)
         self._at = Position(epoch=epoch + 1)
         return self._current
 

@@ -38,14 +38,17 @@ class Samples(Sequence[memoryview]):
     The memory of the batch is used again when the last of them, and of the arrays below, is gone.
     """
 
-    __slots__ = ("_ends", "_parts", "_view", "indices")
+    __slots__ = ("_ends", "_parts", "_view")
 
-    def __init__(self, parts: Parts, indices: Int64s | None = None) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._view: memoryview | None = None
         self._ends: list[tuple[int, int]] = []
-        self.indices: Int64s = parts.samples if indices is None else indices
+
+    @property
+    def indices(self) -> Int64s:
         """Which samples of the data set they are: int64 (n,)."""
+        return self._parts.samples
 
     @property
     def buffer(self) -> Bytes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowos._native import Batch, Cache, Catalog, Feeder, Files
+from flowos._native import Batch, Cache, Catalog, Feeder, Files, Labels
 from flowos.model import FeedError, SampleError
 
 COUNT = 200
@@ -110,6 +110,21 @@ def test_arrays_are_views_that_keep_the_memory(root: Path) -> None:
     gc.collect()
     for sample, offset, length in zip(samples, offsets, lengths, strict=True):
         assert data[offset : offset + length].tobytes() == content(int(sample))
+
+
+def test_labels_are_looked_up_for_a_batch_into_an_array_of_its_own(root: Path) -> None:
+    batch = feeder_of(root).next()
+    assert batch
+    for values in (3 * np.arange(COUNT), np.linspace(0.0, 1.0, COUNT)):
+        found = Labels(values).of(batch)
+        assert found.dtype == values.dtype
+        assert found.flags.owndata
+        assert found.flags.writeable
+        assert np.array_equal(found, values[batch.samples])
+    with pytest.raises(IndexError, match="another data set"):
+        Labels(values[:2]).of(batch)
+    with pytest.raises(ValueError, match="8 bytes"):
+        Labels(np.zeros(COUNT, dtype=np.int32))
 
 
 def test_memory_that_was_let_go_is_used_again(root: Path) -> None:
