@@ -24,6 +24,7 @@ NATIVE = Path(__file__).parents[2] / "src/flowos/solver/native"
 SOURCES = [NATIVE / name for name in (SOURCE, *LIBRARY_SOURCES)]
 CORES = len(os.sched_getaffinity(0))
 CUBE = "poisson:24x20x28"
+MATRICES = runpy.run_path(str(Path(__file__).with_name("solve") / "matrices.py"))
 HASHES = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks/solve/hashes.py"))
 
 
@@ -191,7 +192,7 @@ def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_a_graph(
     precision: str, binaries: Binaries, tmp_path: Path
 ) -> None:
     family = FAMILIES[0]
-    for path in (power_grid(tmp_path), grid_file(tmp_path)):
+    for path in (power_grid(tmp_path), grid_file(tmp_path), elements_file(tmp_path)):
         matrix = read_matrix(path)
         b = HASHES["drawn_side"](matrix.shape[0], 1)
         words = (str(path), *(("--precision", precision) if precision != "auto" else ()))
@@ -210,6 +211,13 @@ def grid_file(folder: Path, n: int = 12) -> Path:
     path = folder / "mesh.mtx"
     head = "%%MatrixMarket matrix coordinate real symmetric"
     path.write_text("\n".join((head, f"{n * n} {n * n} {len(entries)}", *entries)) + "\n")
+    return path
+
+
+def elements_file(folder: Path) -> Path:
+    """Rows that are not dominant: pivots are raised."""
+    path = folder / "elements.mtx"
+    io.mmwrite(path, MATRICES["wathen"](20, seed=6), symmetry="symmetric")
     return path
 
 

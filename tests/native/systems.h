@@ -2,6 +2,7 @@
 
 // Matrices to test the solver with.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -86,6 +87,29 @@ inline Matrix cells_of(const flowos::solve::Grid& grid, const std::array<double,
   Rows rows(result);
   for (std::size_t row = 0; row < cells.conductance.size(); ++row) {
     add_cell(cells, static_cast<std::int64_t>(row), rows);
+  }
+  return result;
+}
+
+// As of finite elements, each of which ties its nodes and has half of them in common with the next:
+// what is off the diagonal is positive, and together larger than it. The nodes of an element differ
+// by `tie` in one direction and are alike in all others.
+inline Matrix elements(std::int64_t count, std::int64_t nodes_each, double tie) {
+  const std::int64_t half = nodes_each / 2, rows = half * (count + 1);
+  Matrix result;
+  Rows lines(result);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t last = std::min(row / half, count - 1);
+    const std::int64_t first = std::max<std::int64_t>(row / half - 1, 0);
+    for (std::int64_t to = first * half; to < (last + 2) * half; ++to) {
+      double value = 0;
+      for (std::int64_t element = first; element <= last; ++element) {
+        if (to / half != element && to / half != element + 1) continue;
+        value += to == row ? 1 : tie;
+      }
+      lines.add(to, value);
+    }
+    lines.end();
   }
   return result;
 }

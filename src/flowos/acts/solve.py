@@ -144,7 +144,7 @@ def facts(done: Solved) -> tuple[tuple[str, str], ...]:
         ("Blocks", f"{made.blocks}, {made.colours} colours"),
         ("Coarse levels", str(made.levels - 1) if made.levels > 1 else "none"),
         ("Relaxation", f"{made.relax:g}" if made.relax else ""),
-        ("Shift of the diagonal", f"{made.shift:g}" if made.shift else ""),
+        ("Greatest shift of the diagonal", f"{made.shift:g}" if made.shift else ""),
         ("Precision", f"{info.precision}, {info.fp64_updates} residuals computed in fp64"),
         ("Memory", number(made.memory_bytes, "byte")),
         ("Memory rate", f"{number(rate, 'byte/s')} by its own count" if rate else ""),

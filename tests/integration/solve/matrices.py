@@ -39,5 +39,22 @@ def graph(rows: int, seed: int, decades: float = 2.0, degree: int = 5) -> Any:
     return sparse.csr_array(sparse.diags_array(np.asarray(both.sum(axis=1)) + ground) - both)
 
 
+def wathen(cells: int, seed: int) -> Any:
+    """Mass matrix of serendipity elements, cells x cells, of random densities (Wathen: IMA Journal
+    of Numerical Analysis 7, 1987). No row is diagonally dominant."""
+    corner = np.array([[6, -6, 2, -8], [-6, 32, -6, 20], [2, -6, 6, -6], [-8, 20, -6, 32]])
+    across = np.array([[3, -8, 2, -6], [-8, 16, -8, 20], [2, -8, 3, -8], [-6, 20, -8, 16]])
+    element = np.block([[corner, across], [across.T, corner]]) / 45
+    y, x = (axis.ravel() for axis in np.indices((cells, cells)))
+    row = 3 * cells + 2  # nodes of a row of cells: on its lower sides, and half way up
+    left, low, high = 2 * x + row * y, x + row * y + 2 * cells + 1, 2 * x + row * (y + 1)
+    around = (high + 2, high + 1, high, low, left, left + 1, left + 2, low + 1)
+    nodes = np.stack(around, axis=1)
+    density = 100 * np.random.default_rng(seed).random(cells**2)
+    values = density[:, None, None] * element
+    rows, columns = np.repeat(nodes, 8, axis=1), np.tile(nodes, 8)
+    return sparse.coo_array((values.ravel(), (rows.ravel(), columns.ravel()))).tocsr()
+
+
 def residual(matrix: Any, x: Vector, b: Vector) -> float:
     return float(np.linalg.norm(b - matrix @ x) / np.linalg.norm(b))

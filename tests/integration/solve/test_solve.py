@@ -13,7 +13,13 @@ from scipy.sparse.linalg import cg
 
 import flowos as fo
 
-from .matrices import graph, laplacian, residual
+from .matrices import graph, laplacian, residual, wathen
+
+MATRICES = {
+    "grid": lambda: laplacian(31, 17, 23),
+    "graph": lambda: graph(9000, 5),
+    "elements": lambda: wathen(40, seed=4),
+}
 
 
 def test_x_solves_the_system_as_scipy_sees_it() -> None:
@@ -27,6 +33,16 @@ def test_x_solves_the_system_as_scipy_sees_it() -> None:
     assert 0 < info.iterations < 60
     assert info.precision in ("fp32", "fp64")
     assert info.shift == info.made.shift == 0.0
+
+
+def test_matrices_of_finite_elements_are_solved_though_no_row_is_dominant() -> None:
+    a = wathen(40, seed=3)
+    b = np.random.default_rng(1).standard_normal(a.shape[0])
+    x, info = fo.solve(a, b)
+    assert info.converged
+    assert residual(a, x, b) <= 1e-7
+    assert info.shift > 0
+    assert info.iterations < 40
 
 
 @pytest.mark.parametrize("rtol", [1e-3, 1e-10, 1e-13])
@@ -55,10 +71,10 @@ def test_any_grounded_graph_is_solved_as_far_as_doubles_can(
     assert info.converged or rounded > 1e-9, str(info)
 
 
-@pytest.mark.parametrize("matrix", ["grid", "graph"])
+@pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_the_answer_is_the_same_bits_for_any_number_of_threads(matrix: str, precision: Any) -> None:
-    a = laplacian(31, 17, 23) if matrix == "grid" else graph(9000, 5)
+    a = MATRICES[matrix]()
     b = np.random.default_rng(2).standard_normal(a.shape[0])
     answers = [fo.solve(a, b, threads=n, precision=precision) for n in (1, 2, 3, 4)]
     assert len({(x.tobytes(), info.iterations) for x, info in answers}) == 1

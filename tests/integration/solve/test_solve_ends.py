@@ -132,7 +132,7 @@ def test_an_indefinite_matrix_never_converges() -> None:
         assert info.reason == "indefinite"
         assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
     two = sparse.csr_array(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    assert "positive definite" in refused(two, np.array([1.0, -1.0]))
+    assert fo.solve(two, np.array([1.0, -1.0]))[1].reason == "indefinite"
 
 
 def test_pure_neumann_is_solved_where_the_nullspace_is_named() -> None:

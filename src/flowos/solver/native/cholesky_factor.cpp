@@ -36,7 +36,7 @@ template <class Index>
 CholeskyFactor<T>::CholeskyFactor(const Csr<Index>& matrix, const Ordering& ordering,
                                   const Pivots& pivots, const Evenness& evenness, int threads)
     : steps_(ordering.block_rows),
-      even_(evenness.is_even() && pivots.shift == 0),
+      even_(evenness.is_even()),
       kernels_(even_ ? *all_cholesky_kernels<T>().back()->even
                      : *all_cholesky_kernels<T>().back()) {
   if (ordering.groups() > 0) store(matrix, ordering, pivots, evenness, threads);

@@ -7,6 +7,7 @@
 #include "evenness.h"
 #include "matrix.h"
 #include "ordering.h"
+#include "pivots.h"
 #include "solver.h"
 
 namespace flowos::solve {
@@ -35,11 +36,13 @@ Ordered ordered_in_grown(const Csr<Index>& matrix, const Settings& settings, int
 }
 
 // A mean of .9 is one also where its sum was rounded, and where it was not summed.
-double relax_of(const Settings& settings, const Dominance& dominance, const Evenness& evenness) {
+Dropping dropping_of(const Settings& settings, const Dominance& dominance,
+                     const Evenness& evenness) {
   constexpr double kSmooth = 0.95, kTight = 0.9 - 1e-9, kAlike = 10;
-  if (settings.relax >= 0) return settings.relax;
   const bool tight = dominance.everywhere && dominance.share >= kTight && evenness.negative;
-  return tight && evenness.greatest <= kAlike * evenness.least ? kSmooth : 0;
+  const bool smooth = tight && evenness.greatest <= kAlike * evenness.least;
+  const double chosen = smooth ? kSmooth : 0;
+  return {.relax = settings.relax >= 0 ? settings.relax : chosen, .dominant = dominance.everywhere};
 }
 
 template Ordered ordered_in_grown(const Csr<std::int32_t>&, const Settings&, int, int);

@@ -6,6 +6,7 @@
 #include "evenness.h"
 #include "matrix.h"
 #include "ordering.h"
+#include "pivots.h"
 #include "solver.h"
 
 namespace flowos::solve {
@@ -26,6 +27,7 @@ Ordered ordered_in_grown(const Csr<Index>& matrix, const Settings& settings, int
                          int threads);
 
 // Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
-double relax_of(const Settings& settings, const Dominance& dominance, const Evenness& evenness);
+Dropping dropping_of(const Settings& settings, const Dominance& dominance,
+                     const Evenness& evenness);
 
 }  // namespace flowos::solve

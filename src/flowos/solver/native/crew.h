@@ -69,7 +69,7 @@ class Crew {
     for (int colour = 1; colour < ordering_.colours(); ++colour) turn(colour, forth);
   }
 
-  bool any(bool here) const { return here; }
+  double greatest(double here) const { return here; }
   // Takes what others have of a vector: all of it is here.
   template <class T>
   void fetch(T*) const {}

@@ -253,8 +253,9 @@ class Solving : public Base {
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
-    made.relax = relax_of(settings_, dominance_, evenness_);
-    const Pivots pivots = Pivoting(matrix_, *methods.crew, made.relax).made();
+    const Dropping dropping = dropping_of(settings_, dominance_, evenness_);
+    made.relax = dropping.relax;
+    const Pivots pivots = Pivoting(matrix_, *methods.crew, dropping).made();
     made.shift = pivots.shift;
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);

@@ -57,7 +57,8 @@ struct Info {
 struct Made {
   std::string blocks;  // "bricks 8x8x8", "grown 32"
   int block_rows = 0, colours = 0, levels = 1;
-  double relax = 0, shift = 0;  // diagonal * (1 + shift) was factored
+  double relax = 0;
+  double shift = 0;  // by how much of the diagonal a pivot was raised, at most
   bool eisenstat = false;
   double fill = 1;  // stored entries over those of the matrix
   std::int64_t bytes_per_iteration = 0, memory_bytes = 0;

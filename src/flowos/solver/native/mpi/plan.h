@@ -10,15 +10,16 @@
 #include "../generate.h"
 #include "../matrix.h"
 #include "../ordering.h"
+#include "../pivots.h"
 #include "../solver.h"
 #include "problem.h"
 
 namespace flowos::solve {
 
-// How the whole matrix is ordered, and how much of what is dropped goes to the diagonal.
+// How the whole matrix is ordered, and what becomes of what is dropped.
 struct Plan {
   Ordered ordered;
-  double relax = 0;
+  Dropping dropping;
   Evenness evenness = {};
 };
 
@@ -51,7 +52,7 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes,
                        ? ordered_in_bricks(without_gaps(grid), settings, lanes, threads)
                        : ordered_in_grown(poisson(grid, threads).view(), settings, lanes, threads);
     plan.evenness = evenness_of_poisson(grid);
-    plan.relax = relax_of(settings, dominance_of_poisson(grid), plan.evenness);
+    plan.dropping = dropping_of(settings, dominance_of_poisson(grid), plan.evenness);
     return plan;
   }
   const Csr<std::int32_t> matrix = problem.matrix.view();
@@ -60,7 +61,7 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes,
   plan.ordered = grid ? ordered_in_bricks(*grid, settings, lanes, threads)
                       : ordered_in_grown(matrix, settings, lanes, threads);
   plan.evenness = evenness_of(matrix, threads);
-  plan.relax = relax_of(settings, dominance_of(matrix, threads), plan.evenness);
+  plan.dropping = dropping_of(settings, dominance_of(matrix, threads), plan.evenness);
   return plan;
 }
 

@@ -94,9 +94,9 @@ class RankCrew {
     return over_ranks(mine);
   }
 
-  // Is it so on any rank?
-  bool any(bool here) const {
-    MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_CXX_BOOL, MPI_LOR, comm_);
+  // Of all ranks.
+  double greatest(double here) const {
+    MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_DOUBLE, MPI_MAX, comm_);
     return here;
   }
 

@@ -27,13 +27,14 @@ namespace flowos::solve {
 template <class T>
 class RankSolver {
  public:
-  // evenness: of the whole matrix. MatrixError, on all ranks.
-  RankSolver(const Share& share, double relax, const Evenness& evenness, int threads, MPI_Comm comm)
+  // evenness: of the whole matrix.
+  RankSolver(const Share& share, const Dropping& dropping, const Evenness& evenness, int threads,
+             MPI_Comm comm)
       : share_(share),
         comm_(comm),
         crew_(share, threads, comm),
         values_(static_cast<std::size_t>(share.order.places())),
-        pivots_(Pivoting(share.matrix.view(), crew_, relax).made()),
+        pivots_(Pivoting(share.matrix.view(), crew_, dropping).made()),
         cholesky_(share.matrix.view(), crew_, pivots_, evenness) {}
 
   double shift() const { return pivots_.shift; }

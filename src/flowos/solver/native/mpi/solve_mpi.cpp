@@ -121,7 +121,7 @@ class Session {
     const Plan plan = plan_of(problem_, options_.settings, kLanes<Value>, threads_);
     const Ordering& order = plan.ordered.ordering;
     const Share share = shared_out(order);
-    RankSolver<Value> solver(share, plan.relax, plan.evenness, threads_, comm_);
+    RankSolver<Value> solver(share, plan.dropping, plan.evenness, threads_, comm_);
     done.setup += slowest(MPI_Wtime() - start);
     std::vector<double> b(share.row.size()), x(share.row.size());
     for (std::size_t row = 0; row < b.size(); row++) {
@@ -134,7 +134,7 @@ class Session {
     done.made = {.blocks = plan.ordered.blocks,
                  .block_rows = order.block_rows,
                  .colours = order.colours(),
-                 .relax = plan.relax,
+                 .relax = plan.dropping.relax,
                  .shift = solver.shift(),
                  .eisenstat = true,
                  .bytes_per_iteration = solver.bytes_per_iteration()};
