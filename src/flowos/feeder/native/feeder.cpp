@@ -1,9 +1,10 @@
 #include "feeder.h"
 
+#include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,14 @@
 
 namespace flowos::feed {
 namespace {
+
+// How many lie behind this process, counted since the first feeder. Every batch asks whether it is
+// in a forked child, and getpid() is a system call.
+std::uint32_t forks() {
+  static std::atomic<std::uint32_t> count = 0;
+  [[maybe_unused]] static const int watched = pthread_atfork(nullptr, nullptr, [] { ++count; });
+  return count;
+}
 
 std::uint32_t cores() {
   cpu_set_t set;
@@ -152,7 +161,7 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
   replaced += pending->settled().replaced;
   waiting = false;
   ++batches;
-  const bool wanted = another();
+  const bool wanted = !waking && another();  // who is being woken asks again
   lock.unlock();
   wake(wanted);
   const Batch* batch = &pending->batch;
@@ -212,18 +221,18 @@ FeederStats Feeder::Inside::stats() const {
 Feeder::Feeder(const FeederSettings& settings, std::shared_ptr<const Catalog> catalog,
                std::shared_ptr<const Files> files, std::shared_ptr<Cache> cache,
                std::shared_ptr<const Decoder> decoder)
-    : process_(getpid()),
+    : forks_(forks()),
       inside_(std::make_unique<Inside>(settings, std::move(catalog), std::move(files),
                                        std::move(cache), std::move(decoder))) {}
 
 // A forked process has none of the threads, and perhaps locks that they held: it lets all lie.
 Feeder::~Feeder() {
-  if (process_ != getpid()) [[maybe_unused]]
+  if (forks_ != forks()) [[maybe_unused]]
     Inside* left = inside_.release();
 }
 
 Feeder::Inside& Feeder::inside() const {
-  if (process_ != getpid()) {
+  if (forks_ != forks()) {
     throw FeedError("this feed was made before the process was forked: make it where it is used");
   }
   return *inside_;

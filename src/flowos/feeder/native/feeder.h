@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -97,7 +95,7 @@ class Feeder {
   struct Inside;
   Inside& inside() const;
 
-  pid_t process_;
+  std::uint32_t forks_;  // behind the process that it was made in
   std::unique_ptr<Inside> inside_;
 };
 

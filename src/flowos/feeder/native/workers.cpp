@@ -71,7 +71,7 @@ bool Feeder::Inside::may_claim() const {
 // errand asks again, so that one after the other is woken for as long as there is something to do.
 bool Feeder::Inside::another() {
   if (busy >= cached.allowed() || !has_errand()) return false;
-  if (idle > 0) return true;
+  if (idle > 0) return waking = true;
   if (threads.size() < most_threads) spawn();
   return false;
 }
@@ -122,7 +122,10 @@ Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
   }
   if (!self.busy) {
     ++idle;
-    work.wait(lock, [&] { return closed || (busy < cached.allowed() && has_errand()); });
+    work.wait(lock, [&] {
+      waking = false;
+      return closed || (busy < cached.allowed() && has_errand());
+    });
     --idle;
     if (closed) return {};
     self.busy = true;
