@@ -18,6 +18,7 @@
 #include "coarse_level.h"
 #include "coarse_members.h"
 #include "coarse_stencil.h"
+#include "facts.h"
 #include "ordering.h"
 #include "systems.h"
 
@@ -25,7 +26,7 @@ using flowos::solve::aggregate_pairs;
 using flowos::solve::Aggregates;
 using flowos::solve::coarse_matrix;
 using flowos::solve::coarse_pays;
-using flowos::solve::dominance_of;
+using flowos::solve::facts_of;
 using flowos::solve::Grid;
 using flowos::solve::halve;
 using flowos::solve::halved_brick;
@@ -67,7 +68,7 @@ double residual_of(const Matrix& matrix, const Vector& b, const Vector& x) {
 
 template <class T>
 Multigrid<T> of(const Matrix& matrix, const std::optional<Grid>& grid, int threads) {
-  return {matrix.view(), grid, dominance_of(matrix.view(), threads), threads};
+  return {matrix.view(), grid, facts_of(matrix.view(), threads).dominance, threads};
 }
 
 struct Solved {
@@ -318,7 +319,7 @@ void even_levels_do_what_others_do() {
 }
 
 bool pays(const Matrix& matrix, const Grid& grid) {
-  return coarse_pays(matrix.view(), grid, dominance_of(matrix.view(), 2));
+  return coarse_pays(matrix.view(), grid, facts_of(matrix.view(), 2).dominance);
 }
 
 void levels_are_for_many_rows_that_hold_on_to_each_other_evenly() {

@@ -1,12 +1,12 @@
 #include "check_matrix.h"
 
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include "facts.h"
 #include "matrix.h"
 #include "matrix_error.h"
 #include "ordering_parts.h"
@@ -36,46 +36,12 @@ class First {
   std::atomic<std::int64_t> row_ = kNone;
 };
 
-// Of an entry and its mirror image the same, of others hardly ever.
-std::uint64_t fingerprint(std::uint64_t low, std::uint64_t high, double value) {
-  std::uint64_t x = (low << 32 ^ high) * 0x9e3779b97f4a7c15ULL;
-  x ^= std::bit_cast<std::uint64_t>(value) * 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 29;
-  return x * 0x94d049bb133111ebULL;
-}
-
-// What one pass over the entries finds.
-struct Looks {
-  First bad;                             // something in this row is wrong by itself
-  std::atomic<std::uint64_t> above = 0;  // fingerprints of both triangles
-  std::atomic<std::uint64_t> below = 0;
-};
-
-template <class Index>
-bool row_is_good(const Csr<Index>& matrix, std::int64_t row, std::uint64_t& above,
-                 std::uint64_t& below) {
-  double diagonal = 0;
-  bool finite = true;
-  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-    const std::int64_t column = matrix.columns[k];
-    const double value = matrix.values[k];
-    if (column < 0 || column >= matrix.rows) return false;
-    finite = finite && std::isfinite(value);
-    if (column == row) {
-      diagonal += value;
-    } else if (column > row) {
-      above +=
-          fingerprint(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column), value);
-    } else {
-      below +=
-          fingerprint(static_cast<std::uint64_t>(column), static_cast<std::uint64_t>(row), value);
-    }
-  }
-  return finite && diagonal > 0 && std::isfinite(diagonal);
-}
-
 template <class Index>
 [[noreturn]] void tell(const Csr<Index>& matrix, std::int64_t row) {
+  if (matrix.starts[row] < 0 || matrix.starts[row + 1] < matrix.starts[row] ||
+      matrix.starts[row + 1] > matrix.starts[matrix.rows]) {
+    throw MatrixError(row_named(row) + ": ends before it begins, or after the last");
+  }
   for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
     const std::int64_t column = matrix.columns[k];
     if (column < 0 || column >= matrix.rows) {
@@ -124,37 +90,18 @@ void check_symmetry(const Csr<Index>& matrix, int threads) {
                     "and (A + A') / 2 is taken by symmetrize=True");
 }
 
+}  // namespace
+
 template <class Index>
-void check_starts(const Csr<Index>& matrix) {
+Facts check(const Csr<Index>& matrix, int threads) {
   if (matrix.rows <= 0) throw MatrixError("the matrix is empty");
   if (matrix.rows > std::numeric_limits<std::int32_t>::max()) {
     throw MatrixError("the matrix is too large: it has more than 2147483647 rows");
   }
-  for (std::int64_t row = 0; row < matrix.rows; ++row) {
-    if (matrix.starts[row] < 0 || matrix.starts[row + 1] < matrix.starts[row]) {
-      throw MatrixError(row_named(row) + ": ends before it begins");
-    }
-  }
-}
-
-}  // namespace
-
-template <class Index>
-void check(const Csr<Index>& matrix, int threads) {
-  check_starts(matrix);
-  Looks seen;
-  for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t end) {
-    std::uint64_t above = 0, below = 0;
-    for (std::int64_t row = first; row < end; ++row) {
-      if (row_is_good(matrix, row, above, below)) continue;
-      seen.bad.note(row);
-      break;
-    }
-    seen.above.fetch_add(above, std::memory_order_relaxed);
-    seen.below.fetch_add(below, std::memory_order_relaxed);
-  });
-  if (seen.bad.any()) tell(matrix, seen.bad.row());
-  if (seen.above != seen.below) check_symmetry(matrix, threads);
+  Facts facts = facts_of(matrix, threads);
+  if (facts.bad_row >= 0) tell(matrix, facts.bad_row);
+  if (!facts.mirrored) check_symmetry(matrix, threads);
+  return facts;
 }
 
 template <class Index>
@@ -179,8 +126,8 @@ void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads) {
   }
 }
 
-template void check(const Csr<std::int32_t>&, int);
-template void check(const Csr<std::int64_t>&, int);
+template Facts check(const Csr<std::int32_t>&, int);
+template Facts check(const Csr<std::int64_t>&, int);
 template void check_takes_constants_to_zero(const Csr<std::int32_t>&, int);
 template void check_takes_constants_to_zero(const Csr<std::int64_t>&, int);
 

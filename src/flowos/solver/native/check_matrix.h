@@ -2,15 +2,16 @@
 
 #include <cstdint>
 
+#include "facts.h"
 #include "matrix.h"
 
 namespace flowos::solve {
 
-// MatrixError unless this is a matrix that conjugate gradients may be tried on: rows and columns
-// that are there, finite values, a positive diagonal, and |a_ij - a_ji| <= 1e-12 sqrt(a_ii a_jj).
-// Names the first row that is wrong. Entries of one place count together.
+// What was seen of the matrix. MatrixError unless this is one that conjugate gradients may be tried
+// on: rows and columns that are there, finite values, a positive diagonal, and |a_ij - a_ji| <=
+// 1e-12 sqrt(a_ii a_jj). Names the first row that is wrong. Entries of one place count together.
 template <class Index>
-void check(const Csr<Index>& matrix, int threads);
+Facts check(const Csr<Index>& matrix, int threads);
 
 // MatrixError unless it takes constants to 0, but for rounding: names the first row that does not.
 template <class Index>

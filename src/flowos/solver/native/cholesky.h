@@ -12,7 +12,7 @@
 #include "cholesky_kernels.h"
 #include "coarse_level.h"
 #include "coarse_line.h"
-#include "evenness.h"
+#include "facts.h"
 #include "groups.h"
 #include "iterate.h"
 #include "matrix.h"

@@ -9,7 +9,7 @@
 #include "coarse_level.h"
 #include "coarse_line.h"
 #include "even_lanes.h"
-#include "evenness.h"
+#include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "pivots.h"

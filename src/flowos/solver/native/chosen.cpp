@@ -3,8 +3,7 @@
 #include <array>
 #include <string>
 
-#include "dominance.h"
-#include "evenness.h"
+#include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "pivots.h"

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include "dominance.h"
-#include "evenness.h"
+#include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "pivots.h"

@@ -16,7 +16,7 @@
 #include "coarse_level.h"
 #include "coarse_levels.h"
 #include "coarse_line.h"
-#include "dominance.h"
+#include "facts.h"
 #include "groups.h"
 #include "matrix.h"
 #include "ordering.h"

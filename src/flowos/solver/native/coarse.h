@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dominance.h"
+#include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
 

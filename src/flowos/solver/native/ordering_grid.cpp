@@ -10,6 +10,7 @@
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
+#include "rows_alike.h"
 
 namespace flowos::solve {
 namespace {
@@ -49,6 +50,7 @@ template <class Index>
 bool add_rows(const Csr<Index>& matrix, std::int64_t first, std::int64_t end,
               Distances& distances) {
   for (std::int64_t row = first; row < end; ++row) {
+    if (row > first && has_columns_of_row_before(matrix, row)) continue;
     for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
       const std::int64_t distance = std::abs(matrix.columns[k] - row);
       if (distance != 0 && !distances.known(distance) && !distances.add(distance)) return false;

@@ -21,10 +21,9 @@
 #include "coarse.h"
 #include "coarse_level.h"
 #include "crew.h"
-#include "dominance.h"
-#include "evenness.h"
 #include "exact_shares.h"
 #include "exact_sum.h"
+#include "facts.h"
 #include "groups.h"
 #include "iterate.h"
 #include "matrix.h"
@@ -113,8 +112,6 @@ class Solving : public Base {
  public:
   Solving(const Csr<Index>& matrix, const Settings& settings)
       : matrix_(matrix), settings_(settings), threads_(threads_of(settings.threads)) {
-    check(matrix, threads_);
-    if (settings.nullspace == Nullspace::constant) check_takes_constants_to_zero(matrix, threads_);
     choose();
     if (settings.precision == Precision::fp64) {
       make(fp64_);
@@ -205,11 +202,13 @@ class Solving : public Base {
   // What the matrix is like decides what is not chosen by hand.
   void choose() {
     const Clock::time_point begun = Clock::now();
+    facts_ = check(matrix_, threads_);
+    if (settings_.nullspace == Nullspace::constant)
+      check_takes_constants_to_zero(matrix_, threads_);
     grid_ = takes_bricks(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
-    dominance_ = dominance_of(matrix_, threads_);
-    evenness_ = evenness_of(matrix_, threads_);
-    coarse_ = settings_.coarse == Coarse::aggregates ||
-              (settings_.coarse == Coarse::automatic && coarse_pays(matrix_, grid_, dominance_));
+    coarse_ =
+        settings_.coarse == Coarse::aggregates ||
+        (settings_.coarse == Coarse::automatic && coarse_pays(matrix_, grid_, facts_.dominance));
     this->made.order_seconds = seconds_since(begun);
   }
 
@@ -225,7 +224,7 @@ class Solving : public Base {
 
   template <class T>
   void make_multigrid(std::unique_ptr<Multigrid<T>>& multigrid) {
-    multigrid = std::make_unique<Multigrid<T>>(matrix_, grid_, dominance_, threads_);
+    multigrid = std::make_unique<Multigrid<T>>(matrix_, grid_, facts_.dominance, threads_);
     const MultigridMade& its = multigrid->made();
     Made& made = this->made;
     made.blocks = its.blocks;
@@ -253,7 +252,7 @@ class Solving : public Base {
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
-    const Dropping dropping = dropping_of(settings_, dominance_, evenness_);
+    const Dropping dropping = dropping_of(settings_, facts_.dominance, facts_.evenness);
     made.relax = dropping.relax;
     const Pivots pivots = Pivoting(matrix_, *methods.crew, dropping).made();
     made.shift = pivots.shift;
@@ -261,7 +260,7 @@ class Solving : public Base {
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
     auto& cholesky = methods.cholesky;
-    cholesky = std::make_unique<Cholesky<T, Crew>>(matrix_, *methods.crew, pivots, evenness_);
+    cholesky = std::make_unique<Cholesky<T, Crew>>(matrix_, *methods.crew, pivots, facts_.evenness);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();
@@ -274,8 +273,7 @@ class Solving : public Base {
   Settings settings_;
   int threads_;
   std::optional<Grid> grid_;
-  Dominance dominance_;
-  Evenness evenness_;
+  Facts facts_;
   bool coarse_ = false;
   std::unique_ptr<Methods<float>> fp32_;
   std::unique_ptr<Methods<double>> fp64_;

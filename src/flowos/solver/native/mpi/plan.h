@@ -5,8 +5,7 @@
 #include <optional>
 
 #include "../chosen.h"
-#include "../dominance.h"
-#include "../evenness.h"
+#include "../facts.h"
 #include "../generate.h"
 #include "../matrix.h"
 #include "../ordering.h"
@@ -60,8 +59,9 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes,
       takes_bricks(settings) ? find_grid(matrix, threads) : std::nullopt;
   plan.ordered = grid ? ordered_in_bricks(*grid, settings, lanes, threads)
                       : ordered_in_grown(matrix, settings, lanes, threads);
-  plan.evenness = evenness_of(matrix, threads);
-  plan.dropping = dropping_of(settings, dominance_of(matrix, threads), plan.evenness);
+  const Facts facts = facts_of(matrix, threads);
+  plan.evenness = facts.evenness;
+  plan.dropping = dropping_of(settings, facts.dominance, facts.evenness);
   return plan;
 }
 

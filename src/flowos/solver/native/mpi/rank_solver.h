@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "../cholesky.h"
-#include "../evenness.h"
 #include "../exact_sum.h"
+#include "../facts.h"
 #include "../groups.h"
 #include "../iterate.h"
 #include "../matrix.h"
