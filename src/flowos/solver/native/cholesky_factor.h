@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "cholesky_kernels.h"
 #include "coarse_level.h"
@@ -53,7 +52,7 @@ class CholeskyFactor {
   const CholeskyKernels<T>& kernels_;
   double power_ = 1, diagonal_ = 0;
   EvenLanes<T> lower_, upper_;
-  std::vector<double> scale_;               // of each row: over the root of its pivot
+  Raw<double> scale_;                       // of each row: over the root of its pivot
   std::unique_ptr<LanesMatrix<T>> matrix_;  // none where it is even, or where there is no group
   Line<T> middle_, inverse_;
 };

@@ -109,7 +109,7 @@ class Inverse {
 };
 
 Transfer placed_anew(const Ordering& fine, const Members& members, std::int64_t count,
-                     std::vector<std::int32_t> coarse_place) {
+                     Raw<std::int32_t> coarse_place) {
   Transfer result;
   result.coarse_place = std::move(coarse_place);
   result.starts.reserve(at(count + 1));
@@ -280,7 +280,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T
     const Members members(aggregates, threads_);
     product = coarse_matrix(matrix, aggregates, members, dominant_, threads_);
     if (level.down.coarse_steps == 0) {
-      std::vector<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
+      Raw<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
       std::iota(same.begin(), same.end(), 0);
       if (aggregates.count > kDenseRows) order(product.view(), coarse);
       level.down = placed_anew(next.ordering, members, aggregates.count,

@@ -24,7 +24,8 @@ struct Transfer {
   int coarse_steps = 0;
   std::vector<std::uint16_t> step;
   // Else of each aggregate its place, and those of its rows.
-  std::vector<std::int32_t> coarse_place, starts, places;
+  Raw<std::int32_t> coarse_place;
+  std::vector<std::int32_t> starts, places;
 
   Within within() const { return {.coarse_steps = coarse_steps, .step = step.data()}; }
 };

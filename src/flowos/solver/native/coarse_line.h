@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -10,16 +11,37 @@
 
 namespace flowos::solve {
 
-// Memory that begins with a cache line, as the vectors that lanes are loaded to want it, and in
-// huge pages where it is much: faults of small ones would cost more than what is written. What is
-// not given a value has none.
+// Memory of which what is not given a value has none: setting it to 0 first would be half the time
+// of writing it.
 template <class T>
-struct LineAllocator {
-  using value_type = T;
-
-  LineAllocator() = default;
+struct RawAllocator : std::allocator<T> {
   template <class Other>
-  explicit LineAllocator(const LineAllocator<Other>&) {}
+  struct rebind {
+    using other = RawAllocator<Other>;
+  };
+
+  template <class U>
+  void construct(U* at) {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <class U, class... Values>
+  void construct(U* at, Values&&... values) {
+    ::new (static_cast<void*>(at)) U(static_cast<Values&&>(values)...);
+  }
+};
+
+// For what is needed while something is made.
+template <class T>
+using Raw = std::vector<T, RawAllocator<T>>;
+
+// The same for what is gone over again and again: it begins with a cache line, as the vectors that
+// lanes are loaded to want it, and lies in huge pages where it is much.
+template <class T>
+struct LineAllocator : RawAllocator<T> {
+  template <class Other>
+  struct rebind {
+    using other = LineAllocator<Other>;
+  };
 
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
@@ -30,15 +52,6 @@ struct LineAllocator {
     return static_cast<T*>(at);
   }
   void deallocate(T* at, std::size_t count) { ::operator delete(at, alignment(count * sizeof(T))); }
-  template <class U>
-  void construct(U* at) {
-    ::new (static_cast<void*>(at)) U;
-  }
-  template <class U, class... Values>
-  void construct(U* at, Values&&... values) {
-    ::new (static_cast<void*>(at)) U(static_cast<Values&&>(values)...);
-  }
-  bool operator==(const LineAllocator&) const { return true; }
 
  private:
   static constexpr std::size_t kLine = 64, kHugePage = std::size_t{2} << 20;

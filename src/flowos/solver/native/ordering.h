@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "coarse_line.h"
 #include "matrix.h"
 
 namespace flowos::solve {
@@ -20,8 +21,8 @@ struct Ordering {
   int lanes = 8;                            // blocks that are computed at once
   int block_rows = 1;                       // steps of a block
   std::vector<std::int64_t> colour_starts;  // of each colour its first group; then their number
-  std::vector<std::int32_t> place;          // of each row of the matrix
-  std::vector<std::int32_t> row;            // of each place; -1: padding
+  Raw<std::int32_t> place;                  // of each row of the matrix
+  Raw<std::int32_t> row;                    // of each place; -1: padding
 
   int colours() const { return static_cast<int>(colour_starts.size()) - 1; }
   std::int64_t groups() const { return colour_starts.back(); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "coarse_line.h"
 #include "matrix.h"
 #include "ordering.h"
 
@@ -16,9 +17,9 @@ namespace flowos::solve {
 // are blocks that were grown without a look at the others; they depend on the matrix alone.
 struct Blocks {
   int most_rows = 1;
-  std::vector<std::int32_t> rows;    // of each member, in the order of growth
-  std::vector<std::int64_t> starts;  // of each member its first link; then all
-  std::vector<std::int32_t> links;   // the members that it touches, and itself
+  Raw<std::int32_t> rows;            // of each member, in the order of growth
+  Raw<std::int64_t> starts;          // of each member its first link; then all
+  Raw<std::int32_t> links;           // the members that it touches, and itself
   std::vector<std::int32_t> chunks;  // of each chunk its first block; then all
   std::vector<char> outer;           // of each block: whether it touches another chunk
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "coarse_line.h"
 #include "matrix.h"
 #include "ordering_graph.h"
 #include "ordering_parts.h"
@@ -19,7 +20,7 @@ constexpr std::int64_t kRunRows = 1 << 14;
 // What growth looks at besides the entries: 1 / sqrt of the diagonal, so that what ties rows is
 // |a_ij| / sqrt(a_ii a_jj).
 struct Scale {
-  std::vector<float> of_row;
+  Raw<float> of_row;
   std::int64_t far = 0;  // entries that tie rows which are numbered far from each other
 };
 
@@ -76,9 +77,9 @@ std::vector<std::int32_t> chunks_of(std::int64_t rows, int block_rows, bool near
 template <class Index>
 class Growth {
  public:
-  // member: of each row; kFree in the beginning.
-  Growth(const Csr<Index>& matrix, const Scale& scale, Blocks& blocks,
-         std::vector<std::int32_t>& member, std::int64_t chunk)
+  // member: of each row.
+  Growth(const Csr<Index>& matrix, const Scale& scale, Blocks& blocks, Raw<std::int32_t>& member,
+         std::int64_t chunk)
       : matrix_(matrix),
         scale_(scale.of_row.data()),
         blocks_(blocks),
@@ -93,6 +94,7 @@ class Growth {
   static constexpr std::int32_t kFree = -1;
 
   void run() {
+    std::fill(member_ + first_, member_ + end_, kFree);
     for (; taken_ < end_; ++block_) grow(blocks_.end_of(block_));
   }
 
@@ -197,9 +199,10 @@ Blocks grow_blocks(const Csr<Index>& matrix, int block_rows, int threads) {
   blocks.chunks = chunks_of(matrix.rows, block_rows, scale.far <= entries / kFew);
   blocks.rows.resize(at(matrix.rows));
   blocks.starts.resize(at(matrix.rows + 1));
+  blocks.starts[0] = 0;
   blocks.links.resize(at(entries));
   blocks.outer.resize(at(blocks.count()));
-  std::vector<std::int32_t> member(at(matrix.rows), Growth<Index>::kFree);
+  Raw<std::int32_t> member(at(matrix.rows));
   for_parts(blocks.chunk_count(), threads,
             [&](std::int64_t chunk) { Growth(matrix, scale, blocks, member, chunk).run(); });
   for_runs(entries, kRunRows, threads, [&](std::int64_t first, std::int64_t end) {

@@ -15,9 +15,9 @@ namespace flowos::solve {
 // By place the pivots of an incomplete Cholesky factor that keeps the entries of A off the
 // diagonal: where no two neighbours of a row are neighbours this is IC(0). Of padding: 1 and 0.
 struct Pivots {
-  Line<double> values;
-  Line<double> middle;  // the diagonal over its pivot, less 2
-  double shift = 0;     // by how much of the diagonal a pivot was raised, at most
+  Raw<double> values;
+  Raw<double> middle;  // the diagonal over its pivot, less 2
+  double shift = 0;    // by how much of the diagonal a pivot was raised, at most
 };
 
 // What becomes of the fill that is dropped.
@@ -62,7 +62,7 @@ class Pivoting {
   // singular matrix may have no last pivot even where rows are dominant.)
   static constexpr double kRaised = 0.8, kNearlyNone = 1e-12;
 
-  void fill(Line<double>& vector, double value) {
+  void fill(Raw<double>& vector, double value) {
     vector.resize(static_cast<std::size_t>(ordering_.places()));
     const std::int64_t size = ordering_.group_places();
     crew_.each_held([&](Groups groups) {
@@ -118,7 +118,7 @@ class Pivoting {
   Crew& crew_;
   const Ordering& ordering_;
   double relax_, least_;
-  Line<double> after_;  // by place, of its row the sum of what follows the diagonal
+  Raw<double> after_;  // by place, of its row the sum of what follows the diagonal
 };
 
 }  // namespace flowos::solve
