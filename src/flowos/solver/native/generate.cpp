@@ -101,56 +101,60 @@ double power_of_two(double x) {
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(whole + 1023) << 52);
 }
 
-// The nodes and resistors of g3like().
+// The nodes and resistors of power_grid().
 class PowerGrid {
  public:
-  explicit PowerGrid(std::uint64_t seed) : dice_(seed), number_(at(kG3likeRows)) {
-    for (std::int64_t i = 0; i < kG3likeRows; ++i) number_[at(i)] = static_cast<std::int32_t>(i);
-    for (std::int64_t i = 0; i < kG3likeRows; ++i) {
+  PowerGrid(std::int64_t side, std::uint64_t seed)
+      : side_(side),
+        rows_(side * side + side * side / kMeshOfPackage),
+        dice_(seed),
+        number_(at(rows_)) {
+    for (std::int64_t i = 0; i < rows_; ++i) number_[at(i)] = static_cast<std::int32_t>(i);
+    for (std::int64_t i = 0; i < rows_; ++i) {
       const std::int64_t other = i + dice_.below(kWindow, Draw::window, i);
-      std::swap(number_[at(i)], number_[at(std::min(other, kG3likeRows - 1))]);
+      std::swap(number_[at(i)], number_[at(std::min(other, rows_ - 1))]);
     }
   }
 
   OwnedCsr<std::int32_t> matrix(int threads) {
-    entries_.reserve(at(3 * kG3likeRows));
-    diagonal_.resize(at(kG3likeRows));
-    for (std::int64_t y = 0; y < kSide; ++y) {
-      for (std::int64_t x = 0; x < kSide; ++x) tie_node(x, y);
+    entries_.reserve(at(3 * rows_));
+    diagonal_.resize(at(rows_));
+    for (std::int64_t y = 0; y < side_; ++y) {
+      for (std::int64_t x = 0; x < side_; ++x) tie_node(x, y);
     }
     tie_package();
-    for (std::int64_t node = 0; node < kG3likeRows; ++node) {
+    for (std::int64_t node = 0; node < rows_; ++node) {
       const bool pad = dice_.roll(Draw::pad, node) < kGrounded;
       diagonal_[at(node)] += pad ? 1.0 : 1e-9;
       const std::int32_t row = number_[at(node)];
       entries_.push_back({.row = row, .column = row, .value = diagonal_[at(node)]});
     }
     const std::array<std::vector<Entry>, 1> lists = {std::move(entries_)};
-    return assemble(kG3likeRows, lists, Mirror::across_diagonal, threads);
+    return assemble(rows_, lists, Mirror::across_diagonal, threads);
   }
 
  private:
-  static constexpr std::int64_t kSide = 1259;
-  static constexpr std::int64_t kMesh = kSide * kSide;
+  static constexpr std::int64_t kMeshOfPackage = 3992;  // nodes for each node of the package
   static constexpr double kMissing = 0.045, kStraps = 0.004, kGrounded = 0.001;
   static constexpr std::int64_t kReach = 60, kVias = 12, kWindow = 64;
   static constexpr double kOctaves = 6.643856189774724;  // two decades
 
   void tie_node(std::int64_t x, std::int64_t y) {
-    const std::int64_t node = y * kSide + x;
-    if (x + 1 < kSide && dice_.roll(Draw::right, node) >= kMissing) tie(node, node + 1);
-    if (y + 1 < kSide && dice_.roll(Draw::below, node) >= kMissing) tie(node, node + kSide);
+    const std::int64_t node = y * side_ + x;
+    if (x + 1 < side_ && dice_.roll(Draw::right, node) >= kMissing) tie(node, node + 1);
+    if (y + 1 < side_ && dice_.roll(Draw::below, node) >= kMissing) tie(node, node + side_);
     if (dice_.roll(Draw::strap, node) >= kStraps) return;
     const std::int64_t far_x = x + 1 + dice_.below(kReach, Draw::strap_x, node);
     const std::int64_t far_y = y + dice_.below(kReach, Draw::strap_y, node);
-    const std::int64_t far = std::min(far_y, kSide - 1) * kSide + std::min(far_x, kSide - 1);
+    const std::int64_t far = std::min(far_y, side_ - 1) * side_ + std::min(far_x, side_ - 1);
     if (far != node) tie(node, far);
   }
 
   void tie_package() {
-    for (std::int64_t node = kMesh; node < kG3likeRows; ++node) {
+    const std::int64_t mesh = side_ * side_;
+    for (std::int64_t node = mesh; node < rows_; ++node) {
       for (std::int64_t via = 0; via < kVias; ++via) {
-        tie(node, dice_.below(kMesh, Draw::via, node * kVias + via));
+        tie(node, dice_.below(mesh, Draw::via, node * kVias + via));
       }
     }
   }
@@ -164,6 +168,8 @@ class PowerGrid {
         {.row = number_[at(one)], .column = number_[at(other)], .value = -conductance});
   }
 
+  std::int64_t side_;  // of the mesh
+  std::int64_t rows_;
   Dice dice_;
   std::vector<std::int32_t> number_;  // of each node
   std::vector<double> diagonal_;      // of each node
@@ -204,8 +210,13 @@ OwnedCsr<std::int32_t> poisson(const Grid& grid, int threads) {
   return poisson_rows(grid, 0, grid.cells[0] * grid.cells[1] * grid.cells[2], threads);
 }
 
+OwnedCsr<std::int32_t> power_grid(std::int64_t side, std::uint64_t seed, int threads) {
+  return PowerGrid(side, seed).matrix(threads);
+}
+
 OwnedCsr<std::int32_t> g3like(std::uint64_t seed, int threads) {
-  return PowerGrid(seed).matrix(threads);
+  constexpr std::int64_t kSide = 1259;
+  return power_grid(kSide, seed, threads);
 }
 
 }  // namespace flowos::solve
