@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -65,6 +66,22 @@ class LanesMatrix {
 
     std::int64_t bytes() const;
     void reserve(std::int64_t entries, std::int64_t groups, std::int64_t steps);
+    void begin_group() {
+      group_codes.push_back(static_cast<std::int32_t>(codes.size()));
+      starts.push_back(0);
+    }
+    void end_step() {
+      starts.push_back(static_cast<std::int32_t>(codes.size()) - group_codes.back());
+    }
+    void add(std::int32_t place, const std::array<T, kLanes<T>>& of_lanes) {
+      codes.push_back(place);
+      values.insert(values.end(), of_lanes.begin(), of_lanes.end());
+    }
+    void add_gathered(const std::array<std::int32_t, kLanes<T>>& places,
+                      const std::array<T, kLanes<T>>& of_lanes) {
+      add(~static_cast<std::int32_t>(indices.size()), of_lanes);
+      indices.insert(indices.end(), places.begin(), places.end());
+    }
   };
   struct Part {  // some groups, one after another
     std::int64_t first_group = 0;
@@ -75,9 +92,6 @@ class LanesMatrix {
   template <class Index>
   void write(const Csr<Index>& matrix, const Ordering& ordering, double scale, const double* each,
              std::int64_t past, Part& part);
-  template <class Index>
-  void write_row(const Csr<Index>& matrix, const Ordering& ordering, double scale,
-                 const double* each, std::int64_t place, Writer& lower, Writer& upper);
   void point_to(const Side& side, std::int64_t first_group, std::vector<GroupEntries<T>>& groups);
 
   int steps_;

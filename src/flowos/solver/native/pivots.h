@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "coarse_line.h"
 #include "groups.h"
 #include "matrix.h"
 #include "ordering.h"
+#include "placed_rows.h"
 
 namespace flowos::solve {
 
@@ -44,11 +46,14 @@ class Pivoting {
     fill(pivots.middle, 0);
     if (relax_ > 0) add_up_rows();
     std::vector<double> raised(static_cast<std::size_t>(ordering_.groups()));
+    const auto value_of = [this](std::int64_t, Index k) { return matrix_.values[k]; };
     crew_.forward(pivots.values.data(), [&](Groups groups) {
       double& most = raised[static_cast<std::size_t>(groups.first)];
-      each_row(ordering_, groups, [&](std::size_t row, std::size_t place) {
-        most = std::max(most, set_pivot(row, place, pivots));
-      });
+      visit_rows(matrix_, ordering_, groups, value_of,
+                 [&](std::int64_t place, std::span<const Placed> row) {
+                   if (row.empty()) return;
+                   most = std::max(most, set_pivot(row, static_cast<std::size_t>(place), pivots));
+                 });
     });
     for (const double by : raised) pivots.shift = std::max(pivots.shift, by);
     pivots.shift = crew_.greatest(pivots.shift);
@@ -84,11 +89,10 @@ class Pivoting {
   }
 
   // By how much of the diagonal it was raised.
-  double set_pivot(std::size_t row, std::size_t place, Pivots& pivots) {
+  double set_pivot(std::span<const Placed> row, std::size_t place, Pivots& pivots) {
     double own = 0, less = 0, after = 0;
-    for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-      const std::size_t other = place_of(k);
-      const double value = matrix_.values[k];
+    for (const auto& [at, value] : row) {
+      const auto other = static_cast<std::size_t>(at);
       if (other == place) {
         own += value;
       } else if (other < place) {
