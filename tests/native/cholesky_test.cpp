@@ -64,15 +64,12 @@ void all_kernels_give_the_same_bits() {
   const auto matrix = poisson(grid);
   const Ordering ordering = order_bricks(grid, {4, 4, 4}, kLanes<T>);
   const LanesMatrix<T> lanes(matrix.view(), ordering, 0.125, kThreads);
-  const EvenLanes<T> lower(lanes.view().lower, ordering.groups(), ordering.block_rows, false,
-                           kThreads);
-  const EvenLanes<T> upper(lanes.view().upper, ordering.groups(), ordering.block_rows, true,
-                           kThreads);
+  const EvenMatrix<T> few = even_matrix<T>(matrix.view(), ordering, 0.125, kThreads);
   Line<T> inverse(static_cast<std::size_t>(ordering.places()));
   for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] = T(1) + static_cast<T>(i % 7) / 8;
   const LevelView<T> even{.steps = ordering.block_rows,
-                          .lower = lower.groups(),
-                          .upper = upper.groups(),
+                          .lower = few.lower.groups(),
+                          .upper = few.upper.groups(),
                           .inverse = inverse.data()};
   const auto sets = all_cholesky_kernels<T>();
   const Work<T> plain = swept(*sets[0], ordering, lanes.view());

@@ -54,10 +54,7 @@ void CholeskyFactor<T>::store(const Csr<Index>& matrix, const Ordering& ordering
   if (even_) {
     power_ = std::ldexp(1.0, -std::ilogb(evenness.greatest));
     diagonal_ = evenness.greatest * power_;
-    const LanesMatrix<T> lanes(matrix, ordering, power_, threads);
-    const std::int64_t groups = ordering.groups();
-    lower_ = EvenLanes<T>(lanes.view().lower, groups, ordering.block_rows, false, threads);
-    upper_ = EvenLanes<T>(lanes.view().upper, groups, ordering.block_rows, true, threads);
+    even_matrix_ = even_matrix<T>(matrix, ordering, power_, threads);
   } else {
     scale_.resize(ordering.place.size());
     for_each(scale_.size(), threads, [&](std::size_t row) {
@@ -71,20 +68,20 @@ template <class T>
 LevelView<T> CholeskyFactor<T>::view() const {
   if (matrix_) return matrix_->view();
   return {.steps = steps_,
-          .lower = lower_.groups(),
-          .upper = upper_.groups(),
+          .lower = even_matrix_.lower.groups(),
+          .upper = even_matrix_.upper.groups(),
           .inverse = inverse_.data()};
 }
 
 template <class T>
 std::int64_t CholeskyFactor<T>::entries() const {
-  return matrix_ ? matrix_->entries() : lower_.entries() + upper_.entries();
+  return matrix_ ? matrix_->entries() : even_matrix_.lower.entries() + even_matrix_.upper.entries();
 }
 
 template <class T>
 std::int64_t CholeskyFactor<T>::matrix_bytes() const {
   return matrix_ ? matrix_->lower_bytes() + matrix_->upper_bytes()
-                 : lower_.bytes() + upper_.bytes();
+                 : even_matrix_.lower.bytes() + even_matrix_.upper.bytes();
 }
 
 // 9 vectors are read or written by the backward sweep, 5 by the forward one, of which those of the

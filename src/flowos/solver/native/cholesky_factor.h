@@ -51,7 +51,7 @@ class CholeskyFactor {
   bool even_;
   const CholeskyKernels<T>& kernels_;
   double power_ = 1, diagonal_ = 0;
-  EvenLanes<T> lower_, upper_;
+  EvenMatrix<T> even_matrix_;
   Raw<double> scale_;                       // of each row: over the root of its pivot
   std::unique_ptr<LanesMatrix<T>> matrix_;  // none where it is even, or where there is no group
   Line<T> middle_, inverse_;

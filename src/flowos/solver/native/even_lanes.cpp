@@ -4,90 +4,193 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "at_once.h"
 #include "coarse_level.h"
+#include "groups.h"
+#include "lanes_step.h"
+#include "matrix.h"
+#include "ordering.h"
 #include "ordering_parts.h"
+#include "placed_rows.h"
 
 namespace flowos::solve {
+namespace {
 
+// What LanesStep tells of a step.
 template <class T>
-class EvenLanes<T>::Writer {
- public:
-  Writer(Part& part, std::int32_t zeros, bool backward)
-      : part_(part), zeros_(zeros), backward_(backward) {}
+struct StepEntries {
+  using Places = std::array<std::int32_t, kLanes<T>>;
+  using Values = std::array<T, kLanes<T>>;
+  struct Entry {
+    bool gathered;
+    Places places;
+    Values values;
 
-  void write(const GroupEntries<T>& from, int steps) {
-    part_.begin_group();
-    for (int step = 0; step < steps; ++step) {
-      part_.begin_step();
-      // The step that was computed just before comes last, as it is there last.
-      const std::int32_t first_entry = from.starts[step], past = from.starts[step + 1];
-      for (std::int32_t i = first_entry; i < past; ++i) {
-        const std::int32_t e = backward_ ? first_entry + past - 1 - i : i;
-        write_entry(from.codes[e], from.indices, from.values + std::ptrdiff_t{e} * kLanes<T>);
-      }
+    bool is_even() const {
+      return !gathered && values[0] != 0 &&
+             std::ranges::all_of(values, [this](T value) { return value == values[0]; });
     }
-    part_.end_group();
+  };
+  std::vector<Entry> all;
+
+  void add(std::int32_t place, const Values& values) {
+    all.push_back({.gathered = false, .places = {}, .values = values});
+    for (std::int32_t& each : all.back().places) each = place++;
+  }
+  void add_gathered(const Places& places, const Values& values) {
+    all.push_back({.gathered = true, .places = places, .values = values});
+  }
+};
+
+// Writes one step after another: first what comes first in a row below the diagonal, and above it
+// what comes last, so that the step that was computed just before comes last.
+template <class T>
+class EvenWriter {
+ public:
+  using Part = typename EvenLanes<T>::Part;
+  // Of a step, for each lane; without entries where there is none.
+  using Rows = std::array<std::span<const Placed>, kLanes<T>>;
+
+  // zeros: the place of the line of zeros.
+  EvenWriter(Part& lower, Part& upper, std::int64_t zeros)
+      : lower_(lower), upper_(upper), zeros_(static_cast<std::int32_t>(zeros)) {}
+
+  void begin_group() {
+    lower_.begin_group();
+    upper_.begin_group();
+  }
+
+  void write(std::int64_t first, const Rows& rows) {
+    lower_.begin_step();
+    upper_.begin_step();
+    if (are_alike(first, rows)) {
+      write_first(first, rows.front());
+    } else {
+      write_all(first, rows);
+    }
+  }
+
+  void end_group() {
+    lower_.end_group();
+    upper_.end_group();
+  }
+
+  void end() {
+    lower_.end();
+    upper_.end();
   }
 
  private:
-  void write_entry(std::int32_t code, const std::int32_t* indices, const T* values) {
-    if (code >= 0 && values[0] != 0 &&
-        std::all_of(values, values + kLanes<T>, [&](T value) { return value == values[0]; })) {
-      part_.add(code, values[0]);
-    } else {
-      write_gathered(code, indices, values);
+  // Whether what LanesStep makes of them is what the first lane has, for all lanes side by side.
+  static bool are_alike(std::int64_t place, const Rows& rows) {
+    const std::span<const Placed> row = rows.front();
+    for (std::size_t lane = 1; lane < rows.size(); ++lane) {
+      if (!same(row, rows[lane], static_cast<std::int32_t>(lane))) return false;
     }
-  }
-
-  // Once for each value.
-  void write_gathered(std::int32_t code, const std::int32_t* indices, const T* values) {
-    std::uint32_t done = 0;
-    for (int lane = 0; lane < kLanes<T>; ++lane) {
-      if (values[lane] == 0 || (done >> static_cast<unsigned>(lane) & 1U) != 0) continue;
-      std::array<std::int32_t, kLanes<T>> places;
-      for (int other = 0; other < kLanes<T>; ++other) {
-        const bool same = values[other] == values[lane];
-        if (same) done |= 1U << static_cast<unsigned>(other);
-        const std::int32_t place = code >= 0 ? code + other : indices[~code + other];
-        places[at(other)] = same ? place : zeros_ + other;
+    std::size_t below = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (row[i].place % kLanes<T> != 0) return false;
+      for (std::size_t before = 0; before < i; ++before) {
+        if (row[before].place == row[i].place) return false;
       }
-      part_.add_gathered(places, values[lane]);
+      below += row[i].place < place ? 1 : 0;
+    }
+    return below <= LanesStep<T>::kMost && row.size() - below <= LanesStep<T>::kMost;
+  }
+
+  static bool same(std::span<const Placed> row, std::span<const Placed> other, std::int32_t away) {
+    if (row.size() != other.size()) return false;
+    bool same = true;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      same &= other[i].place - away == row[i].place;
+      same &= other[i].value == row[i].value;
+    }
+    return same;
+  }
+
+  void write_first(std::int64_t place, std::span<const Placed> row) {
+    for (const Placed& entry : row) {
+      const auto value = static_cast<T>(entry.value);
+      if (entry.place < place && value != 0) lower_.add(entry.place, value);
+    }
+    for (auto entry = row.rbegin(); entry != row.rend(); ++entry) {
+      const auto value = static_cast<T>(entry->value);
+      if (entry->place > place && value != 0) upper_.add(entry->place, value);
     }
   }
 
-  Part& part_;
+  void write_all(std::int64_t first, const Rows& rows) {
+    for (int lane = 0; lane < kLanes<T>; ++lane) {
+      below_.begin_lane(lane);
+      above_.begin_lane(lane);
+      for (const Placed& entry : rows[at(lane)]) {
+        if (entry.place == first + lane) continue;
+        (entry.place < first + lane ? below_ : above_)
+            .add(entry.place, static_cast<T>(entry.value));
+      }
+    }
+    entries_.all.clear();
+    below_.write(entries_);
+    for (const auto& entry : entries_.all) write_entry(lower_, entry);
+    entries_.all.clear();
+    above_.write(entries_);
+    for (auto entry = entries_.all.rbegin(); entry != entries_.all.rend(); ++entry) {
+      write_entry(upper_, *entry);
+    }
+  }
+
+  // Once for each value, unless all lanes have the same.
+  void write_entry(Part& side, const typename StepEntries<T>::Entry& entry) {
+    const auto& [gathered, places, values] = entry;
+    if (entry.is_even()) {
+      side.add(places[0], values[0]);
+      return;
+    }
+    std::uint32_t done = 0;
+    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
+      if (values[lane] == 0 || (done >> lane & 1U) != 0) continue;
+      std::array<std::int32_t, kLanes<T>> of_value;
+      for (std::size_t other = 0; other < kLanes<T>; ++other) {
+        const bool has = values[other] == values[lane];
+        done |= static_cast<std::uint32_t>(has) << other;
+        of_value[other] = has ? places[other] : zeros_ + static_cast<std::int32_t>(other);
+      }
+      side.add_gathered(of_value, values[lane]);
+    }
+  }
+
+  Part& lower_;
+  Part& upper_;
   std::int32_t zeros_;
-  bool backward_;
+  LanesStep<T> below_, above_;
+  StepEntries<T> entries_;
 };
 
-template <class T>
-EvenLanes<T>::EvenLanes(const GroupEntries<T>* of_groups, std::int64_t groups, int steps,
-                        bool backward, int threads) {
-  const int count = static_cast<int>(std::clamp<std::int64_t>(groups, 1, threads));
-  parts_.resize(at(count));
-  const auto zeros = static_cast<std::int32_t>(groups * steps * kLanes<T>);
-  at_once(count, [&](int i) {
-    Part& part = parts_[at(i)];
-    Writer writer(part, zeros, backward);
-    for (std::int64_t group = groups * i / count; group < groups * (i + 1) / count; ++group) {
-      writer.write(of_groups[group], steps);
-    }
-    part.end();
-  });
-  point_to_parts(steps);
+template <class T, class Index>
+void write_groups(const Csr<Index>& matrix, const Ordering& ordering, double scale, Groups groups,
+                  EvenWriter<T>& writer) {
+  const std::int64_t size = ordering.group_places();
+  typename EvenWriter<T>::Rows rows;
+  const auto value_of = [&](std::int64_t, Index k) { return matrix.values[k] * scale; };
+  visit_rows(matrix, ordering, groups, value_of,
+             [&](std::int64_t place, std::span<const Placed> row) {
+               const auto lane = at(place % kLanes<T>);
+               rows[lane] = row;
+               if (lane == 0 && place % size == 0) writer.begin_group();
+               if (lane + 1 < rows.size()) return;
+               writer.write(place + 1 - kLanes<T>, rows);
+               if ((place + 1) % size == 0) writer.end_group();
+             });
+  writer.end();
 }
+
+}  // namespace
 
 template <class T>
 EvenLanes<T>::EvenLanes(std::vector<Part> parts, int steps) : parts_(std::move(parts)) {
-  point_to_parts(steps);
-}
-
-template <class T>
-void EvenLanes<T>::point_to_parts(int steps) {
   for (const Part& part : parts_) {
     const std::int32_t* starts = part.starts.data();
     for (const std::size_t code : part.group_codes) {
@@ -117,7 +220,31 @@ std::int64_t EvenLanes<T>::entries() const {
   return static_cast<std::int64_t>(sum);
 }
 
+// Parts are of a fixed size, of which a thread takes the next.
+template <class T, class Index>
+EvenMatrix<T> even_matrix(const Csr<Index>& matrix, const Ordering& ordering, double scale,
+                          int threads) {
+  using Part = typename EvenLanes<T>::Part;
+  constexpr std::int64_t kPartRows = 1 << 16;
+  const std::int64_t groups = ordering.groups();
+  const std::int64_t run = std::max<std::int64_t>(1, kPartRows / ordering.group_places());
+  std::vector<Part> lower(at((groups + run - 1) / run)), upper(lower.size());
+  for_runs(groups, run, threads, [&](std::int64_t first, std::int64_t past) {
+    EvenWriter<T> writer(lower[at(first / run)], upper[at(first / run)], ordering.places());
+    write_groups(matrix, ordering, scale, {first, past}, writer);
+  });
+  return {.lower = EvenLanes<T>(std::move(lower), ordering.block_rows),
+          .upper = EvenLanes<T>(std::move(upper), ordering.block_rows)};
+}
+
 template class EvenLanes<float>;
 template class EvenLanes<double>;
+#define FLOWOS_FOR(T, Index) \
+  template EvenMatrix<T> even_matrix(const Csr<Index>&, const Ordering&, double, int);
+FLOWOS_FOR(float, std::int32_t)
+FLOWOS_FOR(float, std::int64_t)
+FLOWOS_FOR(double, std::int32_t)
+FLOWOS_FOR(double, std::int64_t)
+#undef FLOWOS_FOR
 
 }  // namespace flowos::solve

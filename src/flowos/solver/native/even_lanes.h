@@ -7,6 +7,8 @@
 
 #include "coarse_level.h"
 #include "coarse_line.h"
+#include "matrix.h"
+#include "ordering.h"
 
 namespace flowos::solve {
 
@@ -44,10 +46,6 @@ class EvenLanes {
   };
 
   EvenLanes() = default;
-  // backward: steps are gone through from the last, so that what comes next to a row comes after
-  // it.
-  EvenLanes(const GroupEntries<T>* of_groups, std::int64_t groups, int steps, bool backward,
-            int threads);
   // All groups, in order.
   EvenLanes(std::vector<Part> parts, int steps);
 
@@ -56,12 +54,19 @@ class EvenLanes {
   std::int64_t entries() const;  // with those that are 0
 
  private:
-  class Writer;
-
-  void point_to_parts(int steps);
-
   std::vector<Part> parts_;
   std::vector<GroupEntries<T>> groups_;
 };
+
+// A matrix in such lanes.
+template <class T>
+struct EvenMatrix {
+  EvenLanes<T> lower, upper;
+};
+
+// Of the matrix times `scale`.
+template <class T, class Index>
+EvenMatrix<T> even_matrix(const Csr<Index>& matrix, const Ordering& ordering, double scale,
+                          int threads);
 
 }  // namespace flowos::solve
