@@ -14,7 +14,6 @@
 #include "check_matrix.h"
 #include "matrix.h"
 #include "matrix_error.h"
-#include "ordering.h"
 #include "systems.h"
 
 using flowos::solve::Csr;
