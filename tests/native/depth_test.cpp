@@ -97,6 +97,11 @@ void depth_falls_where_only_latency_grows() {
   CHECK(outcome.depth <= 18);
 }
 
+void twice_what_fills_the_link_stays_in_flight() {
+  const Outcome outcome = run({.003, 125e6}, 40000);  // 10 fill it
+  CHECK(outcome.depth >= 16 && outcome.depth <= 28);
+}
+
 void the_most_is_never_passed() {
   CHECK(run({.050, 10e9}, 20000, 48).deepest <= 48);
   Depth depth({.least = 8, .start = 32, .most = 256});
@@ -140,6 +145,7 @@ int main() {
   a_link_is_filled();
   a_long_fat_link_gets_a_greater_depth();
   depth_falls_where_only_latency_grows();
+  twice_what_fills_the_link_stays_in_flight();
   the_most_is_never_passed();
   a_reader_that_is_held_up_elsewhere_tells_nothing();
   few_threads_stay_few_where_more_do_not_help();

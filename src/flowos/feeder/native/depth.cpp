@@ -71,7 +71,7 @@ void Depth::judge(double rate) {
         reject();
         return;
       }
-      held_ = tried_;
+      held_ = trial_ == Trial::more ? tried_ : a_quarter_fewer();
       next_ = trial_;
       patience_ = 1;
       trial_ = Trial::none;
@@ -79,6 +79,10 @@ void Depth::judge(double rate) {
       return;
     }
   }
+}
+
+std::uint32_t Depth::a_quarter_fewer() const {
+  return std::max(held_ - std::max(held_ / 4, 1U), limits_.least);
 }
 
 void Depth::reject() {
@@ -93,7 +97,7 @@ void Depth::reject() {
 void Depth::try_next(double rate) {
   held_ = std::min(held_, limits_.most);
   const std::uint32_t more = std::min(2 * held_, limits_.most);
-  const std::uint32_t fewer = std::max(held_ - std::max(held_ / 4, 1U), limits_.least);
+  const std::uint32_t fewer = std::max(held_ / 2, limits_.least);
   if (next_ == Trial::more && more == held_) next_ = Trial::fewer;
   if (next_ == Trial::fewer && fewer >= held_) next_ = Trial::more;
   tried_ = next_ == Trial::more ? more : std::min(fewer, held_);

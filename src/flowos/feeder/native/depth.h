@@ -5,8 +5,10 @@
 namespace flowos::feed {
 
 // How many reads to have in flight, found by trying: twice as many, and kept where that brings more
-// bytes per second; else a quarter fewer, and kept where that brings as many, as then only latency
-// fell. What did not help is tried again later and later. It neither waits nor looks at a clock.
+// bytes per second; else half as many. Where those bring as many, only latency fell, and a quarter
+// fewer are kept: twice what fills the link stays in flight, as a thread that is held up for a
+// moment would leave the link idle. What did not help is tried again later and later. It neither
+// waits nor looks at a clock.
 class Depth {
  public:
   struct Limits {
@@ -28,6 +30,7 @@ class Depth {
   void judge(double rate);
   void try_next(double rate);
   void reject();
+  std::uint32_t a_quarter_fewer() const;
 
   Limits limits_;
   std::uint32_t held_;   // the depth that was found so far
