@@ -60,7 +60,7 @@ class Multigrid {
   void add_to(std::span<double> x);
 
  private:
-  class Inside;
+  struct Inside;
   std::unique_ptr<Inside> inside_;
 };
 

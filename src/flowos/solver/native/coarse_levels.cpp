@@ -20,6 +20,7 @@
 #include "coarse_members.h"
 #include "coarse_spread.h"
 #include "coarse_stencil.h"
+#include "facts.h"
 #include "groups.h"
 #include "matrix.h"
 #include "ordering.h"
@@ -313,9 +314,11 @@ void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
 
 template <class T>
 template <class Index>
-Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, double scale,
-                        bool dominant, int threads)
-    : scale_(scale), dominant_(dominant), threads_(threads) {
+Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                        const Dominance& dominance, int threads)
+    : scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
+      dominant_(dominance.everywhere),
+      threads_(threads) {
   const double begun = now();
   Next next;
   next.grid = grid;
@@ -340,9 +343,9 @@ template struct Level<float>;
 template struct Level<double>;
 template class Hierarchy<float>;
 template class Hierarchy<double>;
-#define FLOWOS_FOR(T, Index)                                                                    \
-  template Hierarchy<T>::Hierarchy(const Csr<Index>&, const std::optional<Grid>&, double, bool, \
-                                   int);
+#define FLOWOS_FOR(T, Index)                                                      \
+  template Hierarchy<T>::Hierarchy(const Csr<Index>&, const std::optional<Grid>&, \
+                                   const Dominance&, int);
 FLOWOS_FOR(float, std::int32_t)
 FLOWOS_FOR(float, std::int64_t)
 FLOWOS_FOR(double, std::int32_t)

@@ -13,6 +13,7 @@
 #include "coarse_line.h"
 #include "coarse_spread.h"
 #include "coarse_stencil.h"
+#include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
 
@@ -63,10 +64,12 @@ struct Dense {
 template <class T>
 class Hierarchy {
  public:
-  // The matrix is multiplied by `scale`. dominant: see coarse_matrix().
   template <class Index>
-  Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, double scale, bool dominant,
+  Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, const Dominance& dominance,
             int threads);
+
+  // What the matrix is multiplied by, so that its entries are of the size of 1.
+  double scale() const { return scale_; }
 
   std::vector<Level<T>> levels;
   Dense<T> dense;
@@ -101,7 +104,7 @@ class Hierarchy {
   void add_dense(const Csr<std::int32_t>& matrix);
 
   double scale_;
-  bool dominant_;
+  bool dominant_;  // see coarse_matrix()
   int threads_;
 };
 

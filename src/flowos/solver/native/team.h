@@ -59,11 +59,4 @@ void share_out(std::int64_t first, std::int64_t past, std::int64_t steps_each, i
   });
 }
 
-// Of what each share came to: the same whatever the threads, as shares do not depend on them.
-inline double sum_in_order(const std::vector<double>& sums) {
-  double sum = 0;
-  for (const double of_share : sums) sum += of_share;
-  return sum;
-}
-
 }  // namespace flowos::solve
