@@ -108,6 +108,9 @@ PROBLEMS = {
     "the paper's": (CUBE, "--block-rows", "32", "--colours", "20", "--relax", "0"),
     "in fp64": (CUBE, "--precision", "fp64"),
     "in fp32": (CUBE, "--precision", "fp32"),
+    "with levels": (CUBE, "--coarse", "aggregates"),
+    "with levels in fp64": (CUBE, "--coarse", "aggregates", "--precision", "fp64"),
+    "with levels of grown blocks": (CUBE, "--coarse", "aggregates", "--colours", "3"),
 }
 
 
@@ -130,8 +133,10 @@ SHARES = ((1, 1), (1, 2), (2, 2), (3, 1), (4, 1))
 
 
 def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: Any) -> None:
-    x, info = fo.solve(matrix, b, coarse="none", **how)
-    told = {"x": HASHES["hash_of"](x), "iterations": info.iterations, "blocks": info.made.blocks}
+    x, info = fo.solve(matrix, b, **how)
+    made = info.made
+    told = {"x": HASHES["hash_of"](x), "iterations": info.iterations}
+    told |= {"blocks": made.blocks, "colours": made.colours, "levels": made.levels}
     assert told == {name: found[name] for name in told}
 
 
@@ -143,6 +148,12 @@ def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: 
         (("--precision", "fp32"), {"precision": "fp32"}),
         (("--block-rows", "32", "--relax", "0"), {"block": 32, "relax": 0.0}),
         (("--colours", "20"), {"colours": 20}),
+        (("--coarse", "aggregates"), {"coarse": "aggregates"}),
+        (
+            ("--coarse", "aggregates", "--precision", "fp64"),
+            {"coarse": "aggregates", "precision": "fp64"},
+        ),
+        (("--coarse", "aggregates", "--rtol", "1e-13"), {"coarse": "aggregates", "rtol": 1e-13}),
     ],
     ids=" ".join,
 )
@@ -155,13 +166,37 @@ def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_bricks(
         assert_the_library_gives(answer(outcome), matrix, np.ones(matrix.shape[0]), **how)
 
 
+@pytest.mark.parametrize("coarse", ["none", "aggregates"])
 @pytest.mark.parametrize("cells", [(10, 10, 10), (9, 8, 9), (1, 40, 37), (50, 1, 3), (7, 2, 31)])
 def test_grids_that_are_small_or_thin_are_solved_alike_by_program_and_library(
+    cells: tuple[int, int, int], coarse: str, binaries: Binaries
+) -> None:
+    family, matrix = FAMILIES[0], poisson(*cells)
+    words = ("poisson:" + "x".join(map(str, cells)), "--coarse", coarse)
+    found = answer(run(family, binaries[family.name], *words, ranks=2))
+    assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]), coarse=coarse)
+
+
+@pytest.mark.parametrize("cells", [(64, 64, 72), (75, 66, 61)], ids=["halved", "uneven"])
+def test_levels_that_are_shared_out_give_the_bits_of_the_library(
     cells: tuple[int, int, int], binaries: Binaries
 ) -> None:
     family, matrix = FAMILIES[0], poisson(*cells)
-    word = "poisson:" + "x".join(map(str, cells))
-    found = answer(run(family, binaries[family.name], word, ranks=2))
+    words = ("poisson:" + "x".join(map(str, cells)), "--coarse", "aggregates")
+    for ranks, threads in ((2, 1), (2, 2), (3, 1)):
+        outcome = run(family, binaries[family.name], *words, ranks=ranks, threads=threads)
+        ones = np.ones(matrix.shape[0])
+        assert_the_library_gives(answer(outcome), matrix, ones, coarse="aggregates")
+
+
+@each_family
+def test_a_million_rows_take_levels_in_the_program_as_in_the_library(
+    family: Family, binaries: Binaries
+) -> None:
+    matrix = poisson(100, 100, 100)
+    found = answer(run(family, binaries[family.name], "poisson:100x100x100", ranks=2))
+    assert found["levels"] > 1
+    assert found["residual"] <= 1e-7
     assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]))
 
 
@@ -187,9 +222,10 @@ def power_grid(folder: Path, side: int = 60) -> Path:
     return path
 
 
+@pytest.mark.parametrize("coarse", ["none", "aggregates"])
 @pytest.mark.parametrize("precision", ["auto", "fp64"])
 def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_a_graph(
-    precision: str, binaries: Binaries, tmp_path: Path
+    precision: str, coarse: str, binaries: Binaries, tmp_path: Path
 ) -> None:
     family = FAMILIES[0]
     for path in (power_grid(tmp_path), grid_file(tmp_path), elements_file(tmp_path)):
@@ -197,8 +233,25 @@ def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_a_graph(
         b = HASHES["drawn_side"](matrix.shape[0], 1)
         words = (str(path), *(("--precision", precision) if precision != "auto" else ()))
         for ranks, threads in SHARES:
-            outcome = run(family, binaries[family.name], *words, ranks=ranks, threads=threads)
-            assert_the_library_gives(answer(outcome), matrix, b, precision=precision)
+            outcome = run(
+                *(family, binaries[family.name], *words, "--coarse", coarse),
+                ranks=ranks,
+                threads=threads,
+            )
+            assert_the_library_gives(answer(outcome), matrix, b, precision=precision, coarse=coarse)
+
+
+def test_levels_of_a_graph_that_are_shared_out_give_the_bits_of_the_library(
+    binaries: Binaries, tmp_path: Path
+) -> None:
+    family, path = FAMILIES[0], power_grid(tmp_path, side=400)
+    matrix = read_matrix(path)
+    b = HASHES["drawn_side"](matrix.shape[0], 1)
+    how = {"coarse": "aggregates", "precision": "fp64"}
+    words = [word for name, value in how.items() for word in (f"--{name}", value)]
+    for ranks in (2, 3):
+        found = answer(run(family, binaries[family.name], str(path), *words, ranks=ranks))
+        assert_the_library_gives(found, matrix, b, **how)
 
 
 def grid_file(folder: Path, n: int = 12) -> Path:
@@ -267,6 +320,7 @@ def test_more_ranks_than_groups_of_a_colour_do_no_harm(binaries: Binaries) -> No
         ((CUBE, "--colours"), "--colours: give its value"),
         ((CUBE, "--colours", "many"), "--colours many: give a number from 1"),
         ((CUBE, "--precision", "fp16"), "--precision fp16: give fp32 or fp64"),
+        ((CUBE, "--coarse", "fine"), "--coarse fine: give auto, none or aggregates"),
         ((CUBE, "--fast", "1"), "--fast is no option"),
         (("/no/such.mtx",), "/no/such.mtx"),
         ((CUBE, "--most-iterations", "2"), "did not converge"),

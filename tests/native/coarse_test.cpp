@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "check.h"
+#include "chosen.h"
 #include "coarse_aggregates.h"
 #include "coarse_level.h"
 #include "coarse_members.h"

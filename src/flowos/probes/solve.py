@@ -1,4 +1,4 @@
-"""Conjugate gradients with an incomplete Cholesky preconditioner, over MPI ranks and threads.
+"""Conjugate gradients with incomplete Cholesky or a multigrid cycle, over MPI ranks and threads.
 
 Strong scaling of Poisson's equation and of a circuit, after figures 12 and 13 of Nagai et al.,
 AXIES 2023, whose settings (table 2: blocks of 32 rows, 20 colours, 2 processes a node) are measured
@@ -37,7 +37,16 @@ LIBRARY_SOURCES = (
     "cholesky_kernels_v3.cpp",
     "cholesky_kernels_v4.cpp",
     "chosen.cpp",
+    "coarse_aggregates.cpp",
+    "coarse_kernels.cpp",
+    "coarse_kernels_v3.cpp",
+    "coarse_kernels_v4.cpp",
     "coarse_level.cpp",
+    "coarse_levels.cpp",
+    "coarse_pairs.cpp",
+    "coarse_product.cpp",
+    "coarse_spread.cpp",
+    "coarse_stencil.cpp",
     "even_lanes.cpp",
     "exact_sum.cpp",
     "facts.cpp",
@@ -49,6 +58,7 @@ LIBRARY_SOURCES = (
     "ordering_grid.cpp",
     "ordering_grow.cpp",
     "ordering_place.cpp",
+    "team.cpp",
 )
 """What the program needs of the solver's library."""
 FLAGS = (
@@ -61,7 +71,10 @@ LIBRARIES = ("-ldl",)
 
 SETTINGS: dict[str, Argv] = {
     "default": (),
-    "paper": ("--block-rows", "32", "--colours", "20", "--relax", "0", "--precision", "fp64"),
+    "paper": (
+        *("--block-rows", "32", "--colours", "20", "--relax", "0"),
+        *("--precision", "fp64", "--coarse", "none"),
+    ),
 }
 GRIDS = (
     (96, 96, 96),

@@ -1,8 +1,8 @@
 """Systems of equations with symmetric positive definite sparse matrices: `fo.solve`, `fo.Solver`.
 
-Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order. The
-answer is the same, bit for bit, whatever the number of threads, the compiler and the kind of
-x86-64; with coarse="none" it is also that of the MPI program, whatever the number of ranks.
+Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order, or by
+a multigrid cycle. The answer is the same, bit for bit, whatever the number of threads, the compiler
+and the kind of x86-64; and the MPI program gives it, too, whatever the number of ranks.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,11 @@
 #include "chosen.h"
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 
+#include "coarse_aggregates.h"
 #include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
@@ -44,7 +47,23 @@ Dropping dropping_of(const Settings& settings, const Dominance& dominance,
   return {.relax = settings.relax >= 0 ? settings.relax : chosen, .dominant = dominance.everywhere};
 }
 
+// An iteration with incomplete Cholesky moves fewer bytes than one with a cycle, and there are no
+// levels to be made: so there must be rows enough for it to need many more of them.
+bool coarse_pays(std::int64_t rows, const Dominance& dominance) {
+  constexpr std::int64_t kLeastRows = 1'000'000;
+  constexpr double kLeastShare = 0.97 - 1e-9;  // one of .97 is one also where its sum was rounded
+  return rows >= kLeastRows && dominance.everywhere && dominance.share >= kLeastShare;
+}
+
+template <class Index>
+bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                 const Dominance& dominance) {
+  return coarse_pays(matrix.rows, dominance) && (!grid || grid_ties(matrix, *grid).even);
+}
+
 template Ordered ordered_in_grown(const Csr<std::int32_t>&, const Settings&, int, int);
 template Ordered ordered_in_grown(const Csr<std::int64_t>&, const Settings&, int, int);
+template bool coarse_pays(const Csr<std::int32_t>&, const std::optional<Grid>&, const Dominance&);
+template bool coarse_pays(const Csr<std::int64_t>&, const std::optional<Grid>&, const Dominance&);
 
 }  // namespace flowos::solve

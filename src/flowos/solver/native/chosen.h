@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "facts.h"
@@ -28,5 +30,13 @@ Ordered ordered_in_grown(const Csr<Index>& matrix, const Settings& settings, int
 // Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
 Dropping dropping_of(const Settings& settings, const Dominance& dominance,
                      const Evenness& evenness);
+
+// Whether a coarse correction makes up for what it costs: where there are many rows, and all they
+// have to hold on to is each other,
+bool coarse_pays(std::int64_t rows, const Dominance& dominance);
+// and not on a grid whose ties vary from cell to cell.
+template <class Index>
+bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                 const Dominance& dominance);
 
 }  // namespace flowos::solve

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 
-#include "coarse_aggregates.h"
 #include "coarse_crew.h"
 #include "coarse_gradients.h"
 #include "coarse_levels.h"
@@ -14,17 +13,6 @@
 #include "ordering.h"
 
 namespace flowos::solve {
-
-// An iteration with incomplete Cholesky moves fewer bytes than one with a cycle, and there are no
-// levels to be made: so there must be rows enough for it to need many more of them.
-template <class Index>
-bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
-                 const Dominance& dominance) {
-  constexpr std::int64_t kLeastRows = 1'000'000;
-  constexpr double kLeastShare = 0.97;
-  const bool tied = dominance.everywhere && dominance.share >= kLeastShare;
-  return matrix.rows >= kLeastRows && tied && (!grid || grid_ties(matrix, *grid).even);
-}
 
 template <class T>
 struct Multigrid<T>::Inside {
@@ -121,7 +109,5 @@ FLOWOS_FOR(float, std::int64_t)
 FLOWOS_FOR(double, std::int32_t)
 FLOWOS_FOR(double, std::int64_t)
 #undef FLOWOS_FOR
-template bool coarse_pays(const Csr<std::int32_t>&, const std::optional<Grid>&, const Dominance&);
-template bool coarse_pays(const Csr<std::int64_t>&, const std::optional<Grid>&, const Dominance&);
 
 }  // namespace flowos::solve

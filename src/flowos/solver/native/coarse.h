@@ -13,12 +13,6 @@
 
 namespace flowos::solve {
 
-// Whether the correction makes up for what it costs: where there are many rows, and all they have
-// to hold on to is each other, and not on a grid whose ties vary from cell to cell.
-template <class Index>
-bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
-                 const Dominance& dominance);
-
 // What a hierarchy was made of.
 struct MultigridMade {
   std::string blocks;  // of the finest level: "bricks 8x8x8", "grown 32"

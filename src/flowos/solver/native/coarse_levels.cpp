@@ -249,7 +249,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_even_levels(const Csr<Index>& matrix, S
     Next coarse;
     coarse.grid = halving.coarse();
     if (!stencil.halves(halving) || !keep_bricks(halving, next, level, coarse)) {
-      if (levels.empty()) return add_level(matrix, std::move(level), next);
+      if (levels.empty() && matrix.rows > 0) return add_level(matrix, std::move(level), next);
       return add_level(stencil.matrix(threads_).view(), std::move(level), next);
     }
     stencil = stencil.halved(halving, dominant_);
@@ -313,12 +313,29 @@ void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
 }
 
 template <class T>
+Hierarchy<T>::Hierarchy(const Dominance& dominance, int threads)
+    : scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
+      dominant_(dominance.everywhere),
+      threads_(threads) {}
+
+template <class T>
 template <class Index>
 Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                         const Dominance& dominance, int threads)
-    : scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
-      dominant_(dominance.everywhere),
-      threads_(threads) {
+    : Hierarchy(dominance, threads) {
+  make(matrix, grid, std::nullopt);
+}
+
+template <class T>
+Hierarchy<T>::Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads)
+    : Hierarchy(dominance, threads) {
+  make(Csr<std::int32_t>{}, stencil.grid, stencil);
+}
+
+template <class T>
+template <class Index>
+void Hierarchy<T>::make(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+                        std::optional<Stencil> stencil) {
   const double begun = now();
   Next next;
   next.grid = grid;
@@ -327,7 +344,7 @@ Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& gri
   blocks = grid ? "bricks " + std::to_string(next.brick[2]) + "x" + std::to_string(next.brick[1]) +
                       "x" + std::to_string(next.brick[0])
                 : "grown " + std::to_string(kGrownRows);
-  const std::optional<Stencil> stencil = grid ? stencil_of(matrix, *grid, threads) : std::nullopt;
+  if (grid && !stencil) stencil = stencil_of(matrix, *grid, threads_);
   OwnedCsr<std::int32_t> coarse = stencil ? add_even_levels(matrix, *stencil, next)
                                           : add_level(matrix, level_of(matrix, next), next);
   while (static_cast<std::int64_t>(coarse.starts.size()) - 1 > kDenseRows) {

@@ -68,6 +68,9 @@ class Hierarchy {
   Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, const Dominance& dominance,
             int threads);
 
+  // Of the matrix that is this stencil.
+  Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads);
+
   // What the matrix is multiplied by, so that its entries are of the size of 1.
   double scale() const { return scale_; }
 
@@ -88,6 +91,11 @@ class Hierarchy {
     std::array<int, 3> brick = {};
   };
 
+  Hierarchy(const Dominance& dominance, int threads);
+  // The matrix may have no rows where the stencil is known.
+  template <class Index>
+  void make(const Csr<Index>& matrix, const std::optional<Grid>& grid,
+            std::optional<Stencil> stencil);
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
   bool keep_bricks(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);

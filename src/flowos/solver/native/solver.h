@@ -68,9 +68,9 @@ struct Made {
 // After each iteration: how many, and the estimated relative residual. False: stop.
 using Watch = std::function<bool(std::int64_t iteration, double residual)>;
 
-// Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order.
-// The matrix must stay where it is. Many right-hand sides one after another; not by several threads
-// at once. The same bits whatever the threads; without levels those of the MPI program, too.
+// Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order, or
+// by a multigrid cycle. The matrix must stay where it is. Many right-hand sides one after another;
+// not by several threads at once. The same bits whatever the threads, and those of the MPI program.
 class Solver {
  public:
   // MatrixError: the matrix cannot be solved so, with the row, and how to mend it.

@@ -17,8 +17,9 @@ namespace flowos::solve {
 template <class Value>
 class Halo {
  public:
-  Halo(const Share& share, const std::vector<ColourLinks>& colours, MPI_Comm comm)
-      : lanes_(static_cast<std::size_t>(share.order.lanes)) {
+  // The links must stay where they are.
+  Halo(int lanes, const std::vector<ColourLinks>& colours, MPI_Comm comm)
+      : lanes_(static_cast<std::size_t>(lanes)) {
     colours_.reserve(colours.size());
     for (const ColourLinks& links : colours) {
       colours_.emplace_back();

@@ -26,9 +26,9 @@ struct ColourLinks {
   std::vector<Link> links;  // in order of rank
 };
 
-inline int colour_of(const Ordering& order, std::int64_t group) {
-  const auto next = std::upper_bound(order.colour_starts.begin(), order.colour_starts.end(), group);
-  return static_cast<int>(next - order.colour_starts.begin()) - 1;
+inline int colour_of(const std::vector<std::int64_t>& colour_starts, std::int64_t group) {
+  const auto next = std::upper_bound(colour_starts.begin(), colour_starts.end(), group);
+  return static_cast<int>(next - colour_starts.begin()) - 1;
 }
 
 // Sorts, and leaves one of those that are equal.
@@ -65,7 +65,7 @@ class Linking {
 
  private:
   Link& link(std::int64_t group, int rank) {
-    return found_[static_cast<std::size_t>(colour_of(share_.order, group))][rank];
+    return found_[static_cast<std::size_t>(colour_of(share_.order.colour_starts, group))][rank];
   }
 
   void link_row(std::int64_t group, std::size_t row, std::size_t place) {

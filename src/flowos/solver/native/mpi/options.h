@@ -14,8 +14,8 @@ namespace flowos::solve {
 
 inline constexpr std::string_view kUsage =
     "usage: solve_mpi poisson:NXxNYxNZ|g3like|FILE.mtx [--block-rows N] [--colours N] [--relax W] "
-    "[--precision fp32|fp64] [--rtol R] [--most-iterations N] [--seconds S] [--seed N] "
-    "[--triad ELEMENTS]";
+    "[--precision fp32|fp64] [--coarse auto|none|aggregates] [--rtol R] [--most-iterations N] "
+    "[--seconds S] [--seed N] [--triad ELEMENTS]";
 
 class UsageError : public std::runtime_error {
  public:
@@ -25,7 +25,7 @@ class UsageError : public std::runtime_error {
 // What a person asked for.
 struct Options {
   std::string problem;
-  Settings settings{.coarse = Coarse::none};
+  Settings settings;
   Goal goal;
   double seconds = 0;               // for how long solving is repeated; once in any case
   std::uint64_t seed = 1;           // of g3like, and of a right-hand side that is not all ones
@@ -49,6 +49,13 @@ inline Precision precision_in(std::string_view word) {
   throw UsageError("--precision " + std::string(word) + ": give fp32 or fp64");
 }
 
+inline Coarse coarse_in(std::string_view word) {
+  if (word == "auto") return Coarse::automatic;
+  if (word == "none") return Coarse::none;
+  if (word == "aggregates") return Coarse::aggregates;
+  throw UsageError("--coarse " + std::string(word) + ": give auto, none or aggregates");
+}
+
 inline void set_option(Options& options, std::string_view name, std::string_view word) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
   if (name == "--block-rows")
@@ -59,6 +66,8 @@ inline void set_option(Options& options, std::string_view name, std::string_view
     options.settings.relax = number_in(word, name, 0.0, 1.0);
   else if (name == "--precision")
     options.settings.precision = precision_in(word);
+  else if (name == "--coarse")
+    options.settings.coarse = coarse_in(word);
   else if (name == "--rtol")
     options.goal.rtol = number_in(word, name, 0.0, 1.0);
   else if (name == "--most-iterations")

@@ -1,25 +1,28 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "../chosen.h"
+#include "../coarse_levels.h"
+#include "../coarse_stencil.h"
 #include "../facts.h"
 #include "../generate.h"
 #include "../matrix.h"
 #include "../ordering.h"
-#include "../pivots.h"
 #include "../solver.h"
 #include "problem.h"
 
 namespace flowos::solve {
 
-// How the whole matrix is ordered, and what becomes of what is dropped.
+// What solver.cpp would choose. Every rank makes the same.
 struct Plan {
-  Ordered ordered;
-  Dropping dropping;
+  std::optional<Grid> grid;  // whose cells are the rows
   Evenness evenness = {};
+  Dominance dominance = {};
+  bool coarse = false;  // whether there is a coarse correction
 };
 
 inline Evenness evenness_of_poisson(const Grid& grid) {
@@ -42,27 +45,61 @@ inline Grid without_gaps(const Grid& grid) {
   return result;
 }
 
-// What solver.cpp would choose. Every rank makes the same. MatrixError.
-inline Plan plan_of(const Problem& problem, const Settings& settings, int lanes, int threads) {
+// What poisson() of generate.h makes.
+inline Stencil stencil_of_poisson(const Grid& grid) {
+  Stencil stencil{.grid = without_gaps(grid), .own = 6};
+  for (std::size_t d = 0; d < 3; d++) {
+    if (stencil.grid.cells[d] == 1) continue;
+    stencil.ties[d] = stencil.walls[d] = 1;
+    stencil.own -= 2;
+  }
+  return stencil;
+}
+
+inline Plan plan_of(const Problem& problem, const Settings& settings, int threads) {
+  const auto wanted = [&](bool pays) {
+    return settings.coarse == Coarse::aggregates || (settings.coarse == Coarse::automatic && pays);
+  };
   Plan plan;
   if (problem.grid) {
-    const Grid& grid = *problem.grid;
-    plan.ordered = takes_bricks(settings)
-                       ? ordered_in_bricks(without_gaps(grid), settings, lanes, threads)
-                       : ordered_in_grown(poisson(grid, threads).view(), settings, lanes, threads);
-    plan.evenness = evenness_of_poisson(grid);
-    plan.dropping = dropping_of(settings, dominance_of_poisson(grid), plan.evenness);
+    if (takes_bricks(settings)) plan.grid = without_gaps(*problem.grid);
+    plan.evenness = evenness_of_poisson(*problem.grid);
+    plan.dominance = dominance_of_poisson(*problem.grid);
+    plan.coarse = wanted(coarse_pays(problem.rows(), plan.dominance));
     return plan;
   }
   const Csr<std::int32_t> matrix = problem.matrix.view();
-  const std::optional<Grid> grid =
-      takes_bricks(settings) ? find_grid(matrix, threads) : std::nullopt;
-  plan.ordered = grid ? ordered_in_bricks(*grid, settings, lanes, threads)
-                      : ordered_in_grown(matrix, settings, lanes, threads);
   const Facts facts = facts_of(matrix, threads);
+  if (takes_bricks(settings)) plan.grid = find_grid(matrix, threads);
   plan.evenness = facts.evenness;
-  plan.dropping = dropping_of(settings, facts.dominance, facts.evenness);
+  plan.dominance = facts.dominance;
+  plan.coarse = wanted(coarse_pays(matrix, plan.grid, facts.dominance));
   return plan;
+}
+
+// work(matrix) with the whole one, which for Poisson's equation is only there as long.
+template <class Work>
+auto with_matrix(const Problem& problem, int threads, const Work& work) {
+  return problem.grid ? work(poisson(*problem.grid, threads).view()) : work(problem.matrix.view());
+}
+
+// MatrixError.
+inline Ordered ordered(const Problem& problem, const Plan& plan, const Settings& settings,
+                       int lanes, int threads) {
+  if (plan.grid) return ordered_in_bricks(*plan.grid, settings, lanes, threads);
+  return with_matrix(problem, threads, [&](const Csr<std::int32_t>& matrix) {
+    return ordered_in_grown(matrix, settings, lanes, threads);
+  });
+}
+
+// MatrixError.
+template <class T>
+Hierarchy<T> hierarchy_of(const Problem& problem, const Plan& plan, int threads) {
+  if (problem.grid && plan.grid)
+    return {stencil_of_poisson(*problem.grid), plan.dominance, threads};
+  return with_matrix(problem, threads, [&](const Csr<std::int32_t>& matrix) {
+    return Hierarchy<T>(matrix, plan.grid, plan.dominance, threads);
+  });
 }
 
 }  // namespace flowos::solve

@@ -12,6 +12,7 @@
 #include "../ordering.h"
 #include "halo.h"
 #include "links.h"
+#include "rank_sums.h"
 #include "share.h"
 #include "threads.h"
 
@@ -25,8 +26,8 @@ class RankCrew {
   RankCrew(const Share& share, int threads, MPI_Comm comm)
       : share_(share),
         colours_(links_of(share)),
-        floats_(share, colours_, comm),
-        doubles_(share, colours_, comm),
+        floats_(share.order.lanes, colours_, comm),
+        doubles_(share.order.lanes, colours_, comm),
         threads_(threads),
         comm_(comm) {}
 
@@ -91,7 +92,7 @@ class RankCrew {
 #pragma omp critical
       for (std::size_t i = 0; i < count; i++) mine[i].add(its[i]);
     }
-    return over_ranks(mine);
+    return over_ranks(mine, comm_);
   }
 
   // Of all ranks.
@@ -154,22 +155,6 @@ class RankCrew {
     const std::size_t end = groups.size() * (thread + 1) / threads;
     for (std::size_t i = groups.size() * thread / threads; i < end; i++)
       work(Groups{groups[i], groups[i] + 1});
-  }
-
-  template <std::size_t count>
-  std::array<double, count> over_ranks(const ExactSums<count>& mine) const {
-    constexpr int kLimbs = ExactSum::kLimbs;
-    std::array<std::array<std::int64_t, kLimbs>, count> limbs;
-    for (std::size_t i = 0; i < count; i++) limbs[i] = mine[i].limbs();
-    MPI_Allreduce(MPI_IN_PLACE, limbs.data(), static_cast<int>(count) * kLimbs, MPI_INT64_T,
-                  MPI_SUM, comm_);
-    std::array<double, count> values;
-    for (std::size_t i = 0; i < count; i++) {
-      ExactSum sum;
-      sum.limbs() = limbs[i];
-      values[i] = sum.value();
-    }
-    return values;
   }
 
   const Share& share_;

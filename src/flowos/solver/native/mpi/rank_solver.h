@@ -9,46 +9,34 @@
 #include <span>
 #include <vector>
 
-#include "../cholesky.h"
 #include "../coarse_line.h"
 #include "../exact_sum.h"
-#include "../facts.h"
 #include "../groups.h"
 #include "../iterate.h"
-#include "../matrix.h"
-#include "../pivots.h"
 #include "../solver.h"
 #include "rank_crew.h"
 #include "share.h"
 
 namespace flowos::solve {
 
-// All ranks together solve with their shares of one matrix, in T: what solver.cpp does alone, and
-// the same bits.
-template <class T>
+// All ranks together solve with their shares of one matrix: what solver.cpp does alone, and the
+// same bits.
 class RankSolver {
  public:
-  // evenness: of the whole matrix.
-  RankSolver(const Share& share, const Dropping& dropping, const Evenness& evenness, int threads,
-             MPI_Comm comm)
+  RankSolver(const Share& share, int threads, MPI_Comm comm)
       : share_(share),
         comm_(comm),
         crew_(share, threads, comm),
-        values_(static_cast<std::size_t>(share.order.places())),
-        pivots_(Pivoting(share.matrix.view(), crew_, dropping).made()),
-        cholesky_(share.matrix.view(), crew_, pivots_, evenness) {}
+        values_(static_cast<std::size_t>(share.order.places())) {}
 
-  double shift() const { return pivots_.shift; }
-  // Of all ranks.
-  std::int64_t bytes_per_iteration() const {
-    std::int64_t bytes = cholesky_.bytes_per_iteration();
-    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, comm_);
-    return bytes;
-  }
+  RankCrew& crew() { return crew_; }
 
-  // Goes on from x, and from what info has already. b and x by row; then x has those of others too.
-  // The goal names its most iterations, as no rank knows by itself how many rows there are.
-  void solve(std::span<const double> b, std::span<double> x, const Goal& goal, Info& info) {
+  // Goes on from x, and from what info has already, by a Method (see Iteration) in T. b and x by
+  // row; then x has those of others too. The goal names its most iterations, as no rank knows by
+  // itself how many rows there are.
+  template <class T, class Method>
+  void solve(Method& method, std::span<const double> b, std::span<double> x, const Goal& goal,
+             Info& info) {
     const double start = MPI_Wtime();
     info.precision = sizeof(T) == sizeof(float) ? Precision::fp32 : Precision::fp64;
     Equation equation{.b = b, .x = x, .unit = unit_of(greatest_of(b)), .norm = 0, .residual = {}};
@@ -57,7 +45,7 @@ class RankSolver {
       return residual(b, at_x, equation.unit, rest);
     };
     if (equation.norm > 0) {
-      Iteration(cholesky_, equation, kFall<T>, goal, Watch{}).run(info);
+      Iteration(method, equation, kFall<T>, goal, Watch{}).run(info);
     } else {
       std::ranges::fill(x, 0.0);
       info.reason = Reason::converged;
@@ -109,8 +97,6 @@ class RankSolver {
   MPI_Comm comm_;
   RankCrew crew_;
   std::vector<double> values_;  // by place
-  Pivots pivots_;
-  Cholesky<T, RankCrew> cholesky_;
 };
 
 }  // namespace flowos::solve

@@ -1,6 +1,6 @@
-// Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order,
-// over MPI ranks and OpenMP threads. x is the same bits for any number of both, and those that the
-// library gives with Coarse::none.
+// Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order, or
+// by a multigrid cycle, over MPI ranks and OpenMP threads. x is the same bits for any number of
+// both, and those that the library gives.
 //
 //   solve_mpi poisson:NXxNYxNZ|g3like|FILE.mtx [options]       (see kUsage)
 //
@@ -26,7 +26,9 @@
 #include <string>
 #include <vector>
 
+#include "../chosen.h"
 #include "../coarse_level.h"
+#include "../coarse_levels.h"
 #include "../iterate.h"
 #include "../matrix_error.h"
 #include "../ordering.h"
@@ -37,6 +39,7 @@
 #include "partition.h"
 #include "plan.h"
 #include "problem.h"
+#include "rank_methods.h"
 #include "rank_solver.h"
 #include "share.h"
 #include "threads.h"
@@ -118,26 +121,40 @@ class Session {
   void go_on_in(Turn& done) const {
     MPI_Barrier(comm_);
     const double start = MPI_Wtime();
-    const Plan plan = plan_of(problem_, options_.settings, kLanes<Value>, threads_);
-    const Ordering& order = plan.ordered.ordering;
-    const Share share = shared_out(order);
-    RankSolver<Value> solver(share, plan.dropping, plan.evenness, threads_, comm_);
+    const Plan plan = plan_of(problem_, options_.settings, threads_);
+    if (plan.coarse) {
+      Hierarchy<Value> hierarchy = hierarchy_of<Value>(problem_, plan, threads_);
+      const Owners owners = owners_of(hierarchy.ordering);
+      const Share share = shared_out(hierarchy.ordering, owners);
+      RankSolver solver(share, threads_, comm_);
+      RankMultigrid<Value> multigrid(hierarchy, share, owners, threads_, comm_);
+      solve<Value>(share, solver, multigrid.method(), start, done);
+      done.made = multigrid.made();
+      return;
+    }
+    const Ordered whole = ordered(problem_, plan, options_.settings, kLanes<Value>, threads_);
+    const Share share = shared_out(whole.ordering, owners_of(whole.ordering));
+    RankSolver solver(share, threads_, comm_);
+    RankCholesky<Value> cholesky(share,
+                                 dropping_of(options_.settings, plan.dominance, plan.evenness),
+                                 plan.evenness, solver.crew(), comm_);
+    solve<Value>(share, solver, cholesky.method(), start, done);
+    done.made = cholesky.made(whole.blocks, whole.ordering);
+  }
+
+  // Its set-up began at `start`.
+  template <class Value, class Method>
+  void solve(const Share& share, RankSolver& solver, Method& method, double start,
+             Turn& done) const {
     done.setup += slowest(MPI_Wtime() - start);
     std::vector<double> b(share.row.size()), x(share.row.size());
     for (std::size_t row = 0; row < b.size(); row++) {
       b[row] = rhs_at(share.row[row], problem_.ones, options_.seed);
       if (!done.so_far.empty()) x[row] = done.so_far[static_cast<std::size_t>(share.row[row])];
     }
-    solver.solve(b, x, goal(), done.info);
+    solver.solve<Value>(method, b, x, goal(), done.info);
     done.info.seconds = slowest(done.info.seconds);
     done.total += slowest(MPI_Wtime() - start);
-    done.made = {.blocks = plan.ordered.blocks,
-                 .block_rows = order.block_rows,
-                 .colours = order.colours(),
-                 .relax = plan.dropping.relax,
-                 .shift = solver.shift(),
-                 .eisenstat = true,
-                 .bytes_per_iteration = solver.bytes_per_iteration()};
     done.residual = residual_of(share, b, x, comm_);
     done.x = hash_of(share, x, comm_);
     if (wants_fp64(done.info.reason)) done.so_far = whole_of(share, x, problem_.rows(), comm_);
@@ -149,14 +166,17 @@ class Session {
     return goal;
   }
 
-  Share shared_out(const Ordering& order) const {
-    if (problem_.grid)
-      return share_of(order, split_in_order(order, ranks_), rank_, RowsOfPoisson{*problem_.grid},
-                      threads_);
+  Owners owners_of(const Ordering& order) const {
+    if (problem_.grid || ranks_ == 1) return split_in_order(order, ranks_);
     const RowsOf<std::int32_t> rows{problem_.matrix.view()};
-    const std::optional<Owners> owners =
-        ranks_ > 1 ? split_by_metis(order, rows, ranks_) : std::nullopt;
-    return share_of(order, owners ? *owners : split_in_order(order, ranks_), rank_, rows, threads_);
+    const std::optional<Owners> owners = split_by_metis(order, rows, ranks_);
+    return owners ? *owners : split_in_order(order, ranks_);
+  }
+
+  Share shared_out(const Ordering& order, const Owners& owners) const {
+    if (problem_.grid)
+      return share_of(order, owners, rank_, RowsOfPoisson{*problem_.grid}, threads_);
+    return share_of(order, owners, rank_, RowsOf<std::int32_t>{problem_.matrix.view()}, threads_);
   }
 
   void check() const {
@@ -189,15 +209,16 @@ class Session {
     const char* precision = last.info.precision == Precision::fp32 ? "fp32" : "fp64";
     std::printf(
         "{\"problem\": \"%s\", \"rows\": %lld, \"ranks\": %d, \"threads\": %d,\n"
-        "\"blocks\": \"%s\", \"block_rows\": %d, \"colours\": %d, \"relax\": %g, \"shift\": %g,\n"
+        "\"blocks\": \"%s\", \"block_rows\": %d, \"colours\": %d, \"levels\": %d,\n"
+        "\"relax\": %g, \"shift\": %g,\n"
         "\"precision\": \"%s\", \"iterations\": %lld, \"residual\": %.17g, \"x\": \"%s\",\n"
         "\"bytes_per_iteration\": %lld, \"seconds_per_iteration\": %.9g, \"ceiling_share\": %.4g,\n"
         "\"readings\": [",
         problem_.name.c_str(), static_cast<long long>(problem_.rows()), ranks_, threads_,
-        last.made.blocks.c_str(), last.made.block_rows, last.made.colours, last.made.relax,
-        last.made.shift, precision, static_cast<long long>(last.info.iterations), last.residual,
-        last.x.c_str(), static_cast<long long>(last.made.bytes_per_iteration), of_iteration(last),
-        ceiling_share());
+        last.made.blocks.c_str(), last.made.block_rows, last.made.colours, last.made.levels,
+        last.made.relax, last.made.shift, precision, static_cast<long long>(last.info.iterations),
+        last.residual, last.x.c_str(), static_cast<long long>(last.made.bytes_per_iteration),
+        of_iteration(last), ceiling_share());
     print_readings(notes(cpus));
     std::printf("\n]}\n");
   }
@@ -225,10 +246,10 @@ class Session {
     char text[400];
     std::snprintf(text, sizeof text,
                   "\"x\": \"%s\", \"iterations\": \"%lld\", \"residual\": \"%.2e\", "
-                  "\"blocks\": \"%s\", \"colours\": \"%d\", \"precision\": \"%s\", "
-                  "\"cpus\": \"%d\"",
+                  "\"blocks\": \"%s\", \"colours\": \"%d\", \"levels\": \"%d\", "
+                  "\"precision\": \"%s\", \"cpus\": \"%d\"",
                   last.x.c_str(), static_cast<long long>(last.info.iterations), last.residual,
-                  last.made.blocks.c_str(), last.made.colours,
+                  last.made.blocks.c_str(), last.made.colours, last.made.levels,
                   last.info.precision == Precision::fp32 ? "fp32" : "fp64", cpus);
     return text;
   }

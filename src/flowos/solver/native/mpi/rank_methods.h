@@ -1,0 +1,94 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../cholesky.h"
+#include "../coarse_gradients.h"
+#include "../coarse_level.h"
+#include "../coarse_levels.h"
+#include "../facts.h"
+#include "../ordering.h"
+#include "../pivots.h"
+#include "../solver.h"
+#include "partition.h"
+#include "rank_crew.h"
+#include "rank_levels.h"
+#include "share.h"
+
+namespace flowos::solve {
+
+inline std::int64_t over_ranks(std::int64_t bytes, MPI_Comm comm) {
+  MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, comm);
+  return bytes;
+}
+
+// The two methods of solver.cpp in T, over ranks, and what was made for them.
+
+template <class T>
+class RankCholesky {
+ public:
+  // evenness: of the whole matrix.
+  RankCholesky(const Share& share, const Dropping& dropping, const Evenness& evenness,
+               RankCrew& crew, MPI_Comm comm)
+      : comm_(comm),
+        relax_(dropping.relax),
+        pivots_(Pivoting(share.matrix.view(), crew, dropping).made()),
+        method_(share.matrix.view(), crew, pivots_, evenness) {}
+
+  Cholesky<T, RankCrew>& method() { return method_; }
+
+  Made made(const std::string& blocks, const Ordering& order) const {
+    return {.blocks = blocks,
+            .block_rows = order.block_rows,
+            .colours = order.colours(),
+            .relax = relax_,
+            .shift = pivots_.shift,
+            .eisenstat = true,
+            .bytes_per_iteration = over_ranks(method_.bytes_per_iteration(), comm_)};
+  }
+
+ private:
+  MPI_Comm comm_;
+  double relax_;
+  Pivots pivots_;
+  Cholesky<T, RankCrew> method_;
+};
+
+template <class T>
+class RankMultigrid {
+ public:
+  // share: of the finest level, whose groups have these owners.
+  RankMultigrid(Hierarchy<T>& hierarchy, const Share& share, const Owners& owners, int threads,
+                MPI_Comm comm)
+      : hierarchy_(hierarchy),
+        levels_(hierarchy, share, owners, threads, comm),
+        method_(hierarchy, levels_) {
+    MPI_Comm_size(comm, &ranks_);
+  }
+
+  Gradients<T, RankLevels<T>>& method() { return method_; }
+
+  Made made() const {
+    Made made{.blocks = hierarchy_.blocks,
+              .block_rows = hierarchy_.ordering.block_rows,
+              .colours = hierarchy_.ordering.colours(),
+              .levels = static_cast<int>(hierarchy_.rows.size())};
+    for (std::size_t l = 0; l < hierarchy_.levels.size(); l++)
+      made.bytes_per_iteration +=
+          hierarchy_.levels[l].bytes(l == 0).in_iteration * (levels_.is_shared(l) ? 1 : ranks_);
+    return made;
+  }
+
+ private:
+  const Hierarchy<T>& hierarchy_;
+  RankLevels<T> levels_;
+  Gradients<T, RankLevels<T>> method_;
+  int ranks_ = 1;
+};
+
+}  // namespace flowos::solve
