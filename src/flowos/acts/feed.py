@@ -96,7 +96,7 @@ def planned(care: Care, tell: Tell) -> Planned:
     """What `warmed` would bring. FeedError: there is no such data."""
     assert care.where is not None
     with listing(tell) as found:
-        data = opened(care.where, care.asked, found)
+        data = opened(care.where, care.cache, care.asked, found)
     sizes = data.catalog.sizes()
     return Planned(
         source=data.source.name,

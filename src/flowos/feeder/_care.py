@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flowos.feeder._asked import Asked
 from flowos.feeder._data import Data, Room, open_data
 from flowos.feeder._home import OURS, Home, cache_folder, homes_in
-from flowos.feeder._places import Where, source_at
+from flowos.feeder._places import Where, refuse_inside, source_at
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._settings import Settings
 from flowos.feeder._start import started
@@ -137,8 +137,11 @@ def kept_in(cache: str | PathLike[str], where: Where | None, of_data: Asked) -> 
     return tuple(map(_kept, homes))
 
 
-def opened(where: Where, of_data: Asked, found: "Counter | None" = None) -> Data:
-    """Listed, and no more. FeedError: there is no such data."""
+def opened(
+    where: Where, cache: str | PathLike[str], of_data: Asked, found: "Counter | None" = None
+) -> Data:
+    """Listed, and no more. FeedError: there is no such data, or it would have the cache in it."""
+    refuse_inside(where, of_data, cache_folder(cache))
     return open_data(where, None, of_data, Room(), found)
 
 

@@ -8,6 +8,7 @@ from flowos.feeder._early import Early, Listing, Meanwhile
 from flowos.feeder._home import Home, write_whole
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._source import digest
+from flowos.model import FeedError
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
@@ -39,6 +40,7 @@ def catalog_of(
             if listing.early is not None:
                 while_listed.callback(listing.early.end)
             catalog, early, is_new = listing.catalog(found), listing.early, True
+            _refuse_caches_in(catalog, source.name, home)
         key = catalog.cache_key()
         key = int(digest(str(key), identity)[:16], 16) if identity else key
         yield catalog, key, early
@@ -73,6 +75,16 @@ def _listing(source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None
     if meanwhile is None or home.samples.exists():
         return Listing(source.catalog)
     return source.listing(meanwhile)
+
+
+def _refuse_caches_in(catalog: "Catalog", name: str, home: Home) -> None:
+    """FeedError: what was listed has a cache of itself in it, there by a link or from before."""
+    for group in catalog.groups():
+        if group.endswith(home.folder.name):
+            raise FeedError(
+                f"Feed: {name}: {group} in it is a cache of it, and would be taken for data: "
+                "remove it with flowos feed clear, or the link to it"
+            )
 
 
 def _keep(catalog: "Catalog", home: Home, identity: str) -> None:

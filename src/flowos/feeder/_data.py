@@ -9,7 +9,7 @@ from flowos.feeder._catalogs import catalog_of
 from flowos.feeder._early import Meanwhile
 from flowos.feeder._home import Home, cache_folder
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._places import Where, source_at
+from flowos.feeder._places import Where, refuse_inside, source_at
 from flowos.feeder._settings import whole
 from flowos.model import FeedError
 
@@ -63,11 +63,14 @@ def open_data(
     found: "Counter | None" = None,
     meanwhile: Meanwhile | None = None,
 ) -> Data:
-    """FeedError: there is no such data. That nothing can be kept of it is only complained of.
+    """FeedError: there is no such data, or it would have the cache in it.
 
+    That nothing can be kept of it is only complained of.
     meanwhile: samples may be read while they are listed, for a cache that is new.
     """
     source, key = source_at(where, asked)
+    if cache is not None:
+        refuse_inside(where, asked, cache_folder(cache))
     home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
     if home is None:
         return Data(source=source, catalog=source.catalog(found), cache=None, complaint=complaint)

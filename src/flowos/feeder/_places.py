@@ -38,6 +38,27 @@ def source_at(where: Where, asked: Asked) -> "tuple[Mounted | Source, str]":
     return found, found.key()
 
 
+def refuse_inside(where: Where, asked: Asked, cache: Path) -> None:
+    """FeedError: the cache lies where all that is not hidden is data, and would be listed too.
+
+    By what the file system says they are: symbolic links and mounts lead to the same folder.
+    """
+    root, *others = _words(where)
+    said_by_ending = (asked.dtype, asked.length, asked.column or None, asked.label_column or None)
+    if others or "://" in root or any(word is not None for word in said_by_ending):
+        return
+    real = Path(os.path.realpath(cache))
+    for above in (real, *real.parents):
+        with suppress(OSError):
+            below = real.relative_to(above).parts
+            if above.samefile(root) and not any(part.startswith(".") for part in below):
+                is_in = "lies in" if below else "is"
+                raise FeedError(
+                    f"Feed: the cache folder {cache} {is_in} the source, {root}, and would become "
+                    "data of it: give one outside of it"
+                )
+
+
 def _words(where: Where) -> list[str]:
     places = [where] if isinstance(where, (str, PathLike)) else where
     words: list[object] = []

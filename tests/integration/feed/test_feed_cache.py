@@ -1,8 +1,10 @@
 """What a feed keeps on the node's own storage, and what it does where it cannot."""
 
 import os
+import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import flowos as fo
@@ -99,3 +101,51 @@ def test_what_is_read_early_stays_within_the_room_of_the_cache(data: Path, cache
     with pytest.warns(UserWarning, match="Feed: not all is kept"):
         assert len(taken(feed.epoch(0), feed)) == 100
     feed.close()
+
+
+@pytest.mark.parametrize("place", ["data", "data/cc", "data/ant/deep/cc", "link", "link/cc"])
+def test_a_cache_in_the_source_is_refused_and_nothing_is_made_there(
+    data: Path, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(data)
+    before = sorted(tmp_path.rglob("*"))
+    for source in (data, tmp_path / "link"):
+        with pytest.raises(fo.FeedError, match=r"^Feed: the cache folder .* source, .*outside"):
+            fo.Feed(source, tmp_path / place, batch_size=8)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_of_shards_takes_no_cache_which_would_make_samples_of_the_shards(
+    tmp_path: Path,
+) -> None:
+    make_folder(tmp_path / "ants", each=1)
+    (tmp_path / "shards").mkdir()
+    with tarfile.open(tmp_path / "shards" / "0.tar", "w") as shard:
+        shard.add(tmp_path / "ants" / "ant" / "000.jpg", "000.jpg")
+    with pytest.raises(fo.FeedError, match="lies in the source"):
+        fo.Feed(tmp_path / "shards", tmp_path / "shards" / "cc", batch_size=1)
+    named = fo.Feed(tmp_path / "shards" / "*.tar", tmp_path / "shards" / "cc", batch_size=1)
+    with named:
+        assert named.stats().complaint == ""
+
+
+def test_a_cache_beside_the_samples_which_no_listing_sees_is_used(data: Path) -> None:
+    with fo.Feed(data, data / ".cache", batch_size=8) as feed:
+        assert (feed.samples, feed.stats().complaint) == (100, "")
+    np.save(data / "tokens.npy", np.zeros(8, dtype="u2"))
+    with fo.Feed(data, data / "cc", batch_size=8, length=2) as feed:
+        assert (feed.samples, feed.stats().complaint) == (4, "")
+
+
+def test_a_cache_that_a_listing_finds_by_a_link_or_from_before_is_refused_and_named(
+    data: Path, cache: Path, tmp_path: Path
+) -> None:
+    cache.mkdir()
+    (data / "more").symlink_to(cache)
+    with pytest.raises(fo.FeedError, match=rf"^Feed: {data}: more/\w+ in it is a cache of it"):
+        fo.Feed(data, cache, batch_size=8)
+    (data / "more").unlink()
+    fo.Feed(data, cache, batch_size=8).close()
+    cache.rename(data / "old")
+    with pytest.raises(fo.FeedError, match=rf"^Feed: {data}: old/\w+ in it is a cache of it"):
+        fo.Feed(data, tmp_path / "new", batch_size=8)

@@ -104,13 +104,17 @@ def test_only_what_is_ours_is_removed(flowos: Flowos, data: Path, cache: Path) -
 
 def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
+    (tmp_path / "file").touch()
     for words, code, said in (
         (("warm", str(tmp_path / "nosuch"), "--cache", cache), 1, "there is no"),
         (("stat", "--cache", cache), 1, "No such file"),
         (("stat", str(data), "--cache", str(tmp_path)), 1, "there is nothing of"),
         (("verify", "--cache", str(tmp_path), "--source"), 1, "name it"),
-        (("warm", str(data), "--cache", str(data / "ant" / "000.jpg" / "x")), 1, "Not a direc"),
+        (("warm", str(data), "--cache", str(tmp_path / "file" / "x")), 1, "Not a direc"),
         (("warm", str(data), "--cache", cache, "--dtype", "unit8"), 1, "dtype='unit8'"),
+        (("warm", str(data), "--cache", str(data)), 1, "is the source"),
+        (("warm", str(data), "--cache", str(data / "cc")), 1, "lies in the source"),
+        (("warm", str(data), "--cache", str(data / "cc"), "--dry-run"), 1, "lies in the source"),
     ):
         refused = flowos("feed", *words, code=code).stderr
         assert said in refused
