@@ -212,6 +212,15 @@ void pairs_of_pairs_follow_strong_ties() {
   }
 }
 
+void pairs_do_not_depend_on_units() {
+  const Matrix matrix = cells_of({{1, 60, 60}}, {1, 1, 1}, true, 4);
+  for (const double unit : {0x1p-500, 0x1p500}) {
+    Matrix other = matrix;
+    for (double& value : other.values) value *= unit;
+    CHECK(aggregate_pairs(matrix.view(), 2, 1).of == aggregate_pairs(other.view(), 2, 1).of);
+  }
+}
+
 void aggregates_are_the_same_whatever_the_threads() {
   const Matrix matrix = cells_of({{41, 60, 70}}, {1, 1, 1}, true, 4);
   const Aggregates one = aggregate_pairs(matrix.view(), 2, 1);
@@ -377,6 +386,7 @@ int main() {
   a_matrix_that_is_not_dominant_keeps_its_galerkin_product();
   only_strong_directions_are_halved();
   pairs_of_pairs_follow_strong_ties();
+  pairs_do_not_depend_on_units();
   aggregates_are_the_same_whatever_the_threads();
   bricks_hold_their_halved_cells();
   a_stencil_is_the_matrix_that_it_was_seen_in();

@@ -39,6 +39,7 @@ class Members {
     });
   }
 
+  std::int64_t count() const { return static_cast<std::int64_t>(starts_.size()) - 1; }
   int size(std::int64_t aggregate) const {
     return starts_[at(aggregate) + 1] - starts_[at(aggregate)];
   }

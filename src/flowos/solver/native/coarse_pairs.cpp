@@ -2,14 +2,17 @@
 // 37, 2010).
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "coarse_aggregates.h"
 #include "coarse_members.h"
+#include "coarse_rows.h"
 #include "matrix.h"
 #include "ordering_parts.h"
 
@@ -19,136 +22,142 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 16;  // aggregates that are paired only with each other
 constexpr double kStrong = 0.25;          // of the strongest tie
 
-struct Tie {
-  std::int32_t to;
-  double sum;  // of |entries|
+// Aggregates, and of each the sum of its diagonal.
+struct Measured {
+  Aggregates aggregates;
+  std::vector<double> diagonal;
 };
 
-// The ties of aggregates to others. One for each thread.
-template <class Index>
-class Ties {
- public:
-  Ties(const Csr<Index>& matrix, const Aggregates& aggregates, const Members& members,
-       std::vector<std::int32_t>& where)
-      : matrix_(matrix), of_(aggregates.of), members_(members), where_(where) {}
-
-  const std::vector<Tie>& of(std::int64_t aggregate) {
-    ties_.clear();
-    for (const std::int64_t row : members_.of(aggregate)) {
-      for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-        const std::int32_t to = of_[at(matrix_.columns[k])];
-        if (to == aggregate || matrix_.values[k] >= 0) continue;
-        std::int32_t& known = where_[at(to)];
-        if (known < 0) {
-          known = static_cast<std::int32_t>(ties_.size());
-          ties_.push_back({to, 0});
-        }
-        ties_[at(known)].sum -= matrix_.values[k];
-      }
-    }
-    for (const Tie& tie : ties_) where_[at(tie.to)] = -1;
-    return ties_;
-  }
-
- private:
-  const Csr<Index>& matrix_;
-  const std::vector<std::int32_t>& of_;
-  const Members& members_;
-  std::vector<std::int32_t>& where_;  // of each aggregate its tie, while they are put together
-  std::vector<Tie> ties_;
-};
-
-// The pairs among the aggregates of a chunk.
+// The pairs among the aggregates of a chunk, which are numbered from 0.
 class Pairing {
  public:
-  Pairing(std::int64_t first, std::int64_t past, const std::vector<double>& total,
-          std::vector<std::int32_t>& pair, std::vector<std::uint8_t>& size)
-      : first_(first), past_(past), total_(total), pair_(pair), size_(size) {}
+  // Of each aggregate: the sum of its diagonal; the first of its pair, or kNone.
+  Pairing(std::span<const double> diagonal, std::span<std::int32_t> pair)
+      : diagonal_(diagonal), pair_(pair), size_(pair.size()) {}
+
+  static constexpr std::int32_t kNone = -1;
+
+  bool is_paired(std::int64_t one) const { return pair_[at(one)] != kNone; }
 
   // With the strongest that has none yet, if it is strong; else into the pair of the strongest.
-  void join(std::int64_t one, const std::vector<Tie>& ties) {
-    double strongest = 0;
-    for (const Tie& tie : ties) strongest = std::max(strongest, strength(one, tie));
-    const std::int64_t free =
-        best(one, ties, strongest, [&](std::int64_t to) { return pair_[at(to)] < 0; });
-    const std::int64_t taken = free >= 0 ? -1 : best(one, ties, strongest, [&](std::int64_t to) {
-      return pair_[at(to)] >= 0 && size_[at(pair_[at(to)])] < kMost;
-    });
-    const std::int64_t first = taken >= 0 ? pair_[at(taken)] : one;
-    pair_[at(one)] = static_cast<std::int32_t>(first);
-    ++size_[at(first)];
-    if (free >= 0) {
-      pair_[at(free)] = static_cast<std::int32_t>(first);
-      ++size_[at(first)];
+  void join(std::int64_t one, std::span<const CoarseEntry> ties) {
+    const Best best = best_of(one, ties);
+    if (best.is_strong(best.free)) {
+      const std::int32_t other = ties[number_in(best.free)].column;
+      add(one, static_cast<std::int32_t>(one));
+      add(other, static_cast<std::int32_t>(one));
+    } else if (best.is_strong(best.open)) {
+      add(one, pair_[at(ties[number_in(best.open)].column)]);
+    } else {
+      add(one, static_cast<std::int32_t>(one));
     }
   }
 
  private:
   static constexpr int kMost = 3;
 
-  double strength(std::int64_t one, const Tie& tie) const {
-    return tie.sum * tie.sum / (total_[at(one)] * total_[at(tie.to)]);
+  // Keys of ties: the strongest has the greatest, and of equal ones the first. So the best of some
+  // is found without branches, which would be guessed wrong.
+  static std::uint64_t key_of(float strength, std::size_t number) {
+    return std::uint64_t{std::bit_cast<std::uint32_t>(strength)} << 32 |
+           ~static_cast<std::uint32_t>(number);
   }
+  static float strength_in(std::uint64_t key) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(key >> 32));
+  }
+  static std::size_t number_in(std::uint64_t key) { return ~static_cast<std::uint32_t>(key); }
 
-  // The most strongly tied one of the chunk that will do; -1: none is tied strongly.
-  template <class WillDo>
-  std::int64_t best(std::int64_t one, const std::vector<Tie>& ties, double strongest,
-                    const WillDo& will_do) const {
-    std::int64_t found = -1;
-    double most = 0;
-    for (const Tie& tie : ties) {
-      if (tie.to < first_ || tie.to >= past_ || !will_do(tie.to)) continue;
-      const double its = strength(one, tie);
-      if (its < kStrong * kStrong * strongest || its <= most) continue;
-      found = tie.to;
-      most = its;
+  struct Best {
+    std::uint64_t all = 0, free = 0, open = 0;  // free: without a pair; open: in one with room
+
+    bool is_strong(std::uint64_t key) const {
+      const float strength = strength_in(key);
+      return strength > 0 && strength >= kStrong * kStrong * strength_in(all);
     }
-    return found;
+  };
+
+  // Strength is |a_ij|^2 / (a_ii a_jj).
+  Best best_of(std::int64_t one, std::span<const CoarseEntry> ties) const {
+    Best best;
+    const double scale = 1 / diagonal_[at(one)];
+    for (std::size_t i = 0; i < ties.size(); ++i) {
+      const double value = std::min(ties[i].value, 0.0);
+      const std::int32_t pair = pair_[at(ties[i].column)];
+      const double strength = (value * scale) * (value / diagonal_[at(ties[i].column)]);
+      const std::uint64_t key = key_of(static_cast<float>(strength), i);
+      const bool open = (pair != kNone) & (size_[at(std::max(pair, 0))] < kMost);
+      best.all = std::max(best.all, key);
+      best.free = std::max(best.free, key * static_cast<std::uint64_t>(pair == kNone));
+      best.open = std::max(best.open, key * static_cast<std::uint64_t>(open));
+    }
+    return best;
   }
 
-  std::int64_t first_, past_;
-  const std::vector<double>& total_;  // of each aggregate's ties
-  std::vector<std::int32_t>& pair_;   // of each aggregate the first of its pair; -1: none yet
-  std::vector<std::uint8_t>& size_;   // of each first
+  void add(std::int64_t one, std::int32_t first) {
+    pair_[at(one)] = first;
+    ++size_[at(first)];
+  }
+
+  std::span<const double> diagonal_;
+  std::span<std::int32_t> pair_;
+  std::vector<std::uint8_t> size_;  // of each first
 };
 
-template <class Index>
-Aggregates pairs_of(const Csr<Index>& matrix, const Aggregates& aggregates, int threads) {
-  const Members members(aggregates, threads);
-  const std::int64_t count = aggregates.count;
-  std::vector<double> total(at(count));
-  std::vector<std::int32_t> pair(at(count), -1);
-  std::vector<std::uint8_t> size(at(count));
-  const auto with_ties = [&](const auto& work) {
-    for_runs(count, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
-      static thread_local std::vector<std::int32_t> where;
-      where.resize(std::max(where.size(), at(count)), -1);
-      Ties<Index> ties(matrix, aggregates, members, where);
-      work(first, past, ties);
-    });
-  };
-  with_ties([&](std::int64_t first, std::int64_t past, Ties<Index>& ties) {
-    for (std::int64_t one = first; one < past; ++one) {
-      for (const Tie& tie : ties.of(one)) total[at(one)] += tie.sum;
-    }
-  });
-  with_ties([&](std::int64_t first, std::int64_t past, Ties<Index>& ties) {
-    Pairing pairing(first, past, total, pair, size);
-    for (std::int64_t one = first; one < past; ++one) {
-      if (pair[at(one)] < 0) pairing.join(one, ties.of(one));
-    }
-  });
-  Aggregates result;
-  std::vector<std::int32_t> number(at(count));
-  for (std::size_t one = 0; one < number.size(); ++one) {
-    if (pair[one] == static_cast<std::int32_t>(one)) {
-      number[one] = static_cast<std::int32_t>(result.count++);
-    }
+// Puts the numbers of pairs, which are in the order of their first ones, in place of these: how
+// many there are. No pair has one before its first.
+std::int32_t number_pairs(std::span<std::int32_t> pair) {
+  std::int32_t count = 0;
+  for (std::size_t one = 0; one < pair.size(); ++one) {
+    pair[one] = at(pair[one]) == one ? count++ : pair[at(pair[one])];
   }
-  result.of.resize(aggregates.of.size());
+  return count;
+}
+
+template <class Index>
+Measured rows_of(const Csr<Index>& matrix, int threads) {
+  Measured result;
+  result.aggregates.count = matrix.rows;
+  result.aggregates.of.resize(at(matrix.rows));
+  result.diagonal.resize(at(matrix.rows));
   for_runs(matrix.rows, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
     for (std::int64_t row = first; row < past; ++row) {
-      result.of[at(row)] = number[at(pair[at(aggregates.of[at(row)])])];
+      result.aggregates.of[at(row)] = static_cast<std::int32_t>(row);
+      result.diagonal[at(row)] = entry_of(matrix, row, row);
+    }
+  });
+  return result;
+}
+
+template <class Index>
+Measured pairs_of(const Csr<Index>& matrix, const Measured& measured, int threads) {
+  const Aggregates& aggregates = measured.aggregates;
+  const Members members(aggregates, threads);
+  const std::int64_t count = aggregates.count;
+  std::vector<std::int32_t> pair(at(count), Pairing::kNone);
+  std::vector<std::int32_t> starts(at((count + kChunk - 1) / kChunk) + 1);  // of chunks, in pairs
+  for_runs(count, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
+    CoarseRows<Index> rows(matrix, aggregates, members, first, past);
+    const std::span its = std::span(pair).subspan(at(first), at(past - first));
+    Pairing pairing(std::span(measured.diagonal).subspan(at(first)), its);
+    for (std::int64_t one = first; one < past; ++one) {
+      if (!pairing.is_paired(one - first)) pairing.join(one - first, rows.row(one).subspan(1));
+    }
+    starts[at(first / kChunk) + 1] = number_pairs(its);
+  });
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  Measured result;
+  result.aggregates.count = starts.back();
+  result.diagonal.resize(at(starts.back()));
+  for_runs(count, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
+    for (std::int64_t one = first; one < past; ++one) {
+      pair[at(one)] += starts[at(first / kChunk)];
+      result.diagonal[at(pair[at(one)])] += measured.diagonal[at(one)];
+    }
+  });
+  result.aggregates.of.resize(aggregates.of.size());
+  for_runs(matrix.rows, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
+    for (std::int64_t row = first; row < past; ++row) {
+      result.aggregates.of[at(row)] = pair[at(aggregates.of[at(row)])];
     }
   });
   return result;
@@ -158,12 +167,9 @@ Aggregates pairs_of(const Csr<Index>& matrix, const Aggregates& aggregates, int 
 
 template <class Index>
 Aggregates aggregate_pairs(const Csr<Index>& matrix, int times, int threads) {
-  Aggregates result;
-  result.count = matrix.rows;
-  result.of.resize(at(matrix.rows));
-  std::iota(result.of.begin(), result.of.end(), 0);
+  Measured result = rows_of(matrix, threads);
   for (int i = 0; i < times; ++i) result = pairs_of(matrix, result, threads);
-  return result;
+  return std::move(result.aggregates);
 }
 
 template Aggregates aggregate_pairs(const Csr<std::int32_t>&, int, int);

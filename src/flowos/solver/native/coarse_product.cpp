@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "at_once.h"
 #include "coarse_aggregates.h"
+#include "coarse_line.h"
 #include "coarse_members.h"
+#include "coarse_rows.h"
 #include "matrix.h"
 #include "matrix_error.h"
 #include "ordering_parts.h"
@@ -16,125 +19,74 @@ namespace flowos::solve {
 
 namespace {
 
-// What holds an aggregate together.
-struct Inside {
-  double sum = 0;  // of |entries| between its rows
-  int count = 0;
-};
-
-// Some rows of P'AP, and by how many entries each of theirs came to be.
+// Some rows of P'AP.
 struct Part {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int32_t> columns, entries;
-  std::vector<double> values;
+  std::int64_t first_row = 0;
+  std::vector<std::size_t> sizes;
+  Raw<CoarseEntry> entries;
 };
 
-template <class Index>
-class Product {
- public:
-  Product(const Csr<Index>& matrix, const Aggregates& aggregates, const Members& members)
-      : matrix_(matrix), of_(aggregates.of), members_(members), where_(at(aggregates.count), -1) {}
-
-  Inside add_row(std::int64_t aggregate, Part& part) {
-    begin_ = part.columns.size();
-    Inside inside;
-    find(static_cast<std::int32_t>(aggregate), part);  // the diagonal comes first
-    for (const std::int64_t row : members_.of(aggregate)) {
-      for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-        const std::int32_t to = of_[at(matrix_.columns[k])];
-        const std::size_t found = find(to, part);
-        part.values[found] += matrix_.values[k];
-        ++part.entries[found];
-        if (to == aggregate && matrix_.columns[k] != row) {
-          inside.sum += std::fabs(matrix_.values[k]);
-          ++inside.count;
-        }
-      }
-    }
-    for (std::size_t i = begin_; i < part.columns.size(); ++i) where_[at(part.columns[i])] = -1;
-    part.sizes.push_back(static_cast<std::int64_t>(part.columns.size() - begin_));
-    return inside;
-  }
-
- private:
-  std::size_t find(std::int32_t column, Part& part) {
-    std::int32_t& known = where_[at(column)];
-    if (known < 0) {
-      known = static_cast<std::int32_t>(part.columns.size() - begin_);
-      part.columns.push_back(column);
-      part.values.push_back(0);
-      part.entries.push_back(0);
-    }
-    return begin_ + at(known);
-  }
-
-  const Csr<Index>& matrix_;
-  const std::vector<std::int32_t>& of_;
-  const Members& members_;
-  std::vector<std::int32_t> where_;  // of each column its entry in the row that is being made
-  std::size_t begin_ = 0;
-};
-
-// By how much P makes the tie of two aggregates too stiff. P'AP has the whole difference of their
+// By how much P makes ties of two aggregates too stiff. P'AP has the whole difference of their
 // values fall over the entries between them, where in truth it falls over those inside as well. In
 // a mesh of equal ties that is how many rows an aggregate is long in that direction: two, for
 // halved cells. Where the ties inside are stronger than those between, less falls over them.
-double stiffness(double size, double other_size, const Inside& inside, const Inside& other_inside,
-                 double value, int entries) {
-  constexpr double kMost = 4;
-  const int count = inside.count + other_inside.count;
-  if (count == 0) return 1;
-  const double length = std::clamp(std::sqrt(size * other_size) / entries, 1.0, kMost);
-  const double between = std::fabs(value) / entries;
-  const double within = (inside.sum + other_inside.sum) / count;
-  return 1 + (length - 1) * std::min(1.0, between / within);
-}
+class Stiffness {
+ public:
+  Stiffness(const Members& members, const std::vector<Inside>& inside)
+      : members_(members), inside_(inside) {}
 
-struct Looseness {
-  const Members& members;
-  const std::vector<Inside>& inside;
-
-  // Rows from `first` on. Row sums stay.
-  void loosen(std::int64_t first, Part& part) const {
-    std::size_t k = 0;
-    for (std::int64_t row = first; row < first + static_cast<std::int64_t>(part.sizes.size());
-         ++row) {
-      const std::size_t diagonal = k++;
-      for (const std::size_t past = diagonal + at(part.sizes[at(row - first)]); k < past; ++k) {
-        double& value = part.values[k];
-        if (value >= 0) continue;
-        const std::int64_t other = part.columns[k];
-        const double before = value;
-        value /= stiffness(members.size(row), members.size(other), inside[at(row)],
-                           inside[at(other)], value, part.entries[k]);
-        part.values[diagonal] += before - value;
-      }
-    }
+  double of(std::int64_t row, const CoarseEntry& tie) const {
+    constexpr double kMost = 4;
+    const Inside &one = inside_[at(row)], &other = inside_[at(tie.column)];
+    const int count = one.count + other.count;
+    if (count == 0) return 1;
+    const double rows = members_.size(row), other_rows = members_.size(tie.column);
+    const double length = std::clamp(std::sqrt(rows * other_rows) / tie.entries, 1.0, kMost);
+    const double between = std::fabs(tie.value) / tie.entries;
+    const double within = (one.sum + other.sum) / count;
+    return 1 + (length - 1) * std::min(1.0, between / within);
   }
+
+ private:
+  const Members& members_;
+  const std::vector<Inside>& inside_;
 };
 
-OwnedCsr<std::int32_t> joined(const std::vector<Part>& parts) {
-  OwnedCsr<std::int32_t> result;
-  std::size_t rows = 0, entries = 0;
+// Of all rows. MatrixError: more entries than 32 bits count.
+std::vector<std::int32_t> starts_of(const std::vector<Part>& parts, std::int64_t rows) {
+  std::vector<std::int32_t> starts;
+  starts.reserve(at(rows + 1));
+  std::size_t sum = 0;
   for (const Part& part : parts) {
-    rows += part.sizes.size();
-    entries += part.columns.size();
+    for (const std::size_t size : part.sizes) {
+      starts.push_back(static_cast<std::int32_t>(sum));
+      sum += size;
+    }
   }
-  if (entries > at(std::numeric_limits<std::int32_t>::max())) {
+  if (sum > at(std::numeric_limits<std::int32_t>::max())) {
     throw MatrixError("The coarse matrix has more than 2^31 entries: solve with coarse=\"none\".");
   }
-  result.starts.reserve(rows + 1);
-  result.columns.reserve(entries);
-  result.values.reserve(entries);
-  result.starts.push_back(0);
-  for (const Part& part : parts) {
-    for (const std::int64_t size : part.sizes) {
-      result.starts.push_back(result.starts.back() + static_cast<std::int32_t>(size));
+  starts.push_back(static_cast<std::int32_t>(sum));
+  return starts;
+}
+
+// loosen(row, entry): by what an entry off the diagonal is divided. Row sums stay.
+template <class Loosen>
+void write(const Part& part, const Loosen& loosen, OwnedCsr<std::int32_t>& to) {
+  const CoarseEntry* entry = part.entries.data();
+  std::size_t k = at(to.starts[at(part.first_row)]);
+  std::int64_t row = part.first_row;
+  for (const std::size_t size : part.sizes) {
+    double& diagonal = to.values[k];
+    diagonal = entry->value;
+    for (std::size_t i = 0; i < size; ++i, ++k, ++entry) {
+      to.columns[k] = entry->column;
+      if (i == 0) continue;
+      to.values[k] = entry->value / loosen(row, *entry);
+      diagonal += entry->value - to.values[k];
     }
-    result.columns.insert(result.columns.end(), part.columns.begin(), part.columns.end());
-    result.values.insert(result.values.end(), part.values.begin(), part.values.end());
+    ++row;
   }
-  return result;
 }
 
 }  // namespace
@@ -145,18 +97,32 @@ OwnedCsr<std::int32_t> coarse_matrix(const Csr<Index>& matrix, const Aggregates&
   std::vector<Inside> inside(at(aggregates.count));
   const int count = static_cast<int>(std::clamp<std::int64_t>(aggregates.count, 1, threads));
   std::vector<Part> parts(at(count));
-  const auto first_of = [&](int part) { return aggregates.count * part / count; };
   at_once(count, [&](int i) {
-    Product<Index> product(matrix, aggregates, members);
-    for (std::int64_t row = first_of(i); row < first_of(i + 1); ++row) {
-      inside[at(row)] = product.add_row(row, parts[at(i)]);
+    Part& part = parts[at(i)];
+    CoarseRows<Index> rows(matrix, aggregates, members, 0, aggregates.count);
+    part.first_row = aggregates.count * i / count;
+    const std::int64_t past = aggregates.count * (i + 1) / count;
+    for (std::int64_t row = part.first_row; row < past; ++row) {
+      const std::span<const CoarseEntry> entries = rows.row(row);
+      inside[at(row)] = rows.inside();
+      part.sizes.push_back(entries.size());
+      part.entries.insert(part.entries.end(), entries.begin(), entries.end());
     }
   });
-  if (loosen) {
-    const Looseness looseness{members, inside};
-    at_once(count, [&](int i) { looseness.loosen(first_of(i), parts[at(i)]); });
-  }
-  return joined(parts);
+  OwnedCsr<std::int32_t> result;
+  result.starts = starts_of(parts, aggregates.count);
+  result.columns.resize(at(result.starts.back()));
+  result.values.resize(at(result.starts.back()));
+  const Stiffness stiffness(members, inside);
+  at_once(count, [&](int i) {
+    write(
+        parts[at(i)],
+        [&](std::int64_t row, const CoarseEntry& entry) {
+          return loosen && entry.value < 0 ? stiffness.of(row, entry) : 1.0;
+        },
+        result);
+  });
+  return result;
 }
 
 template OwnedCsr<std::int32_t> coarse_matrix(const Csr<std::int32_t>&, const Aggregates&,

@@ -89,10 +89,12 @@ class LanesStep {
   template <class Side>
   void write(Side& side) {
     const bool uneven = gathered_.any() || !all_full();
-    if (uneven) count_left();
+    if (uneven && std::any_of(found_.begin(), found_.begin() + entries_, in_most_lanes)) {
+      count_left();
+    }
     for (std::size_t i = 0; i < entries_; ++i) {
       const Found& found = found_[i];
-      if (!uneven || (2 * found.lanes >= kLanes<T> && saves_a_gather(found))) {
+      if (!uneven || (in_most_lanes(found) && saves_a_gather(found))) {
         side.add(found.place, found.values);
       } else {
         gather(found);
@@ -123,6 +125,8 @@ class LanesStep {
     found_[entries_] = {.place = base, .has = 0, .lanes = 0, .values = {}};
     return entries_++;
   }
+
+  static bool in_most_lanes(const Found& found) { return 2 * found.lanes >= kLanes<T>; }
 
   bool all_full() const {
     return std::all_of(found_.begin(), found_.begin() + entries_,

@@ -25,6 +25,14 @@ double entry_of(const Csr<Index>& matrix, std::int64_t row, std::int64_t column)
   return sum;
 }
 
+// Asks memory for a row that will be read soon, where rows are not read in their order.
+template <class Index>
+void prefetch_row(const Csr<Index>& matrix, std::int64_t row) {
+  const Index start = matrix.starts[row];
+  __builtin_prefetch(matrix.columns + start);
+  __builtin_prefetch(matrix.values + start);
+}
+
 // The same with arrays of its own: what was read, generated or put together.
 template <class Index>
 struct OwnedCsr {

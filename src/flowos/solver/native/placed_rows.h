@@ -25,13 +25,18 @@ template <class Index, class ValueOf, class Visit>
 void visit_rows(const Csr<Index>& matrix, const Ordering& ordering, Groups groups,
                 const ValueOf& value_of, const Visit& visit) {
   constexpr std::int64_t kMost = 512;
+  constexpr std::size_t kAhead = 24;
   std::vector<std::size_t> starts(kMost + 1);
   std::vector<Placed> entries;
   const std::int64_t past = groups.past * ordering.group_places();
   for (std::int64_t first = groups.first * ordering.group_places(); first < past; first += kMost) {
     const auto count = static_cast<std::size_t>(std::min(kMost, past - first));
     for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t row = ordering.row[static_cast<std::size_t>(first) + i];
+      const std::size_t place = static_cast<std::size_t>(first) + i;
+      if (i + kAhead < count && ordering.row[place + kAhead] >= 0) {
+        prefetch_row(matrix, ordering.row[place + kAhead]);
+      }
+      const std::int64_t row = ordering.row[place];
       const Index start = row < 0 ? 0 : matrix.starts[row];
       const Index end = row < 0 ? 0 : matrix.starts[row + 1];
       std::size_t entry = starts[i];
