@@ -110,6 +110,17 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     assert "give another with --out" in done.stderr
 
 
+def test_without_a_home_that_can_be_written_one_line_says_what_mends_it(
+    flowos: Flowos, variables: dict[str, str]
+) -> None:
+    variables |= {"HOME": "/proc/no", "XDG_DATA_HOME": "", "XDG_CACHE_HOME": ""}
+    done = flowos("measure", "--only", "clock", code=1)
+    assert "name another cache folder in XDG_CACHE_HOME" in done.stdout
+    assert done.stdout.count("XDG_CACHE_HOME") == 1
+    assert "Traceback" not in done.stderr
+    assert "(--store FILE, or XDG_DATA_HOME)" in done.stderr
+
+
 def test_an_unknown_axis_or_level_names_the_known_ones(flowos: Flowos) -> None:
     flowos("measure", "--quick", "--only", "flops")
     assert "cores" in flowos("compare", "last", "--axis", "core", code=2).stderr

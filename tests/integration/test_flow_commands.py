@@ -240,6 +240,16 @@ def test_what_failed_is_not_kept_in_the_cache(cache: Path) -> None:
     assert list(cache.iterdir()) == []
 
 
+def test_a_cache_that_cannot_be_made_fails_the_task_and_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no")
+    task = shell('echo made > "$1"', fo.Out("made"), once="key")
+    told = pytest.raises(fo.TaskFailed, match=r"/proc/no/flowos/made .* in XDG_CACHE_HOME")
+    with fo.slice(task()) as s, told:
+        s.run()
+
+
 def test_the_cache_is_in_the_home_folder_without_a_name_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -312,7 +312,7 @@ def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
         f"cannot make the folder of {tmp_path / 'data/x.db'}: "
-        "it cannot be written: name a place that can"
+        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
     )
 
 
@@ -344,7 +344,7 @@ def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> No
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
         f"cannot keep the run in {tmp_path / 'data/x.db'}: "
-        "it cannot be written: name a place that can"
+        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
     )
 
 

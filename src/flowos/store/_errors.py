@@ -8,11 +8,12 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from flowos.model import StoreError
 
+_ELSEWHERE = "name a place that can (--store FILE, or XDG_DATA_HOME)"
 _REMEDIES = (
     ("database or disk is full", "the disk is full: free some space, or name another place"),
     ("disk i/o error", "the disk refused to write: see its free space, quota and file size limit"),
-    ("readonly database", "it cannot be written: name a place that can"),
-    ("read-only", "it cannot be written: name a place that can"),
+    ("readonly database", f"it cannot be written: {_ELSEWHERE}"),
+    ("read-only", f"it cannot be written: {_ELSEWHERE}"),
     ("unique constraint", "this run is kept there already: a run's id must be new"),
     ("foreign key constraint", "its run never began there: begin the run first"),
     ("unable to open database file", "it cannot be opened or made: see the folder's permissions"),
@@ -27,9 +28,10 @@ _REMEDIES = (
     ),
     ("connection refused", "no server answers there: start it, or mend the URL"),
     ("failed to resolve host", "the host is unknown: mend the URL"),
+    ("no such file or directory", f"a part of this path cannot be made: {_ELSEWHERE}"),
     ("not a directory", "a part of this path is a file: name another place"),
     ("permission denied for", "this user may not: ask for the right to create tables there"),
-    ("permission denied", "this user may not write there: name a place that can be written"),
+    ("permission denied", f"this user may not write there: {_ELSEWHERE}"),
     ("timeout", "the server did not answer in time: see whether it can be reached"),
 )
 

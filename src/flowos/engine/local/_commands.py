@@ -128,8 +128,7 @@ class CommandLane:
         files = tuple(made / p.name for p in step.task.outputs)
         if all(f.exists() for f in files):
             return files
-        made.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
+        beside = _beside(made)
         try:
             self._make(step, command, given, beside)
             with suppress(OSError):  # another one published the same first
@@ -296,6 +295,18 @@ def _made_folder() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or ""
     base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
     return base / "flowos" / "made"
+
+
+def _beside(made: Path) -> Path:
+    """A hidden folder beside what is to be made. TaskFailed: none can be."""
+    try:
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
+    except OSError as error:
+        raise TaskFailed(
+            f"no folder can be made in the cache {made.parent} ({error.strerror}): "
+            "name another cache folder in XDG_CACHE_HOME"
+        ) from error
 
 
 def _plain_name(words: str) -> str:
