@@ -110,6 +110,18 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     assert "give another with --out" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("show",), ("compare", "--axis", "cores"), ("report",), ("rm", "last")],
+)
+def test_a_named_store_that_is_not_there_is_no_empty_one_and_is_not_made(
+    flowos: Flowos, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    store = tmp_path / "no" / "such.db"
+    assert f"there is no store {store}" in flowos(*words, "--store", str(store), code=1).stderr
+    assert not store.parent.exists()
+
+
 def test_without_a_home_that_can_be_written_one_line_says_what_mends_it(
     flowos: Flowos, variables: dict[str, str]
 ) -> None:

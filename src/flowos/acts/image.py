@@ -251,7 +251,7 @@ def inspect(name: str, url: str | None = None) -> Inspected:
     seen = image_at(path)
     expected = _names.digest_in_name(path)
     digest = expected or seen.digest
-    with open_store(url) as store:
+    with open_store(url, make=False) as store:
         kept = store.image(digest)
     return Inspected(
         path=path,
@@ -353,6 +353,6 @@ def _recorded(source: str) -> str:
 
 
 def _architecture_of(digest: str, url: str | None) -> str:
-    with open_store(url) as store:
+    with open_store(url, make=False) as store:
         kept = store.image(digest)
     return (kept.architecture if kept else "") or own_architecture()

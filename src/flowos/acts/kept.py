@@ -24,7 +24,7 @@ class Listed:
 
 def runs(url: str | None, limit: int | None = None) -> tuple[Listed, ...]:
     """The kept runs, newest first."""
-    with open_store(url) as store:
+    with open_store(url, make=False) as store:
         counts = store.counts()
         return tuple(Listed(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
 
@@ -34,7 +34,7 @@ def removed(refs: tuple[str, ...], url: str | None, *, dry_run: bool = False) ->
 
     refs: ids, beginnings of ids, or 'last'. StoreError when one is not there: then none is deleted.
     """
-    with open_store(url) as store:
+    with open_store(url, make=False) as store:
         found = {run.id: run for run in map(store.run, refs)}
         counts = store.counts()
         if not dry_run:
@@ -87,7 +87,7 @@ def beside(refs: tuple[str, str], url: str | None) -> tuple[Verdict, ...]:
 
 
 def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
-    with open_store(url) as store:
+    with open_store(url, make=False) as store:
         run = store.run(ref)
         return run, store.samples(run)
 

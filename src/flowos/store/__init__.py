@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["KeptImage", "SliceEvent", "Store", "default_file", "lies_on_network", "open_store"]
 
 
-def open_store(url: str | None = None) -> "Store":
+def open_store(url: str | None = None, *, make: bool = True) -> "Store":
     """Open, and where needed make or migrate, a database.
 
-    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL.
+    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL. make: may a file be
+    made that is named and not there? The user's own always is.
     Raises StoreError: it cannot be made, opened or migrated, or a newer FlowOS made it.
     """
     from flowos.store._store import opened
 
-    return opened(url)
+    return opened(url, make=make)
 
 
 def __getattr__(name: str) -> object:

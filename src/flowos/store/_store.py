@@ -28,11 +28,13 @@ _KEEP_FIRST = (
 )
 
 
-def opened(url: str | None) -> "Store":
+def opened(url: str | None, *, make: bool) -> "Store":
     """See `flowos.store.open_store`."""
     where = read_url(url)
     file = file_of(where)
     if file is not None:
+        if url and not make and not file.exists():
+            raise StoreError(f"there is no store {file}: mend the path given with --store")
         with translated(where, "make the folder of"):
             make_folder(file)
     store = Store(connect(where), where)
