@@ -78,6 +78,8 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
         (("measure", "--matrix", "/no/such.mtx"), "--matrix /no/such.mtx: there is no such file"),
         (("measure", "--matrix", "/etc/passwd"), "give a Matrix Market file, NAME.mtx"),
         (("measure", "--scratch", "/no/such"), "/no/such"),
+        (("measure", "--scratch", "/no/such", "--dry-run"), "give another with --scratch"),
+        (("measure", "--out", "/proc/no/such"), "cannot be written to /proc/no/such"),
         (("compare", "--margin", "3", "--axis", "x"), "--margin 3.0"),
         (("compare", "a", "b", "c"), "give one run and --axis NAME, or two runs"),
     ],
@@ -103,11 +105,10 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     (tmp_path / "file").write_text("not a folder")
     done = flowos(
         *("measure", "--quick", "--only", "clock", "--json"),
-        *("--store", str(tmp_path / "file" / "x.db"), "--out", str(tmp_path / "file" / "out")),
+        *("--store", str(tmp_path / "file" / "x.db")),
     )
     assert json.loads(done.stdout)
     assert "results are on the screen" in done.stderr
-    assert "give another with --out" in done.stderr
 
 
 @pytest.mark.parametrize(

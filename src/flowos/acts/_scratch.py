@@ -1,4 +1,4 @@
-"""A folder on the storage that is measured."""
+"""A folder on the storage that is measured, and whether one can be made elsewhere."""
 
 import shutil
 import tempfile
@@ -20,6 +20,17 @@ def scratch_in(folder: PurePath) -> Iterator[str]:
         ) from error
     with fresh as name:
         yield name
+
+
+def check_out(out: Path) -> None:
+    """UsageError where the report's folder cannot be made or written; nothing is left behind."""
+    try:
+        there = next(folder for folder in (out, *out.parents) if folder.exists())
+        tempfile.TemporaryDirectory(prefix=".flowos-", dir=there).cleanup()
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written to {out} ({error.strerror}): give another with --out"
+        ) from error
 
 
 def emptied(folder: str) -> None:

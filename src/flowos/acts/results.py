@@ -9,6 +9,7 @@ from pathlib import Path
 from flowos import engine
 from flowos.acts._book import book_of
 from flowos.acts._facts import facts
+from flowos.acts._scratch import check_out, scratch_in
 from flowos.acts._work import described, work
 from flowos.acts.beside import beside, described_beside
 from flowos.acts.measure import Emit, Progress, measure
@@ -38,7 +39,8 @@ def planned(wanted: Wanted) -> list[dict[str, object]]:
     node = facts(wanted)
     if wanted.environments:
         return described_beside(wanted, node)
-    return described(work(node, wanted))
+    with scratch_in(wanted.scratch):
+        return described(work(node, wanted))
 
 
 def measured(
@@ -46,8 +48,10 @@ def measured(
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
-    A store or folder that cannot be written costs a note, never the results.
+    A store that cannot be written costs a note, never the results; so does a folder that no longer
+    can. UsageError: it cannot from the start.
     """
+    check_out(out)
     started = engine.utc()
     node = facts(wanted)
     run = Run(
