@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from flowos.solver import How
 
 _BAR = 24
+_MOST_RTOL = 1e300
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,12 +48,15 @@ def _add_system(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--rtol",
-        type=float,
+        type=_up_to(_MOST_RTOL),
         default=1e-7,
         metavar="R",
         help="until ||b - A x|| <= R ||b|| (default 1e-7)",
     )
     command.add_argument("--maxiter", type=positive, metavar="N", help="iterations at most")
+    command.add_argument(
+        "--lower", action="store_true", help="look at the lower triangle alone of a general file"
+    )
     command.add_argument(
         "--symmetrize", action="store_true", help="take (A + A') / 2 of a general file"
     )
@@ -64,7 +68,10 @@ def _add_choices(command: argparse.ArgumentParser) -> None:
     group.add_argument("--block", type=positive, metavar="N", help="rows of a block")
     group.add_argument("--colours", type=positive, metavar="N", help="at least so many")
     group.add_argument(
-        "--relax", type=float, metavar="R", help="dropped fill to the diagonal: 0 (IC) to 1 (MIC)"
+        "--relax",
+        type=_up_to(1),
+        metavar="R",
+        help="dropped fill to the diagonal: 0 (IC) to 1 (MIC)",
     )
     group.add_argument("--precision", choices=("auto", "fp32", "fp64"), default="auto")
     group.add_argument(
@@ -85,6 +92,15 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--dry-run", action="store_true", help="say what would be solved")
     add_json(command)
+
+
+def _up_to(most: float) -> Callable[[str], float]:
+    def number(word: str) -> float:
+        if not 0 <= (given := float(word)) <= most:
+            raise argparse.ArgumentTypeError(f"{word}: expected a number, 0 to {most:g}")
+        return given
+
+    return number
 
 
 def _array_file(word: str) -> Path:
@@ -126,6 +142,7 @@ def _wish(args: argparse.Namespace) -> "Wish":
     from flowos.acts.solve import Wish
 
     how: How = {
+        "lower": args.lower,
         "symmetrize": args.symmetrize,
         "block": args.block,
         "colours": args.colours,

@@ -100,9 +100,7 @@ def _open(url: Url) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise FeedError(
-            f"{url.shown} is read by the package fsspec: pip install 'flowos-hpc[objects]'"
-        ) from None
+        raise FeedError(f"{url.shown} is read by the package fsspec: pip install fsspec") from None
     try:
         files, root = url_to_fs(url.root)
     except Exception as why:

@@ -153,7 +153,7 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
         from obstore.store import from_url
     except ImportError:
         raise FeedError(
-            f"{url.shown} is read by the package obstore: pip install 'flowos-hpc[objects]'"
+            f"{url.shown} is read by the package obstore: pip install obstore"
         ) from None
     limit = timedelta(seconds=timeout_seconds)
     # A large object may take longer in all; what counts is that bytes keep coming.

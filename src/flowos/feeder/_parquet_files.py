@@ -105,9 +105,7 @@ def open_files(where: str | Path) -> Files:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise FeedError(
-            f"{where} is read by the package pyarrow: pip install 'flowos-hpc[parquet]'"
-        ) from None
+        raise FeedError(f"{where} is read by the package pyarrow: pip install pyarrow") from None
     text = str(where)
     if "://" in text:
         return _files_at(read_url(text))

@@ -216,9 +216,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image as pillow  # noqa: N813 - a module named as a class
     except ImportError:
-        raise FeedError(
-            "fo.decode.image: Pillow is missing; pip install 'flowos-hpc[pictures]'"
-        ) from None
+        raise FeedError("fo.decode.image: Pillow is missing; pip install pillow") from None
     return pillow
 
 

@@ -19,7 +19,7 @@ _MOST_BLOCK, _MOST_COLOURS, _MOST_THREADS = 4096, 1024, 1024
 
 
 class How(TypedDict, total=False):
-    """What `Choices` has, as keywords."""
+    """The keywords of `Solver` that `Choices` are made of."""
 
     lower: bool
     symmetrize: bool
@@ -34,16 +34,7 @@ class How(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What is left out is chosen from the matrix, and `made` says how.
-
-    lower: only the lower triangle of A is looked at. symmetrize: (A + A') / 2 is solved with.
-    block: rows of a block. colours: at least so many. relax: share of the dropped fill that goes to
-    the diagonal, 0 (IC) to 1 (MIC). precision: of the iteration; answers are always fp64.
-    coarse: a coarse correction, which keeps iterations from growing with the problem.
-    nullspace: "constant" where A times ones is 0; x then has mean 0.
-    threads: None is OMP_NUM_THREADS, or else one for each processor that this process may use. The
-    answer does not depend on it.
-    """
+    """What a person chose; what is left out is chosen from the matrix."""
 
     lower: bool = False
     symmetrize: bool = False
@@ -59,9 +50,17 @@ class Choices:
         for problem in _problems(self):
             raise SolveError(problem)
 
+    @classmethod
+    def of(cls, how: How) -> "Choices":
+        """SolveError: there is no such keyword, or it cannot be so."""
+        known = tuple(How.__annotations__)
+        for name in how:
+            if name not in known:
+                raise SolveError(f"{name}: no such keyword; there are {', '.join(known)}")
+        return cls(**how)
+
     @property
     def settings(self) -> "SolverSettings":
-        """For the native solver."""
         from flowos._native import SolverSettings
 
         return SolverSettings(

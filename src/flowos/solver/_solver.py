@@ -107,14 +107,22 @@ class Solver:
         x, info = solver.solve(b)
 
     A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied, and must
-    not be changed while this is used. how: as of `Choices`.
+    not be changed while this is used.
+    Keywords; what is left out is chosen from the matrix, and `made` says how.
+    lower: only the lower triangle of A is looked at. symmetrize: (A + A') / 2 is solved with.
+    block: rows of a block. colours: at least so many. relax: share of the dropped fill that goes to
+    the diagonal, 0 (IC) to 1 (MIC). precision: "auto", "fp32" or "fp64", of the iteration; answers
+    are always fp64. coarse: "auto", "none" or "aggregates", a coarse correction, which keeps
+    iterations from growing with the problem. nullspace: "constant" where A times ones is 0; x then
+    has mean 0. threads: None is OMP_NUM_THREADS, or else one for each processor that this process
+    may use; the answer does not depend on it.
     SolveError: A cannot be solved with; which row, why, and how to mend it.
     """
 
     def __init__(self, A: object, **how: Unpack[How]) -> None:  # noqa: N803 - as in every textbook
         from flowos._native import Solver as Native
 
-        choices = Choices(**how)
+        choices = Choices.of(how)
         matrix = as_csr(A, lower=choices.lower, symmetrize=choices.symmetrize)
         self._rows = matrix.shape[0]
         self._native = Native(matrix.indptr, matrix.indices, matrix.data, choices.settings)
@@ -202,7 +210,7 @@ def solve(
     watch: Watch | None = None,
     **how: Unpack[How],
 ) -> tuple[Vector, Info]:
-    """Solve A x = b once: `Solver(A, **how).solve(b, ...)`.
+    """Solve A x = b once: `Solver(A, **how).solve(b, ...)`, where all keywords are told.
 
     x, info = fo.solve(A, b)
     """

@@ -58,7 +58,7 @@ def missing_driver(error: Exception, url: URL) -> StoreError:
     if isinstance(error, NoSuchModuleError):
         remedy = "this kind of database is unknown: use sqlite:///FILE or postgresql://HOST/NAME"
     elif url.get_backend_name() == "postgresql":
-        remedy = "its driver is missing: pip install 'flowos-hpc[postgresql]'"
+        remedy = "its driver is missing: pip install 'psycopg[binary]'"
     else:
         remedy = f"its driver is missing: pip install {getattr(error, 'name', None) or 'it'}"
     return StoreError(f"cannot use {place(url)}: {remedy}")

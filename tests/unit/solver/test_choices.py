@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flowos.model import FlowosError, SolveError
-from flowos.solver import Choices
+from flowos.solver import Choices, How, Solver
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,15 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_a_solve_error_is_a_value_error_and_one_of_ours() -> None:
     assert issubclass(SolveError, ValueError)
     assert issubclass(SolveError, FlowosError)
+
+
+def test_a_keyword_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    wrong: Any = {"relax": 0.5, "tol": 1e-3}
+    with pytest.raises(SolveError) as refused:
+        Choices.of(wrong)
+    assert str(refused.value).startswith("tol: no such keyword; there are lower, symmetrize, block")
+
+
+def test_every_keyword_is_a_choice() -> None:
+    assert How.__annotations__.keys() == Choices.__dataclass_fields__.keys()
+    assert all(f"{name}:" in (Solver.__doc__ or "") for name in How.__annotations__)

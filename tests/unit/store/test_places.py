@@ -79,7 +79,7 @@ def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() 
     [
         ("nosuchkind://u:hunter2@h/x", "this kind of database is unknown"),
         ("mssql+pymssql://u:hunter2@h/x", "its driver is missing: pip install pymssql"),
-        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'flowos-hpc[postgresql]'"),
+        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'psycopg[binary]'"),
         ("postgresql://u:hunter2@127.0.0.1:1/x", "no server answers there: start it"),
     ],
 )

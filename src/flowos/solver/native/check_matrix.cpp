@@ -86,8 +86,8 @@ void check_symmetry(const Csr<Index>& matrix, int threads) {
   const std::string row = std::to_string(bad.row()), column = std::to_string(first_in(bad.row()));
   throw MatrixError("the matrix is not symmetric: its entries (" + row + ", " + column + ") and (" +
                     column + ", " + row +
-                    ") differ; of one with a triangle alone say lower=True, "
-                    "and (A + A') / 2 is taken by symmetrize=True");
+                    ") differ; of one with a triangle alone say `lower`, and (A + A') / 2 is taken "
+                    "by `symmetrize`");
 }
 
 }  // namespace
