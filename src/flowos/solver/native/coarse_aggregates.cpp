@@ -48,10 +48,10 @@ std::array<bool, 3> GridTies::strong() const {
           mean[2] >= kStrong * strongest};
 }
 
-// Not all rows are looked at: a hundred thousand tell enough.
+// Not all rows are looked at: ten thousand tell enough.
 template <class Index>
 GridTies grid_ties(const Csr<Index>& matrix, const Grid& grid) {
-  constexpr std::int64_t kLooks = 100000;
+  constexpr std::int64_t kLooks = 10000;
   constexpr double kUneven = 8, kFew = 0.05;
   const std::int64_t step = (matrix.rows / kLooks) | 1;
   GridTies result;

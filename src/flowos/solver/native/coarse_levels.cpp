@@ -109,17 +109,18 @@ class Inverse {
   std::vector<double> a_;
 };
 
-Transfer placed_anew(const Ordering& fine, const Members& members, std::int64_t count,
-                     Raw<std::int32_t> coarse_place) {
+Transfer placed_anew(const Ordering& fine, const Members& members, Raw<std::int32_t> coarse_place,
+                     int threads) {
+  constexpr std::int64_t kRun = 1 << 14;
   Transfer result;
   result.coarse_place = std::move(coarse_place);
-  result.starts.reserve(at(count + 1));
-  result.places.reserve(at(fine.rows));
-  for (std::int64_t i = 0; i < count; ++i) {
-    result.starts.push_back(static_cast<std::int32_t>(result.places.size()));
-    for (const std::int32_t row : members.of(i)) result.places.push_back(fine.place[at(row)]);
-  }
-  result.starts.push_back(static_cast<std::int32_t>(result.places.size()));
+  result.starts = members.starts();
+  result.places.resize(at(fine.rows));
+  for_runs(fine.rows, kRun, threads, [&](std::int64_t first, std::int64_t past) {
+    for (std::int64_t i = first; i < past; ++i) {
+      result.places[at(i)] = fine.place[at(members.rows()[at(i)])];
+    }
+  });
   return result;
 }
 
@@ -284,8 +285,9 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T
       Raw<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
       std::iota(same.begin(), same.end(), 0);
       if (aggregates.count > kDenseRows) order(product.view(), coarse);
-      level.down = placed_anew(next.ordering, members, aggregates.count,
-                               aggregates.count > kDenseRows ? coarse.ordering.place : same);
+      level.down =
+          placed_anew(next.ordering, members,
+                      aggregates.count > kDenseRows ? coarse.ordering.place : same, threads_);
     }
   }
   if (level.down.coarse_steps == 0) {

@@ -26,7 +26,8 @@ struct Transfer {
   std::vector<std::uint16_t> step;
   // Else of each aggregate its place, and those of its rows.
   Raw<std::int32_t> coarse_place;
-  std::vector<std::int32_t> starts, places;
+  std::vector<std::int32_t> starts;
+  Raw<std::int32_t> places;
 
   Within within() const { return {.coarse_steps = coarse_steps, .step = step.data()}; }
 };

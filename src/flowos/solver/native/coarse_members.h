@@ -8,6 +8,7 @@
 
 #include "at_once.h"
 #include "coarse_aggregates.h"
+#include "coarse_line.h"
 #include "ordering_parts.h"
 
 namespace flowos::solve {
@@ -18,25 +19,24 @@ class Members {
   Members(const Aggregates& aggregates, int threads)
       : starts_(at(aggregates.count) + 1), rows_(aggregates.of.size()) {
     const std::vector<std::int32_t>& of = aggregates.of;
-    const auto first_of = [&](int part) { return of.size() * at(part) / at(threads); };
     std::vector<std::vector<std::int32_t>> next(at(threads));  // of a part's rows, where they go
-    at_once(threads, [&](int part) {
-      next[at(part)].resize(at(aggregates.count));
-      for (std::size_t row = first_of(part); row < first_of(part + 1); ++row) {
-        ++next[at(part)][at(of[row])];
-      }
-    });
+    const auto each_row = [&](const auto& work) {
+      at_once(threads, [&](int part) {
+        const std::size_t past = of.size() * at(part + 1) / at(threads);
+        for (std::size_t row = of.size() * at(part) / at(threads); row < past; ++row) {
+          work(static_cast<std::int32_t>(row), next[at(part)][at(of[row])]);
+        }
+      });
+    };
+    at_once(threads, [&](int part) { next[at(part)].resize(at(aggregates.count)); });
+    each_row([](std::int32_t, std::int32_t& count) { ++count; });
     std::int32_t sum = 0;
     for (std::size_t i = 0; i + 1 < starts_.size(); ++i) {
       starts_[i] = sum;
       for (auto& part : next) sum += std::exchange(part[i], sum);
     }
     starts_.back() = sum;
-    at_once(threads, [&](int part) {
-      for (std::size_t row = first_of(part); row < first_of(part + 1); ++row) {
-        rows_[at(next[at(part)][at(of[row])]++)] = static_cast<std::int32_t>(row);
-      }
-    });
+    each_row([&](std::int32_t row, std::int32_t& place) { rows_[at(place++)] = row; });
   }
 
   std::int64_t count() const { return static_cast<std::int64_t>(starts_.size()) - 1; }
@@ -46,9 +46,13 @@ class Members {
   std::span<const std::int32_t> of(std::int64_t aggregate) const {
     return {rows_.data() + starts_[at(aggregate)], at(size(aggregate))};
   }
+  // Of all aggregates: where its rows begin among all; then their number.
+  const std::vector<std::int32_t>& starts() const { return starts_; }
+  const Raw<std::int32_t>& rows() const { return rows_; }
 
  private:
-  std::vector<std::int32_t> starts_, rows_;
+  std::vector<std::int32_t> starts_;
+  Raw<std::int32_t> rows_;
 };
 
 }  // namespace flowos::solve

@@ -18,6 +18,7 @@
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
+#include "rows_alike.h"
 
 namespace flowos::solve {
 namespace {
@@ -154,7 +155,8 @@ OwnedCsr<std::int32_t> Stencil::matrix(int threads) const {
   return result;
 }
 
-// The first row has a next one in every direction: it tells the ties of all.
+// The first row has a next one in every direction: it tells the ties of all. A row whose cell has
+// the same neighbours as the one before it is only compared with that.
 template <class Index>
 std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, int threads) {
   const double diagonal = entry_of(matrix, 0, 0);
@@ -171,8 +173,10 @@ std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, in
   for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t past) {
     if (!all) return;
     bool these = true;
-    each_cell(grid, first, past,
-              [&](std::int64_t row, const Cell& cell) { these = these && same(row, cell); });
+    each_cell(grid, first, past, [&](std::int64_t row, const Cell& cell) {
+      const bool inner = row > first && cell[2] > 1 && cell[2] + 1 < grid.cells[2];
+      these = these && ((inner && repeats_row_before(matrix, row)) || same(row, cell));
+    });
     if (!these) all = false;
   });
   if (!all) return std::nullopt;

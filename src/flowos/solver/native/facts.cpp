@@ -79,7 +79,7 @@ class Look {
     std::int64_t row = first;
     while (row < past && bad_row_ < 0) {
       std::int64_t end = row + 1;
-      while (end < past && repeats(end)) ++end;
+      while (end < past && repeats_row_before(matrix_, end)) ++end;
       if (!add(row, end - row)) {
         bad_row_ = row;
       } else if (end - row > 1 && !has_columns(end - 1)) {
@@ -133,31 +133,19 @@ class Look {
     return inside;
   }
 
-  // The row before, one further, with values of the same bits.
-  bool repeats(std::int64_t row) const {
-    if (!has_columns_of_row_before(matrix_, row)) return false;
-    const Index start = matrix_.starts[row], count = matrix_.starts[row + 1] - start;
-    const double* const values = matrix_.values + start;
-    std::uint64_t differ = 0;
-    for (Index i = 0; i < count; ++i) {
-      differ |=
-          std::bit_cast<std::uint64_t>(values[i]) ^ std::bit_cast<std::uint64_t>(values[i - count]);
-    }
-    return differ == 0;
-  }
-
   // A row that comes so many times. False: it is bad.
   bool add(std::int64_t row, std::int64_t times) {
     double diagonal = 0, others = 0;
     bool positive = false, inside = true;
+    const auto rows = static_cast<std::uint64_t>(matrix_.rows);
     for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
       const std::int64_t column = matrix_.columns[k];
       const double value = matrix_.values[k];
       const bool own = column == row;
-      inside = inside && column >= 0 && column < matrix_.rows;
+      inside &= static_cast<std::uint64_t>(column) < rows;
       diagonal += kept_if(own, value);
       others += kept_if(!own, std::fabs(value));
-      positive = positive || (!own && value > 0);
+      positive |= !own & (value > 0);
       if (!values_.knows(value) && !own) values_.add(value);
     }
     if (!inside || !(diagonal > 0) || !std::isfinite(diagonal) || !is_finite(row, others)) {

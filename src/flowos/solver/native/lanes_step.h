@@ -100,6 +100,7 @@ class LanesStep {
         gather(found);
       }
     }
+    std::fill_n(next_places_.begin(), entries_, 0);
     entries_ = 0;
     gathered_.write(side);
   }
@@ -114,14 +115,11 @@ class LanesStep {
 
   // kMost: it has no entry. All are compared, as that takes no guess which is the one.
   std::size_t find(std::int32_t base) {
-    std::uint32_t same = 0;
-    for (std::size_t i = 0; i < kMost; ++i) {
-      same |= static_cast<std::uint32_t>(places_[i] == base) << i;
-    }
-    same &= (1U << entries_) - 1;
-    if (same != 0) return static_cast<std::size_t>(std::countr_zero(same));
+    std::uint32_t number = 0;  // from 1
+    for (std::uint32_t i = 0; i < kMost; ++i) number |= next_places_[i] == base + 1 ? i + 1 : 0;
+    if (number != 0) return number - 1;
     if (entries_ == kMost) return kMost;
-    places_[entries_] = base;
+    next_places_[entries_] = base + 1;
     found_[entries_] = {.place = base, .has = 0, .lanes = 0, .values = {}};
     return entries_++;
   }
@@ -164,7 +162,7 @@ class LanesStep {
   int lane_ = 0;
   std::size_t entries_ = 0;  // how many of found_ there are
   std::array<Found, kMost> found_;
-  std::array<std::int32_t, kMost> places_ = {};  // theirs
+  std::array<std::int32_t, kMost> next_places_ = {};  // after theirs; 0: there is no such entry
   Gathered<T> gathered_;
   std::array<std::int32_t, kLanes<T>> left_ = {};  // of each lane the entries that are not written
 };

@@ -1,6 +1,7 @@
 // Colours of blocks. Those that touch other chunks get theirs first, one after the other; after
 // that chunks do not see each other.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,28 +16,30 @@ constexpr std::int32_t kNone = -1;
 class Painter {
  public:
   Painter(const Blocks& blocks, int wanted, std::vector<std::int32_t>& colours)
-      : blocks_(blocks), wanted_(wanted), colours_(colours), last_(at(wanted), kNone) {}
+      : blocks_(blocks), wanted_(wanted), colours_(colours), last_(at(wanted) + 1, kNone) {}
 
+  // The block itself has no colour yet.
   void paint(std::int64_t block) {
-    const std::int32_t first = blocks_.first_of(block);
-    const std::int32_t end = blocks_.end_of(block);
-    for (std::int64_t k = blocks_.starts[at(first)]; k < blocks_.starts[at(end)]; ++k) {
+    const std::int64_t past = blocks_.starts[at(blocks_.end_of(block))];
+    for (std::int64_t k = blocks_.starts[at(blocks_.first_of(block))]; k < past; ++k) {
       const std::int32_t link = blocks_.links[at(k)];
-      if (link < first || link >= end) forbid(colours_[at(link / blocks_.most_rows)], block);
+      forbid(colours_[at(link / blocks_.most_rows)], block);
     }
     colours_[at(block)] = wanted_ > 0 ? next_in_turn(block) : lowest(block, 0);
   }
 
  private:
   void forbid(std::int32_t colour, std::int64_t block) {
-    if (colour == kNone) return;
-    if (at(colour) >= last_.size()) last_.resize(at(colour) + 1, kNone);
-    last_[at(colour)] = static_cast<std::int32_t>(block);
+    if (number_of(colour) >= last_.size()) last_.resize(number_of(colour) + 1, kNone);
+    last_[number_of(colour)] = static_cast<std::int32_t>(block);
   }
 
   bool allowed(std::int32_t colour, std::int64_t block) const {
-    return at(colour) >= last_.size() || last_[at(colour)] != block;
+    return number_of(colour) >= last_.size() || last_[number_of(colour)] != block;
   }
+
+  // That of kNone is the first.
+  static std::size_t number_of(std::int32_t colour) { return at(colour - kNone); }
 
   std::int32_t lowest(std::int64_t block, std::int32_t from) const {
     while (!allowed(from, block)) ++from;
@@ -56,7 +59,7 @@ class Painter {
   const Blocks& blocks_;
   int wanted_;
   std::vector<std::int32_t>& colours_;
-  std::vector<std::int32_t> last_;  // of each colour the last block that may not have it
+  std::vector<std::int32_t> last_;  // of kNone, and of each colour: the last block beside it
   int turn_ = 0;
 };
 

@@ -121,13 +121,14 @@ class Lane {
   // wrong.
   std::int32_t load_row(const Look& look, std::int32_t number, std::int32_t next) {
     const std::int64_t member = look.first + number;
+    const auto size = static_cast<std::uint32_t>(look.end - look.first);
     int left = 0;
     int right = 0;
     rows_[at(number)].next_begin = next;
     for (std::int64_t k = look.blocks.starts[at(member)]; k < look.blocks.starts[at(member + 1)];
          ++k) {
       const std::int32_t link = look.blocks.links[at(k)];
-      const bool inside = link >= look.first && link < look.end;
+      const bool inside = static_cast<std::uint32_t>(link - look.first) < size;
       const std::int32_t colour = look.colours[at(link / look.blocks.most_rows)];
       const std::int32_t ahead = inside ? link - look.first - number : colour - look.colour;
       left += ahead < 0 ? 1 : 0;
@@ -135,7 +136,7 @@ class Lane {
       const int waits = static_cast<int>(inside) & static_cast<int>(ahead > 0);
       next_[at(next)] = link - look.first;
       next += waits;
-      rows_[at(waits != 0 ? link - look.first : 0)].waits += waits;
+      rows_[at(link - look.first) * at(waits)].waits += waits;
     }
     Row& row = rows_[at(number)];
     row.row = look.blocks.rows[at(member)];
@@ -187,11 +188,13 @@ class Alignment {
   }
 
   // Of the kinds the one that fits best: it fills the room, or is the least of those that do not
-  // fit.
+  // fit; kCount where there are none. Bits are counted where there are some, as processors that
+  // cannot count none would guess.
   static int best_in(std::uint64_t kinds, int room) {
+    constexpr std::uint64_t kLast = std::uint64_t{1} << (Kinds::kCount - 1);
     const std::uint64_t fitting = kinds & kKinds.within(room);
-    const int widest = 63 - std::countl_zero(fitting);
-    const int narrowest = std::countr_zero(kinds);
+    const int widest = __builtin_clzll(fitting | 1) ^ 63;
+    const int narrowest = __builtin_ctzll(kinds | kLast) + (kinds == 0 ? 1 : 0);
     return fitting != 0 ? widest : narrowest;
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -20,6 +21,20 @@ bool has_columns_of_row_before(const Csr<Index>& matrix, std::int64_t row) {
   Bits differ = 0;
   for (Index i = 0; i < count; ++i) {
     differ |= (static_cast<Bits>(columns[i]) - static_cast<Bits>(columns_before[i])) ^ Bits { 1 };
+  }
+  return differ == 0;
+}
+
+// Whether it is the row before, one further, with values of the same bits.
+template <class Index>
+bool repeats_row_before(const Csr<Index>& matrix, std::int64_t row) {
+  if (!has_columns_of_row_before(matrix, row)) return false;
+  const Index start = matrix.starts[row], count = matrix.starts[row + 1] - start;
+  const double* const values = matrix.values + start;
+  std::uint64_t differ = 0;
+  for (Index i = 0; i < count; ++i) {
+    differ |=
+        std::bit_cast<std::uint64_t>(values[i]) ^ std::bit_cast<std::uint64_t>(values[i - count]);
   }
   return differ == 0;
 }
