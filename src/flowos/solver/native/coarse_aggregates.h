@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "coarse_line.h"
 #include "matrix.h"
 #include "ordering.h"
 
@@ -12,7 +13,7 @@ namespace flowos::solve {
 // Rows gathered to rows of the next coarser level; all of one aggregate get the same correction.
 struct Aggregates {
   std::int64_t count = 0;
-  std::vector<std::int32_t> of;  // of each row its aggregate
+  Raw<std::int32_t> of;  // of each row its aggregate
 };
 
 // Along strong ties: pairs of rows, pairs of pairs, and so on so many times (Notay: ETNA 37, 2010).

@@ -18,7 +18,7 @@ class Members {
  public:
   Members(const Aggregates& aggregates, int threads)
       : starts_(at(aggregates.count) + 1), rows_(aggregates.of.size()) {
-    const std::vector<std::int32_t>& of = aggregates.of;
+    const Raw<std::int32_t>& of = aggregates.of;
     std::vector<std::vector<std::int32_t>> next(at(threads));  // of a part's rows, where they go
     const auto each_row = [&](const auto& work) {
       at_once(threads, [&](int part) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coarse_aggregates.h"
+#include "coarse_line.h"
 #include "coarse_members.h"
 #include "coarse_rows.h"
 #include "matrix.h"
@@ -25,15 +26,17 @@ constexpr double kStrong = 0.25;          // of the strongest tie
 // Aggregates, and of each the sum of its diagonal.
 struct Measured {
   Aggregates aggregates;
-  std::vector<double> diagonal;
+  Raw<double> diagonal;
 };
 
 // The pairs among the aggregates of a chunk, which are numbered from 0.
 class Pairing {
  public:
-  // Of each aggregate: the sum of its diagonal; the first of its pair, or kNone.
+  // Of each aggregate: the sum of its diagonal; the first of its pair, which is kNone from here on.
   Pairing(std::span<const double> diagonal, std::span<std::int32_t> pair)
-      : diagonal_(diagonal), pair_(pair), size_(pair.size()) {}
+      : diagonal_(diagonal), pair_(pair), size_(pair.size()) {
+    std::ranges::fill(pair_, kNone);
+  }
 
   static constexpr std::int32_t kNone = -1;
 
@@ -133,7 +136,7 @@ Measured pairs_of(const Csr<Index>& matrix, const Measured& measured, int thread
   const Aggregates& aggregates = measured.aggregates;
   const Members members(aggregates, threads);
   const std::int64_t count = aggregates.count;
-  std::vector<std::int32_t> pair(at(count), Pairing::kNone);
+  Raw<std::int32_t> pair(at(count));
   std::vector<std::int32_t> starts(at((count + kChunk - 1) / kChunk) + 1);  // of chunks, in pairs
   for_runs(count, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
     CoarseRows<Index> rows(matrix, aggregates, members, first, past);
@@ -149,8 +152,10 @@ Measured pairs_of(const Csr<Index>& matrix, const Measured& measured, int thread
   result.aggregates.count = starts.back();
   result.diagonal.resize(at(starts.back()));
   for_runs(count, kChunk, threads, [&](std::int64_t first, std::int64_t past) {
+    const std::int32_t* const start = starts.data() + first / kChunk;
+    std::fill(result.diagonal.begin() + start[0], result.diagonal.begin() + start[1], 0.0);
     for (std::int64_t one = first; one < past; ++one) {
-      pair[at(one)] += starts[at(first / kChunk)];
+      pair[at(one)] += *start;
       result.diagonal[at(pair[at(one)])] += measured.diagonal[at(one)];
     }
   });

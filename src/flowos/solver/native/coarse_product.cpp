@@ -101,6 +101,8 @@ OwnedCsr<std::int32_t> coarse_matrix(const Csr<Index>& matrix, const Aggregates&
     Part& part = parts[at(i)];
     CoarseRows<Index> rows(matrix, aggregates, members, 0, aggregates.count);
     part.first_row = aggregates.count * i / count;
+    // Pages that are not written to cost nothing: so as many as there are in the matrix.
+    part.entries.reserve(at(matrix.starts[matrix.rows] / count));
     const std::int64_t past = aggregates.count * (i + 1) / count;
     for (std::int64_t row = part.first_row; row < past; ++row) {
       const std::span<const CoarseEntry> entries = rows.row(row);
