@@ -60,7 +60,7 @@ void CholeskyFactor<T>::store(const Csr<Index>& matrix, const Ordering& ordering
     for_each(scale_.size(), threads, [&](std::size_t row) {
       scale_[row] = 1 / std::sqrt(pivots.values[at(ordering.place[row])]);
     });
-    matrix_ = std::make_unique<LanesMatrix<T>>(matrix, ordering, 1, threads, scale_.data());
+    matrix_ = std::make_unique<LanesMatrix<T>>(matrix, ordering, 1, threads, Held{}, scale_.data());
   }
 }
 

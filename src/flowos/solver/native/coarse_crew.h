@@ -20,8 +20,6 @@ class LevelCrew {
   LevelCrew(const Hierarchy<T>& hierarchy, int threads)
       : hierarchy_(hierarchy), threads_(threads) {}
 
-  int threads() const { return threads_; }
-
   // work(groups) for the colours of level l from `first` to before `past`, as if they were one.
   template <class Work>
   void each(std::size_t l, std::size_t first, std::size_t past, const Work& work) const {

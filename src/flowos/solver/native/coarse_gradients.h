@@ -32,8 +32,9 @@ class Gradients {
         group_places_(hierarchy.ordering.group_places()),
         sums_(at(hierarchy.ordering.groups())) {
     for (Line<T>* vector : {&x_, &p_, &q_, &u_}) {
-      const bool wanted = vector != &u_ || !cycle_.finest().even();
-      *vector = zeros<T>(wanted ? hierarchy.ordering.places() : 0, crew.threads());
+      if (vector == &u_ && cycle_.finest().even()) continue;
+      vector->resize(at(hierarchy.ordering.places()));
+      crew_.each(0, 0, colours_, [&](Groups groups) { clear(*vector, groups); });
     }
   }
 
@@ -62,6 +63,11 @@ class Gradients {
             .x = x_.data()};
   }
 
+  void clear(Line<T>& vector, Groups groups) const {
+    std::fill(vector.begin() + groups.first * group_places_,
+              vector.begin() + groups.past * group_places_, T(0));
+  }
+
   double total() const {
     ExactSum sum;
     crew_.add(0, sums_, sum);
@@ -88,9 +94,8 @@ void Gradients<T, Crew>::load(std::span<const double> residual, double scale) {
   load_scale_ = scale;
   alpha_ = gone_ = 0;
   crew_.each(0, 0, colours_, [&](Groups groups) {
-    const std::int64_t first = groups.first * group_places_, past = groups.past * group_places_;
-    std::fill(r.begin() + first, r.begin() + past, T(0));
-    std::fill(x_.begin() + first, x_.begin() + past, T(0));
+    clear(r, groups);
+    clear(x_, groups);
     crew_.each_row(groups, [&](std::size_t row, std::size_t place) {
       r[place] = static_cast<T>(residual[row] * scale);
     });

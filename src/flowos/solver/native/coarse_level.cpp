@@ -22,6 +22,13 @@ class LanesMatrix<T>::Writer {
   Writer(Side& lower, Side& upper, Line<T>& inverse, std::int64_t group_places)
       : lower_(lower), upper_(upper), inverse_(inverse), group_places_(group_places) {}
 
+  void skip_group(int steps) {
+    for (Side* side : {&lower_, &upper_}) {
+      side->begin_group();
+      for (int step = 0; step < steps; ++step) side->end_step();
+    }
+  }
+
   void write(std::int64_t place, std::span<const Placed> row) {
     const auto lane = static_cast<int>(place % kLanes<T>);
     if (place % group_places_ == 0) begin_group(static_cast<std::int32_t>(place));
@@ -75,7 +82,7 @@ void LanesMatrix<T>::Side::reserve(std::int64_t entries, std::int64_t groups, st
 template <class T>
 template <class Index>
 void LanesMatrix<T>::write(const Csr<Index>& matrix, const Ordering& ordering, double scale,
-                           const double* each, std::int64_t past, Part& part) {
+                           const Held& held, const double* each, std::int64_t past, Part& part) {
   const std::int64_t entries = matrix.starts[matrix.rows] - matrix.rows;
   for (Side* side : {&part.lower, &part.upper}) {
     side->reserve(entries * (past - part.first_group) / ordering.groups() / 2,
@@ -85,8 +92,17 @@ void LanesMatrix<T>::write(const Csr<Index>& matrix, const Ordering& ordering, d
     return each ? matrix.values[k] * each[row] * each[matrix.columns[k]] : matrix.values[k] * scale;
   };
   Writer writer(part.lower, part.upper, inverse_, ordering.group_places());
-  visit_rows(matrix, ordering, {part.first_group, past}, value_of,
-             [&](std::int64_t place, std::span<const Placed> row) { writer.write(place, row); });
+  for (std::int64_t first = part.first_group, end = first; first < past; first = end) {
+    const bool here = holds(held, first);
+    while (end < past && holds(held, end) == here) ++end;
+    if (here) {
+      visit_rows(
+          matrix, ordering, {first, end}, value_of,
+          [&](std::int64_t place, std::span<const Placed> row) { writer.write(place, row); });
+    } else {
+      for (std::int64_t group = first; group < end; ++group) writer.skip_group(steps_);
+    }
+  }
 }
 
 template <class T>
@@ -105,7 +121,7 @@ void LanesMatrix<T>::point_to(const Side& side, std::int64_t first_group,
 template <class T>
 template <class Index>
 LanesMatrix<T>::LanesMatrix(const Csr<Index>& matrix, const Ordering& ordering, double scale,
-                            int threads, const double* each)
+                            int threads, const Held& held, const double* each)
     : steps_(ordering.block_rows) {
   const std::int64_t groups = ordering.groups();
   lower_.resize(static_cast<std::size_t>(groups));
@@ -117,7 +133,7 @@ LanesMatrix<T>::LanesMatrix(const Csr<Index>& matrix, const Ordering& ordering, 
   for_parts(count, threads, [&](std::int64_t i) {
     Part& part = parts_[at(i)];
     part.first_group = groups * i / count;
-    write(matrix, ordering, scale, each, groups * (i + 1) / count, part);
+    write(matrix, ordering, scale, held, each, groups * (i + 1) / count, part);
     point_to(part.lower, part.first_group, lower_);
     point_to(part.upper, part.first_group, upper_);
   });
@@ -153,12 +169,12 @@ std::int64_t LanesMatrix<T>::entries() const {
 template class LanesMatrix<float>;
 template class LanesMatrix<double>;
 template LanesMatrix<float>::LanesMatrix(const Csr<std::int32_t>&, const Ordering&, double, int,
-                                         const double*);
+                                         const Held&, const double*);
 template LanesMatrix<float>::LanesMatrix(const Csr<std::int64_t>&, const Ordering&, double, int,
-                                         const double*);
+                                         const Held&, const double*);
 template LanesMatrix<double>::LanesMatrix(const Csr<std::int32_t>&, const Ordering&, double, int,
-                                          const double*);
+                                          const Held&, const double*);
 template LanesMatrix<double>::LanesMatrix(const Csr<std::int64_t>&, const Ordering&, double, int,
-                                          const double*);
+                                          const Held&, const double*);
 
 }  // namespace flowos::solve

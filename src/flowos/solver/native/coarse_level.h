@@ -38,14 +38,22 @@ struct LevelView {
   const GroupEntries<T>* spread = nullptr;
 };
 
+// Which groups of an ordering are computed by this process: not 0. Empty: all.
+using Held = std::vector<std::uint8_t>;
+
+inline bool holds(const Held& held, std::int64_t group) {
+  return held.empty() || held[static_cast<std::size_t>(group)] != 0;
+}
+
 // A matrix, times `scale`, or times what `each` has for the row and the column
-// of an entry where that is given, in the lanes of its ordering.
+// of an entry where that is given, in the lanes of its ordering. Groups that are not held have no
+// entries.
 template <class T>
 class LanesMatrix {
  public:
   template <class Index>
   LanesMatrix(const Csr<Index>& matrix, const Ordering& ordering, double scale, int threads,
-              const double* each = nullptr);
+              const Held& held = {}, const double* each = nullptr);
 
   LevelView<T> view() const {
     return {.steps = steps_,
@@ -90,8 +98,8 @@ class LanesMatrix {
   class Writer;
 
   template <class Index>
-  void write(const Csr<Index>& matrix, const Ordering& ordering, double scale, const double* each,
-             std::int64_t past, Part& part);
+  void write(const Csr<Index>& matrix, const Ordering& ordering, double scale, const Held& held,
+             const double* each, std::int64_t past, Part& part);
   void point_to(const Side& side, std::int64_t first_group, std::vector<GroupEntries<T>>& groups);
 
   int steps_;

@@ -141,15 +141,6 @@ using StoredAs =
 }  // namespace
 
 template <class T>
-Line<T> zeros(std::int64_t count, int threads) {
-  Line<T> result(at(count));
-  share_out(0, count, 1, threads, [&](Groups some) {
-    std::fill(result.begin() + some.first, result.begin() + some.past, T(0));
-  });
-  return result;
-}
-
-template <class T>
 template <class Index>
 void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
   if (next.grid) {
@@ -178,7 +169,9 @@ std::int64_t Level<T>::entries() const {
 // there is one, else of right-hand side and result.
 template <class T>
 LevelBytes Level<T>::bytes(bool finest) const {
-  const auto line = static_cast<std::int64_t>(r.size() * sizeof(T));
+  const std::int64_t held_groups =
+      held.empty() ? groups() : groups() - std::count(held.begin(), held.end(), 0);
+  const auto line = held_groups * view().steps * static_cast<std::int64_t>(kLanes<T> * sizeof(T));
   std::int64_t vectors = finest ? 15 : 8, of_lower = finest ? 3 : 2, of_upper = 2, kept = 2;
   if (!view().alike) {
     vectors += finest ? 3 : 2;
@@ -196,19 +189,35 @@ LevelBytes Level<T>::bytes(bool finest) const {
           .stored = lower + upper + spread.bytes() + kept * line};
 }
 
+// With the line of zeros after the last place.
+template <class T>
+Line<T> Hierarchy<T>::zeros_of(const Ordering& ordering, const Held& held) const {
+  Line<T> result(at(ordering.places() + kLanes<T>));
+  const std::int64_t each = ordering.group_places();
+  share_out(0, ordering.groups(), ordering.block_rows, threads_, [&](Groups some) {
+    for (std::int64_t g = some.first; g < some.past; ++g) {
+      if (!holds(held, g)) continue;
+      std::fill(result.begin() + g * each, result.begin() + (g + 1) * each, T(0));
+    }
+  });
+  std::fill(result.end() - kLanes<T>, result.end(), T(0));
+  return result;
+}
+
 // A level of a matrix in lanes, which is not gone on from yet.
 template <class T>
 template <class Matrix>
 Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
-  constexpr std::int64_t kZeros = kLanes<T>;
   const double begun = now();
-  const std::int64_t places = next.ordering.places();
+  const Held held =
+      holding_ ? holding_(next.ordering, levels.empty() ? nullptr : &levels.back().down) : Held{};
   Level<T> level{.colour_starts = next.ordering.colour_starts,
-                 .matrix = StoredAs<T, Matrix>(matrix, next.ordering, scale_, threads_),
+                 .matrix = StoredAs<T, Matrix>(matrix, next.ordering, scale_, threads_, held),
                  .down = {},
                  .spread = {},
-                 .r = zeros<T>(places, threads_),
-                 .y = zeros<T>(places + kZeros, threads_),
+                 .held = held,
+                 .r = zeros_of(next.ordering, held),
+                 .y = zeros_of(next.ordering, held),
                  .between = {},
                  .sums = std::vector<double>(at(next.ordering.groups()))};
   if (levels.empty()) store_seconds = now() - begun;
@@ -291,7 +300,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T
     }
   }
   if (level.down.coarse_steps == 0) {
-    level.between = zeros<T>(static_cast<std::int64_t>(level.y.size()), threads_);
+    level.between = zeros_of(next.ordering, level.held);
   }
   add(std::move(level), next, std::move(coarse));
   return product;
@@ -302,9 +311,9 @@ void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
   constexpr std::int64_t lanes = kLanes<T>;
   rows.push_back(matrix.rows);
   dense.rows = (matrix.rows + lanes - 1) / lanes * lanes;
-  dense.inverse = zeros<T>(dense.rows * dense.rows, 1);
-  dense.r = zeros<T>(dense.rows, 1);
-  dense.y = zeros<T>(dense.rows, 1);
+  dense.inverse = Line<T>(at(dense.rows * dense.rows), T(0));
+  dense.r = Line<T>(at(dense.rows), T(0));
+  dense.y = Line<T>(at(dense.rows), T(0));
   const Inverse inverse(matrix);
   for (std::int64_t j = 0; j < matrix.rows; ++j) {
     const std::vector<double> column = inverse.column(at(j));
@@ -315,22 +324,24 @@ void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
 }
 
 template <class T>
-Hierarchy<T>::Hierarchy(const Dominance& dominance, int threads)
+Hierarchy<T>::Hierarchy(const Dominance& dominance, int threads, Holding holding)
     : scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
       dominant_(dominance.everywhere),
-      threads_(threads) {}
+      threads_(threads),
+      holding_(std::move(holding)) {}
 
 template <class T>
 template <class Index>
 Hierarchy<T>::Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid,
-                        const Dominance& dominance, int threads)
-    : Hierarchy(dominance, threads) {
+                        const Dominance& dominance, int threads, Holding holding)
+    : Hierarchy(dominance, threads, std::move(holding)) {
   make(matrix, grid, std::nullopt);
 }
 
 template <class T>
-Hierarchy<T>::Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads)
-    : Hierarchy(dominance, threads) {
+Hierarchy<T>::Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads,
+                        Holding holding)
+    : Hierarchy(dominance, threads, std::move(holding)) {
   make(Csr<std::int32_t>{}, stencil.grid, stencil);
 }
 
@@ -356,15 +367,13 @@ void Hierarchy<T>::make(const Csr<Index>& matrix, const std::optional<Grid>& gri
   coarse_seconds = now() - begun - order_seconds - store_seconds;
 }
 
-template Line<float> zeros(std::int64_t, int);
-template Line<double> zeros(std::int64_t, int);
 template struct Level<float>;
 template struct Level<double>;
 template class Hierarchy<float>;
 template class Hierarchy<double>;
 #define FLOWOS_FOR(T, Index)                                                      \
   template Hierarchy<T>::Hierarchy(const Csr<Index>&, const std::optional<Grid>&, \
-                                   const Dominance&, int);
+                                   const Dominance&, int, Holding);
 FLOWOS_FOR(float, std::int32_t)
 FLOWOS_FOR(float, std::int64_t)
 FLOWOS_FOR(double, std::int32_t)

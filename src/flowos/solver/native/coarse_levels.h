@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -43,7 +44,8 @@ struct Level {
   std::variant<LanesMatrix<T>, StencilLanes<T>> matrix;
   Transfer down;
   Spread<T> spread;          // where aggregates lie in blocks
-  Line<T> r, y;              // right-hand side and result; padding is 0
+  Held held;                 // which groups are computed here
+  Line<T> r, y;              // right-hand side and result; padding of held groups is 0
   Line<T> between;           // residual and correction, where aggregates lie anywhere
   std::vector<double> sums;  // y'D y of each group, after the forward sweep
 
@@ -61,16 +63,20 @@ struct Dense {
   Line<T> inverse, r, y;
 };
 
+// Which groups of a level are computed here, given how the level before it goes on to it (null: it
+// is the finest). Called for each level once, the finest first.
+using Holding = std::function<Held(const Ordering&, const Transfer*)>;
+
 // The levels of a matrix, made one after another.
 template <class T>
 class Hierarchy {
  public:
   template <class Index>
   Hierarchy(const Csr<Index>& matrix, const std::optional<Grid>& grid, const Dominance& dominance,
-            int threads);
+            int threads, Holding holding = {});
 
   // Of the matrix that is this stencil.
-  Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads);
+  Hierarchy(const Stencil& stencil, const Dominance& dominance, int threads, Holding holding);
 
   // What the matrix is multiplied by, so that its entries are of the size of 1.
   double scale() const { return scale_; }
@@ -92,7 +98,7 @@ class Hierarchy {
     std::array<int, 3> brick = {};
   };
 
-  Hierarchy(const Dominance& dominance, int threads);
+  Hierarchy(const Dominance& dominance, int threads, Holding holding);
   // The matrix may have no rows where the stencil is known.
   template <class Index>
   void make(const Csr<Index>& matrix, const std::optional<Grid>& grid,
@@ -100,6 +106,7 @@ class Hierarchy {
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
   bool keep_bricks(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);
+  Line<T> zeros_of(const Ordering& ordering, const Held& held) const;
   template <class Matrix>
   Level<T> level_of(const Matrix& matrix, const Next& next);
   void add(Level<T> level, Next& next, Next coarse);
@@ -115,10 +122,7 @@ class Hierarchy {
   double scale_;
   bool dominant_;  // see coarse_matrix()
   int threads_;
+  Holding holding_;
 };
-
-// Zeros, written by the threads that will read them.
-template <class T>
-Line<T> zeros(std::int64_t count, int threads);
 
 }  // namespace flowos::solve

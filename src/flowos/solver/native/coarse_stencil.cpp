@@ -216,6 +216,14 @@ class StencilWriter {
     upper_.end_group();
   }
 
+  void skip_group() {
+    for (Part* side : {&lower_, &upper_}) {
+      side->begin_group();
+      for (int step = 0; step < ordering_.block_rows; ++step) side->begin_step();
+      side->end_group();
+    }
+  }
+
   void end() {
     lower_.end();
     upper_.end();
@@ -328,7 +336,7 @@ Line<T> inverse_of(const Stencil& stencil, const Ordering& ordering, double scal
 
 template <class T>
 StencilLanes<T>::StencilLanes(const Stencil& stencil, const Ordering& ordering, double scale,
-                              int threads)
+                              int threads, const Held& held)
     : steps_(ordering.block_rows),
       alike_(stencil.alike()),
       inverse_(inverse_of<T>(stencil, ordering, scale, threads)) {
@@ -338,7 +346,11 @@ StencilLanes<T>::StencilLanes(const Stencil& stencil, const Ordering& ordering, 
   at_once(count, [&](int i) {
     StencilWriter<T> writer(stencil, ordering, scale, lower_parts[at(i)], upper_parts[at(i)]);
     for (std::int64_t group = groups * i / count; group < groups * (i + 1) / count; ++group) {
-      writer.write_group(group);
+      if (holds(held, group)) {
+        writer.write_group(group);
+      } else {
+        writer.skip_group();
+      }
     }
     writer.end();
   });

@@ -37,11 +37,13 @@ struct Stencil {
 template <class Index>
 std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, int threads);
 
-// A stencil times `scale` in the lanes of an ordering of its cells by bricks.
+// A stencil times `scale` in the lanes of an ordering of its cells by bricks. Groups that are not
+// held have no entries.
 template <class T>
 class StencilLanes {
  public:
-  StencilLanes(const Stencil& stencil, const Ordering& ordering, double scale, int threads);
+  StencilLanes(const Stencil& stencil, const Ordering& ordering, double scale, int threads,
+               const Held& held = {});
 
   LevelView<T> view() const {
     return {.steps = steps_,

@@ -94,11 +94,12 @@ inline Ordered ordered(const Problem& problem, const Plan& plan, const Settings&
 
 // MatrixError.
 template <class T>
-Hierarchy<T> hierarchy_of(const Problem& problem, const Plan& plan, int threads) {
+Hierarchy<T> hierarchy_of(const Problem& problem, const Plan& plan, int threads,
+                          const Holding& holding) {
   if (problem.grid && plan.grid)
-    return {stencil_of_poisson(*problem.grid), plan.dominance, threads};
+    return {stencil_of_poisson(*problem.grid), plan.dominance, threads, holding};
   return with_matrix(problem, threads, [&](const Csr<std::int32_t>& matrix) {
-    return Hierarchy<T>(matrix, plan.grid, plan.dominance, threads);
+    return Hierarchy<T>(matrix, plan.grid, plan.dominance, threads, holding);
   });
 }
 

@@ -14,8 +14,10 @@
 #include "../exact_sum.h"
 #include "../groups.h"
 #include "halo.h"
+#include "level_owners.h"
 #include "level_shares.h"
 #include "links.h"
+#include "partition.h"
 #include "rank_sums.h"
 #include "requests.h"
 #include "share.h"
@@ -59,14 +61,14 @@ class Gathering {
 };
 
 // What LevelCrew of coarse_crew.h is where each rank has its share of the large levels, and all of
-// the small ones. Each has the whole hierarchy, so that places are those of the whole.
+// the small ones. Places are those of the whole.
 template <class T>
 class RankLevels {
  public:
-  // share: of the finest level, whose groups have these owners.
-  RankLevels(const Hierarchy<T>& hierarchy, const Share& share, const Owners& owners, int threads,
-             MPI_Comm comm)
-      : share_(share), threads_(threads), comm_(comm), local_(owners.size(), -1) {
+  // share: of the finest level.
+  RankLevels(const Hierarchy<T>& hierarchy, const Share& share, const LevelOwners& owners,
+             int threads, MPI_Comm comm)
+      : share_(share), threads_(threads), comm_(comm), local_(owners.of(0).size(), -1) {
     for (std::size_t group = 0; group < share.group.size(); group++)
       local_[static_cast<std::size_t>(share.group[group])] = static_cast<std::int64_t>(group);
     int ranks = 1;
@@ -74,10 +76,10 @@ class RankLevels {
     MPI_Comm_size(comm, &ranks);
     std::vector<LevelShare> shares = LevelSharing<T>(hierarchy, owners, rank_, ranks).made();
     parts_.reserve(shares.size());
-    for (std::size_t l = 0; l < shares.size(); l++) add(hierarchy.levels[l], std::move(shares[l]));
+    for (std::size_t l = 0; l < shares.size(); l++)
+      add(hierarchy.levels[l], owners.of(l), std::move(shares[l]));
   }
 
-  int threads() const { return threads_; }
   // Or else every rank computes all of the level.
   bool is_shared(std::size_t l) const { return parts_[l].halo != nullptr; }
 
@@ -146,12 +148,12 @@ class RankLevels {
     std::unique_ptr<Gathering<T>> down;  // where every rank computes all of the next level
   };
 
-  void add(const Level<T>& level, LevelShare share) {
+  void add(const Level<T>& level, const Owners& owners, LevelShare share) {
     Part& part = parts_.emplace_back();
     part.steps = level.view().steps;
     part.added = std::move(share.added);
     part.spread = std::move(share.spread);
-    if (!share.is_shared()) {
+    if (owners.empty()) {
       part.colours.resize(level.colour_starts.size() - 1);
       for (std::size_t colour = 0; colour < part.colours.size(); colour++)
         for (auto group = level.colour_starts[colour]; group < level.colour_starts[colour + 1];
@@ -159,12 +161,11 @@ class RankLevels {
           part.colours[colour].rest.push_back(static_cast<std::int32_t>(group));
       return;
     }
-    part.colours = Requests(level.colour_starts, part.steps, share.owners, comm_).links(share.read);
+    part.colours = Requests(level.colour_starts, part.steps, owners, comm_).links(share.read);
     part.halo = std::make_unique<Halo<T>>(kLanes<T>, part.colours, comm_);
     if (!level.down.coarse_place.empty()) {
       const std::vector<std::int64_t> together = {0, level.groups()};
-      part.member_links =
-          Requests(together, part.steps, share.owners, comm_).links(share.added_lines);
+      part.member_links = Requests(together, part.steps, owners, comm_).links(share.added_lines);
       part.members = std::make_unique<Halo<T>>(kLanes<T>, part.member_links, comm_);
     }
     if (!share.made.empty()) part.down = std::make_unique<Gathering<T>>(share.made, comm_);

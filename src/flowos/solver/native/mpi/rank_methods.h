@@ -15,7 +15,7 @@
 #include "../ordering.h"
 #include "../pivots.h"
 #include "../solver.h"
-#include "partition.h"
+#include "level_owners.h"
 #include "rank_crew.h"
 #include "rank_levels.h"
 #include "share.h"
@@ -62,14 +62,13 @@ class RankCholesky {
 template <class T>
 class RankMultigrid {
  public:
-  // share: of the finest level, whose groups have these owners.
-  RankMultigrid(Hierarchy<T>& hierarchy, const Share& share, const Owners& owners, int threads,
+  // share: of the finest level.
+  RankMultigrid(Hierarchy<T>& hierarchy, const Share& share, const LevelOwners& owners, int threads,
                 MPI_Comm comm)
-      : hierarchy_(hierarchy),
+      : comm_(comm),
+        hierarchy_(hierarchy),
         levels_(hierarchy, share, owners, threads, comm),
-        method_(hierarchy, levels_) {
-    MPI_Comm_size(comm, &ranks_);
-  }
+        method_(hierarchy, levels_) {}
 
   Gradients<T, RankLevels<T>>& method() { return method_; }
 
@@ -78,17 +77,17 @@ class RankMultigrid {
               .block_rows = hierarchy_.ordering.block_rows,
               .colours = hierarchy_.ordering.colours(),
               .levels = static_cast<int>(hierarchy_.rows.size())};
-    for (std::size_t l = 0; l < hierarchy_.levels.size(); l++)
-      made.bytes_per_iteration +=
-          hierarchy_.levels[l].bytes(l == 0).in_iteration * (levels_.is_shared(l) ? 1 : ranks_);
+    for (const Level<T>& level : hierarchy_.levels)
+      made.bytes_per_iteration += level.bytes(&level == hierarchy_.levels.data()).in_iteration;
+    made.bytes_per_iteration = over_ranks(made.bytes_per_iteration, comm_);
     return made;
   }
 
  private:
+  MPI_Comm comm_;
   const Hierarchy<T>& hierarchy_;
   RankLevels<T> levels_;
   Gradients<T, RankLevels<T>> method_;
-  int ranks_ = 1;
 };
 
 }  // namespace flowos::solve

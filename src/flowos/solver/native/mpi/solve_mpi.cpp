@@ -34,6 +34,7 @@
 #include "../ordering.h"
 #include "../solver.h"
 #include "answer.h"
+#include "level_owners.h"
 #include "metis_split.h"
 #include "options.h"
 #include "partition.h"
@@ -123,9 +124,12 @@ class Session {
     const double start = MPI_Wtime();
     const Plan plan = plan_of(problem_, options_.settings, threads_);
     if (plan.coarse) {
-      Hierarchy<Value> hierarchy = hierarchy_of<Value>(problem_, plan, threads_);
-      const Owners owners = owners_of(hierarchy.ordering);
-      const Share share = shared_out(hierarchy.ordering, owners);
+      LevelOwners owners(rank_, ranks_, [this](const Ordering& order) { return owners_of(order); });
+      Hierarchy<Value> hierarchy = hierarchy_of<Value>(
+          problem_, plan, threads_, [&owners](const Ordering& order, const Transfer* from) {
+            return owners.hold(order, from);
+          });
+      const Share share = shared_out(hierarchy.ordering, owners.of(0));
       RankSolver solver(share, threads_, comm_);
       RankMultigrid<Value> multigrid(hierarchy, share, owners, threads_, comm_);
       solve<Value>(share, solver, multigrid.method(), start, done);
