@@ -24,7 +24,8 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     assert listed["id"] in flowos("show", listed["id"][:-2]).stdout
     verdicts = json.loads(flowos("compare", "last", "--axis", "cores", "--json").stdout)
     assert {v["axis"] for v in verdicts} == {"cores"}
-    assert "cannot tell" in flowos("compare", "last", listed["id"]).stdout
+    same = flowos("compare", "last", listed["id"], code=2).stderr
+    assert same.endswith(f"both are run {listed['id']}: there is nothing to compare\n")
     flowos("report", "last", "--out", "again")
     names = {"report.html", "report.json", "report.csv", "report.md"}
     assert {p.name for p in (tmp_path / "again").iterdir()} == names
@@ -45,6 +46,20 @@ def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(flowos: Flow
     assert left["id"] == newest
     assert flowos("rm", "last").stdout.startswith(f"deleted {newest}  ")
     assert "flowos measure" in flowos("rm", "last", code=1).stderr
+
+
+def test_two_runs_are_compared_by_probe_and_only_what_differs_is_listed(flowos: Flowos) -> None:
+    for _ in range(2):
+        flowos("measure", "--quick", "--only", "clock,flops", "--minutes", "0.1")
+    runs = [run["id"] for run in json.loads(flowos("list", "--json").stdout)]
+    both = json.loads(flowos("compare", *runs, "--json").stdout)
+    clocks = json.loads(flowos("compare", *runs, "--only", "clock", "--json").stdout)
+    assert clocks == [v for v in both if v["probe"] == "clock"] != both
+    shown = flowos("compare", *runs, "--all").stdout
+    assert f"run {runs[1]} beside {runs[0]}: {len(both)} numbers; of " in shown
+    assert "--only gemm: what can be compared is of clock, flops" in (
+        flowos("compare", *runs, "--only", "gemm", code=2).stderr
+    )
 
 
 def test_a_comparison_fits_100_columns_and_says_what_would_tell(flowos: Flowos) -> None:

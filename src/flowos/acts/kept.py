@@ -81,6 +81,8 @@ def compared(
 def beside(refs: tuple[str, str], url: str | None) -> tuple[Verdict, ...]:
     """Two runs beside each other; see `plan.side_by_side` for how little that proves."""
     first, second = (book(ref, url) for ref in refs)
+    if first.run.id == second.run.id:
+        raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
     return side_by_side(
         first.measurements, second.measurements, names=(first.run.id, second.run.id)
     )

@@ -24,13 +24,21 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument(
         "--margin", type=float, default=0.03, metavar="M", help="equal within M (default 0.03)"
     )
+    command.add_argument(
+        "--only", metavar="PROBE,...", default="", help="what these probes measured only"
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="of two runs also the numbers whose ranges meet (JSON has them in any case)",
+    )
     add_store(command)
     add_json(command)
 
 
 def run(args: argparse.Namespace) -> int:
     from flowos.acts import kept
-    from flowos.report import verdicts_text
+    from flowos.report import runs_text, verdicts_text
 
     if not 0 < args.margin < 1:
         raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
@@ -42,8 +50,22 @@ def run(args: argparse.Namespace) -> int:
             verdicts = kept.beside((first, second), args.store)
         case _:
             raise UsageError("give one run and --axis NAME, or two runs")
+    verdicts = _of_probes(verdicts, args.only)
     if args.json:
         print(json.dumps([to_plain(v) for v in verdicts], indent=1))
+    elif args.axis is None:
+        print(runs_text(verdicts, everything=args.all), end="")
     else:
         print(verdicts_text(verdicts), end="")
     return 0
+
+
+def _of_probes(verdicts: "tuple[Verdict, ...]", only: str) -> "tuple[Verdict, ...]":
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    known = dict.fromkeys(v.probe for v in verdicts)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(
+                f"--only {name}: what can be compared is of {', '.join(known) or 'none'}"
+            )
+    return tuple(v for v in verdicts if v.probe in wanted or not wanted)

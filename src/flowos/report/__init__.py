@@ -4,7 +4,7 @@ from flowos.report._book import Book, Headline, Section, Step
 from flowos.report._csv import csv
 from flowos.report._json import json, read_json
 from flowos.report._markdown import markdown
-from flowos.report._text import text, verdicts_text
+from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._trace import Trace, trace_text
 from flowos.report._units import number
 from flowos.report.page import html, trace_html, trace_svg
@@ -21,6 +21,7 @@ __all__ = [
     "markdown",
     "number",
     "read_json",
+    "runs_text",
     "text",
     "trace_html",
     "trace_svg",

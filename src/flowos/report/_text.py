@@ -6,6 +6,7 @@ from flowos.model import Verdict
 from flowos.report._book import Book, Headline
 from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
+from flowos.report._runs import lines_of_runs
 from flowos.report._verdicts import lines_of
 from flowos.report._words import (
     RULE,
@@ -44,6 +45,11 @@ def text(book: Book) -> str:
 def verdicts_text(verdicts: Sequence[Verdict]) -> str:
     """The sum of the answers, then a table for each probe, for `flowos compare`."""
     return "\n".join(_safe(line) for line in lines_of(verdicts)) + "\n"
+
+
+def runs_text(verdicts: Sequence[Verdict], *, everything: bool = False) -> str:
+    """Two runs beside each other; everything: also the cases whose ranges meet."""
+    return "\n".join(map(_safe, lines_of_runs(verdicts, everything=everything))) + "\n"
 
 
 def _head(book: Book) -> list[str]:

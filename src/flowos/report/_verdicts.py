@@ -104,14 +104,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     told = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
     doubtful = sum(v.disturbed > 0 for v in verdicts)
     marked = f"; {doubtful} of them on disturbed rounds (!)" if doubtful else ""
-    apart = sum(v.high < 1 or v.low > 1 for v in verdicts if _of_two_runs(v))
-    beside = f"; in {apart} the ranges of the two runs lie apart" if apart else ""
-    return f"{counted(len(answers), 'comparison')}: {told}{marked}{beside}"
-
-
-def _of_two_runs(v: Verdict) -> bool:
-    """Was it never interleaved, so that its interval is but a range of quartiles?"""
-    return v.rounds == 0 and math.isfinite(v.ratio) and math.isfinite(v.high)
+    return f"{counted(len(answers), 'comparison')}: {told}{marked}"
 
 
 def doubted(v: Verdict) -> str:
@@ -156,8 +149,7 @@ def _table(group: Group) -> Iterator[str]:
     met = [v for v in group.rows if v.rounds or math.isfinite(v.ratio)]
     notes = _notes(met, group.rows)
     rows = [_cells(group, v, notes) for v in met]
-    interval = "range" if all(map(_of_two_runs, met)) else "95 %"
-    names = (group.change_title, "answer", f"ratio ({interval})", "rounds", "note", "at")
+    names = (group.change_title, "answer", "ratio (95 %)", "rounds", "note", "at")
     if rows:
         head, *blocks = _aligned([names, *rows], "    " if group.by_case else "  ")
         yield from head

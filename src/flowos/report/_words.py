@@ -140,8 +140,12 @@ def ratio_text(v: Verdict) -> str:
     if not math.isfinite(v.ratio):
         return "no ratio"
     if not (math.isfinite(v.low) and math.isfinite(v.high)):
-        return f"{v.ratio:.3f}, no interval"
-    return f"{v.ratio:.3f} ({v.low:.3f} to {v.high:.3f})"
+        return f"{_ratio(v.ratio)}, no interval"
+    return f"{_ratio(v.ratio)} ({_ratio(v.low)} to {_ratio(v.high)})"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if value < 10 else _units.digits(value)
 
 
 def verdicts_title(run: Run) -> str:

@@ -33,14 +33,6 @@ def test_the_first_line_sums_up() -> None:
     )
 
 
-def test_two_runs_beside_each_other_show_ranges_and_how_many_lie_apart() -> None:
-    beside = replace(OPEN, axis="run", base="one", other="two", rounds=0, needed=0, why="")
-    lines = verdicts_text((beside, replace(beside, low=0.3, high=0.9))).splitlines()
-    assert lines[0].endswith("0 faster; in 1 the ranges of the two runs lie apart")
-    assert "ratio (range)" in lines[3]
-    assert "95 %" not in "".join(lines)
-
-
 def test_the_worst_is_first_and_the_best_last() -> None:
     slower = replace(VERDICT, ratio=0.5, low=0.4, high=0.6)
     shown = verdicts_text((FASTER, EQUAL, OPEN, VERDICT, slower))
