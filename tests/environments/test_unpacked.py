@@ -170,6 +170,17 @@ def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
         assert said_in(ready, "ls", "/proc/self/fd") == "0\n1\n2\n3\n"
 
 
+@pytest.mark.parametrize("runtime", ["ch-run", "bwrap"])
+def test_an_image_without_the_files_that_a_runtime_shows_gets_them(
+    folder: Path, runtime: str
+) -> None:
+    for name in ("etc/passwd", "etc/group"):
+        (folder / name).unlink()
+    with make_ready(Environment(image=image_at(folder), runtime=runtime)) as ready:
+        assert "it has no place for /etc/passwd" in ready.notes[0]
+        assert "root:" in said_in(ready, "cat", "/etc/passwd")
+
+
 @pytest.mark.parametrize("part", ["flowos-init", "proc", "etc/hosts"])
 def test_runtimes_are_tried_with_a_whole_image_whatever_was_cleaned_away(part: str) -> None:
     place = _tiny_folder() / part

@@ -2,8 +2,8 @@
 
 Tried with 0.31 (Debian 12); by their source 0.24 to 0.39 have these options too. It needs USER in
 its environment, also for --version, and binds TMPDIR, which must then exist, over /tmp: hence our
-own bind of /tmp. The image must have /dev, /proc, /sys, /tmp and every target; it has no read-only
-binds. With a folder it becomes the command.
+own bind of /tmp. The image must have /dev, /proc, /sys, /tmp, /etc/{passwd,group} (it shows its
+own) and every target; it has no read-only binds. With a folder it becomes the command.
 
 It can serve a squashfs itself, and does where there is no squashfuse. But then each start costs 20
 ms, and a KILL while it sets up leaves a process that nothing ends: it waits for an answer from its
@@ -30,7 +30,8 @@ from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 _MISSING = not_installed("ch-run", "apt install charliecloud, or dnf install charliecloud (EPEL)")
 _FORMS: tuple[Form, ...] = ("folder", "squashfs")
 _NO_HOME_BY_DEFAULT = (0, 31)
-_TRAITS = Traits(hides=("TMPDIR",), binds_read_only=False)
+_FILES = (PurePath("/etc/passwd"), PurePath("/etc/group"))
+_TRAITS = Traits(hides=("TMPDIR",), files=_FILES, binds_read_only=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
