@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from typing import TYPE_CHECKING
 
 from flowos.cli._shared import add_json, add_store, with_example
@@ -52,12 +53,19 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("give one run and --axis NAME, or two runs")
     verdicts = _of_probes(verdicts, args.only)
     if args.json:
-        print(json.dumps([to_plain(v) for v in verdicts], indent=1))
+        print(json.dumps([plain(v) for v in verdicts], indent=1))
     elif args.axis is None:
         print(runs_text(verdicts, everything=args.all), end="")
     else:
         print(verdicts_text(verdicts), end="")
     return 0
+
+
+def plain(v: "Verdict") -> dict[str, object]:
+    """null is what is not known: no ratio, or no end of the interval."""
+    told: dict[str, object] = to_plain(v)
+    unknown = [name for name in ("ratio", "low", "high") if not math.isfinite(getattr(v, name))]
+    return told | dict.fromkeys(unknown)
 
 
 def _of_probes(verdicts: "tuple[Verdict, ...]", only: str) -> "tuple[Verdict, ...]":
