@@ -137,13 +137,21 @@ def test_a_dry_run_has_json_too(here: Path) -> None:
         "inputs": {"a": "int64", "b": "int64"},
         "tasks": ["add"],
         "outputs": {"add": "int64"},
+        "environment": "bare",
     }
 
 
-def test_a_dry_run_shows_the_flow(here: Path) -> None:
-    done = flowos_run(here, "--dry-run", "adds.py")
+def test_a_dry_run_shows_the_flow_and_where_it_would_run(here: Path) -> None:
+    (here / "mine" / "bin").mkdir(parents=True)
+    done = flowos_run(here, "--dry-run", "adds.py", "--env", "./mine")
     assert done.returncode == 0
+    assert done.stdout.startswith("# mine@auto\n")
     assert "add" in done.stdout
+
+
+def test_help_tells_what_json_is_of_a_flow(here: Path) -> None:
+    said = " ".join(flowos_run(here, "--help").stdout.split())
+    assert "of a flow: its outputs, on standard output" in said
 
 
 LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"

@@ -22,7 +22,10 @@ _EXIT_OWN = 125
 """It did not begin: a code that few commands have, as env(1) and container engines say it."""
 
 
-def add_foreground(command: argparse.ArgumentParser, *, required: bool = False) -> None:
+def add_foreground(
+    command: argparse.ArgumentParser, *, required: bool = False, more: str = ""
+) -> None:
+    """more: what else --json does."""
     add_environment(command, required=required)
     command.add_argument(
         "--cwd", type=PurePath, metavar="DIR", help="folder to start in (default: the current one)"
@@ -33,7 +36,8 @@ def add_foreground(command: argparse.ArgumentParser, *, required: bool = False) 
     command.add_argument(
         "--json",
         action="store_true",
-        help="say how it ended and what it used: JSON in one line, the last on standard error",
+        help="say how it ended and what it used: JSON in one line, the last on standard error"
+        + more,
     )
 
 

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    add_foreground(command)
+    add_foreground(command, more="; of a flow: its outputs, on standard output")
     command.add_argument(
         "--workers",
         choices=("thread", "process", "inline"),
@@ -80,9 +80,11 @@ def _run_flow(args: argparse.Namespace) -> int:
             raise
         told = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        print(json.dumps(plain_flow(flow) if args.dry_run else told, indent=1))
+        plan = {**plain_flow(flow), "environment": env.label} if args.dry_run else told
+        print(json.dumps(plan, indent=1))
         return 0
     if args.dry_run:
+        print(f"# {env.label}")
         print(flow)
         return 0
     for name, value in told.items():
