@@ -10,9 +10,11 @@ from flowos.engine import launch_variables, own_variables, run
 from flowos.model import (
     BARE,
     Argv,
+    End,
     Environment,
     Exited,
     Facts,
+    Killed,
     Launch,
     MeasureError,
     Outcome,
@@ -65,7 +67,8 @@ def _unpacked_packages() -> str:
 def _answer(outcome: Outcome) -> Mapping[str, object]:
     if outcome.end != Exited(0):
         complaint = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise MeasureError(f"this node cannot be looked at: {outcome.end} {' '.join(complaint)}")
+        why = "; ".join([_ending(outcome.end), *complaint])
+        raise MeasureError(f"this node cannot be looked at: {why}")
     try:
         answer = json.loads(outcome.stdout)
     except ValueError as error:
@@ -73,3 +76,13 @@ def _answer(outcome: Outcome) -> Mapping[str, object]:
     if not isinstance(answer, dict):
         raise MeasureError("the collector's answer is no JSON object")
     return answer
+
+
+def _ending(end: End) -> str:
+    match end:
+        case Exited(code):
+            return f"the collector exited with {code}"
+        case Killed(signal):
+            return f"the collector was killed by signal {signal}"
+        case _:
+            return end.reason
