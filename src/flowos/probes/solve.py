@@ -149,7 +149,7 @@ class Solve:
     """Metrics total, setup, iteration (second), bandwidth and triad (byte/s)."""
 
     name: str = "solve"
-    title: str = "Sparse solver (BICCG)"
+    title: str = "Sparse solver (conjugate gradients)"
     charts: tuple[Chart, ...] = (
         _curve("Time to solution", "total", "second", "Set-up and all iterations, to 1e-7."),
         _curve("Time of an iteration", "iteration", "second", "The problem stays the same."),

@@ -166,6 +166,10 @@ def answer(cpus: str = "2", x: str = "0123456789abcdef") -> Outcome:
     return Outcome(end=Exited(0), stdout=json.dumps({"readings": [reading]}).encode())
 
 
+def test_the_solver_is_called_what_it_is() -> None:
+    assert PROBE.title == "Sparse solver (conjugate gradients)"
+
+
 def test_a_good_answer_is_read_without_doubts(here: Node) -> None:
     readings = PROBE.read(cases(here())[1], answer())
     assert not isinstance(readings, Unmeasured)
