@@ -17,6 +17,10 @@ def system(_: fo.int64) -> fo.str_:
 
 count_libraries = fo.command(["sh", "-c", "ls /usr/lib | wc -l"], name="count", stdout="lines")
 
+if {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__)
+    sys.exit()
+
 flow = fo.flow_output(system(fo.flow_input("n", fo.int64)), count_libraries())
 
 for env in (None, *sys.argv[1:]):

@@ -26,6 +26,13 @@ def test_an_example_prints_what_it_says(name: str) -> None:
     assert done.stdout.endswith(PRINTED[name])
 
 
+def test_the_example_of_environments_tells_how_it_is_called() -> None:
+    words = [sys.executable, str(EXAMPLES / "in_an_image.py"), "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "python examples/in_an_image.py IMAGE[@RUNTIME]" in done.stdout
+
+
 def test_the_papers_program_is_there_word_for_word() -> None:
     assert PAPER in (EXAMPLES / "paper.py").read_text()
 

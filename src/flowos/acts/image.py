@@ -68,6 +68,7 @@ __all__ = [
     "name_of",
     "planned_build",
     "planned_import",
+    "planned_removal",
     "recipe_at",
     "recipe_digest",
     "remove_image",
@@ -271,10 +272,7 @@ def remove_image(name: str) -> tuple[str, ...]:
     _names.digest_meant(name, _names.names())  # else it is refused, and nothing made or locked
     try:
         with _names.changing():
-            digest = _names.digest_meant(name, _names.links())
-            names = [each for each, meant in _names.links().items() if meant == digest]
-            going = [name] if name in names else names
-            left = [each for each in names if each not in going]
+            digest, going, left = _leaving(name, _names.links())
             path = _names.path_of(digest)
             for each in going:
                 _names.drop_name(each)
@@ -286,6 +284,23 @@ def remove_image(name: str) -> tuple[str, ...]:
     if left:
         return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
     return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
+
+
+def planned_removal(name: str) -> tuple[str, ...]:
+    """What `remove_image` would do, a line each."""
+    digest, going, left = _leaving(name, _names.names())
+    done = tuple(f"would forget: {each}" for each in going)
+    if left:
+        return (*done, f"would keep: {digest[:19]}, which is still called {', '.join(left)}")
+    return (*done, f"would remove: {_names.path_of(digest)}")
+
+
+def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[str]]:
+    """The digest that is meant; which of its names go, and which stay."""
+    digest = _names.digest_meant(name, called)
+    names = [each for each, meant in called.items() if meant == digest]
+    going = [name] if name in names else names
+    return digest, going, [each for each in names if each not in going]
 
 
 def _listed(name: str, digest: str, here: dict[str, Path]) -> Listed:

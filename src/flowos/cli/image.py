@@ -77,6 +77,8 @@ def add(commands: "Commands") -> None:
             deed.add_argument("image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}")
         if name == "inspect":
             add_store(deed)
+        if name == "rm":
+            deed.add_argument("--dry-run", action="store_true", help="show what would be done only")
         add_json(deed)
 
 
@@ -291,7 +293,7 @@ def _code(complaint: str) -> int:
 def _rm(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
-    done = image.remove_image(args.image)
+    done = image.planned_removal(args.image) if args.dry_run else image.remove_image(args.image)
     print(json.dumps(list(done)) if args.json else "\n".join(done))
     return 0
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from flowos.model import Case, Facts, Wanted
+from flowos.probes._cores import counted
 from flowos.probes.stream import CACHES_PER_ARRAY, last_cache_bytes
 
 VECTOR_BITS = {"sse4.2": 128, "avx": 256, "avx2": 256, "avx512f": 512, "neon": 128}
@@ -51,4 +52,4 @@ def _flops_of(case: Case, clock_hz: float) -> tuple[str, float] | None:
     value = nominal_flops(clock_hz, isa, case.level("type"), int(cores))
     if value is None:
         return None
-    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {cores} cores", value
+    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {counted(cores, 'core')}", value

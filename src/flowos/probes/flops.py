@@ -15,7 +15,7 @@ from flowos.model import (
     Wanted,
 )
 from flowos.probes._base import Program, best_compiler, read_answer
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, on_cores
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
 
 NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
 """The levels of axis `isa`, as in Facts.instruction_sets."""
@@ -89,8 +89,8 @@ def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
             other = best.get((cores, kind, narrower), 0.0)
             if rate < 0.9 * other:
                 found.append(
-                    f"{isa} {kind} on {cores} cores does {rate:.3g} flop/s, less than the narrower"
-                    f" {narrower} with {other:.3g}: the measurement was disturbed, or the clock"
-                    " falls under wide vectors"
+                    f"{isa} {kind} on {counted(cores, 'core')} does {rate / 1e9:.3g} Gflop/s, less"
+                    f" than the narrower {narrower} with {other / 1e9:.3g} Gflop/s: the measurement"
+                    " was disturbed, or the clock falls under wide vectors"
                 )
     return tuple(found)

@@ -38,6 +38,8 @@ def test_an_image_is_made_listed_inspected_verified_and_removed(
     assert json.loads(flowos("image", "verify", "fio", "--json").stdout)["ok"]
     exported = flowos("image", "export", "fio", tmp_path / "x.tar", "--json").stdout
     assert json.loads(exported)["path"] == str(tmp_path / "x.tar")
+    shown = flowos("image", "rm", "fio", "--dry-run").stdout
+    assert shown == f"would forget: fio\nwould remove: {made['path']}\n"
     assert flowos("image", "rm", "fio").stdout.splitlines()[0] == "forgotten: fio"
 
 
