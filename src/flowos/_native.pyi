@@ -339,8 +339,10 @@ class FeederStats:
 class Feeder:
     """Batches in the order's order, read ahead in threads of its own."""
 
-    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, on_error: str = 'error', most_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
-        """files: None where others pull tickets and push bytes."""
+    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, epochs_ahead: int = 1, on_error: str = 'error', most_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
+        """
+        files: None where others pull tickets and push bytes. epochs_ahead: so many are read ahead after the one that was sought.
+        """
 
     def seek(self, epoch: int, start: int) -> None:
         """

@@ -96,10 +96,7 @@ class Warming:
 
 
 def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
-    """The batches of one epoch, and how many samples are done by then, and could not be had.
-
-    What is read ahead of the next epoch counts nowhere.
-    """
+    """The batches of one epoch, and how many samples are done by then, and could not be had."""
     feeder.seek(0, 0)
     had = done = 0
     while (batch := feeder.next()) is not None:
@@ -109,7 +106,7 @@ def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
 
 
 def _through() -> Settings:
-    """Once, as it lies there; what cannot be read is counted."""
+    """One epoch, as it lies there; what cannot be read is counted."""
     return Settings(
         batch_size=_BATCH,
         shuffle=False,
@@ -120,6 +117,7 @@ def _through() -> Settings:
         memory_bytes=256 << 20,
         most_in_flight=_IN_FLIGHT,
         threads=None,
+        epochs_ahead=0,
     )
 
 

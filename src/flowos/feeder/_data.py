@@ -1,7 +1,9 @@
 """A data set that is opened: what there is, where it lies, and what is kept of it on this node."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
+from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from flowos.feeder._asked import Asked
@@ -74,7 +76,7 @@ def open_data(
     home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
     if home is None:
         return Data(source=source, catalog=source.catalog(found), cache=None, complaint=complaint)
-    within = None if complaint else _within(meanwhile, room)
+    within = None if complaint else _within(meanwhile, room, home)
     with catalog_of(source, home, found, within) as (catalog, cache_key, early):
         attached = None
         try:
@@ -93,11 +95,14 @@ def open_data(
     )
 
 
-def _within(meanwhile: Meanwhile | None, room: Room) -> Meanwhile | None:
+def _within(meanwhile: Meanwhile | None, room: Room, home: Home) -> Meanwhile | None:
     """Not more than the cache has room for."""
-    if meanwhile is None or not room.most_bytes:
-        return meanwhile
-    return replace(meanwhile, most_bytes=min(meanwhile.most_bytes, room.most_bytes))
+    if meanwhile is None:
+        return None
+    most = min(meanwhile.most_bytes, room.most_bytes or meanwhile.most_bytes)
+    with suppress(OSError):
+        most = min(most, disk_usage(home.folder).free - room.least_free_bytes)
+    return replace(meanwhile, most_bytes=most) if most > 0 else None
 
 
 def _home(cache: str | PathLike[str], key: str, name: str) -> tuple[Home | None, str]:

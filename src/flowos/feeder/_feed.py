@@ -236,7 +236,11 @@ class Feed:
         return self._data.catalog.name(sample)
 
     def stats(self) -> Stats:
-        """What was read from where, and who waited for what; after `close`, to the last byte."""
+        """What was read from where, and who waited for what; after `close`, to the last byte.
+
+        What was read ahead counts, taken or not: as far as memory allows, up to the end of the
+        epoch after the one that was asked for.
+        """
         return self._last_stats or self._stats_of(self._live())
 
     def __repr__(self) -> str:

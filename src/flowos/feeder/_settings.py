@@ -14,7 +14,10 @@ ON_ERROR = ("error", "skip", "replace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """As `Feed` has them. FeedError: one of them cannot be so."""
+    """As `Feed` has them. FeedError: one of them cannot be so.
+
+    epochs_ahead: how many are read ahead after the one that is asked for.
+    """
 
     batch_size: int
     shuffle: bool
@@ -25,6 +28,7 @@ class Settings:
     memory_bytes: int
     most_in_flight: int
     threads: int | None
+    epochs_ahead: int = 1
 
     def __post_init__(self) -> None:
         whole("batch_size", self.batch_size, 1, (1 << 31) - 1)

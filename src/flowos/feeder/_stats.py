@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Counts since the feed was made, of this process.
+    """Counts since the feed was made, of this process, with what it read ahead.
 
     source, cache, peer: where the samples came from. waits: batches that were not ready when they
     were asked for; waited_seconds: how long that took in all. skipped, replaced: samples that could

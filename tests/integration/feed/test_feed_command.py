@@ -9,9 +9,13 @@ from typing import Any
 
 import flowos as fo
 
-from .shared import content, make_folder
+from .shared import content
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def bytes_of(data: Path) -> int:
+    return sum(file.stat().st_size for file in data.rglob("*.jpg"))
 
 
 def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
@@ -19,9 +23,8 @@ def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
 ) -> None:
     words = (str(data), "--cache", str(cache))
     warmed = json.loads(flowos("feed", "warm", *words, "--json").stdout)
-    size = sum(len(content(name)) for name in make_folder(data))
     assert (warmed["kept"]["samples"], warmed["kept"]["cached"]) == (100, 100)
-    assert warmed["warmth"]["source_bytes"] == size
+    assert warmed["warmth"]["source_bytes"] == bytes_of(data)
     with fo.Feed(data, cache, batch_size=8) as feed:
         list(feed.epoch(0))
         assert feed.stats().source_bytes == 0
@@ -43,6 +46,14 @@ def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, c
     assert "100 of 100 samples are cached" in flowos(*words).stdout
     again = json.loads(flowos(*words, "--json").stdout)
     assert again["warmth"]["source_bytes"] == 0
+    assert again["warmth"]["cache_bytes"] == bytes_of(data)
+
+
+def test_warming_reads_each_sample_once_where_none_can_be_kept(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--least-free", "100T", "--json")
+    assert json.loads(flowos(*words).stdout)["warmth"]["source_bytes"] <= bytes_of(data)
 
 
 def test_a_dry_run_lists_and_reads_nothing(flowos: Flowos, data: Path, cache: Path) -> None:

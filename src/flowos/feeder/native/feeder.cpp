@@ -95,7 +95,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       order(settings.share.count, settings.seed, settings.shuffle),
       peers(joined(settings, order, cache)),
       each(decoder ? decoder->size() : settings.record_bytes),
-      ring(settings.share, settings.memory_bytes, each, sizes),
+      ring(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
       most_threads(std::size_t{settings.most_in_flight} + cached_limits(true).most +

@@ -31,6 +31,7 @@ struct FeederSettings {
   std::uint64_t record_bytes = 0;  // samples of equal size, one after the other; 0: as they come
   std::uint64_t memory_bytes = 1ULL << 30;  // for batches that wait to be taken
   std::uint32_t most_in_flight = 256;       // reads of the source, on this node
+  std::uint64_t epochs_ahead = 1;           // are read ahead after the one that is asked for
   OnError on_error = OnError::error;
   std::uint64_t most_skipped = 1000;
   std::optional<PeerSettings> peers;  // of a run on several nodes; they need a cache
@@ -55,7 +56,7 @@ struct FeederStats {
 // A sample is handed over as soon as it is there; writing it to the cache is a by-product. How
 // many reads of the source are in flight is found by feedback: more while that brings more bytes
 // per second, fewer when only latency grows. Batches come in order. After the last batch of an
-// epoch the next epoch's are prepared.
+// epoch the next epoch's are prepared, and no more until that is sought.
 // Closing (and destruction) ends all threads; a read that hangs in the kernel is waited for.
 class Feeder {
  public:

@@ -25,8 +25,10 @@ Pending::Plan first_at(const Share& share, std::uint64_t epoch, std::uint64_t st
 
 }  // namespace
 
-Ring::Ring(const Share& share, std::uint64_t memory_bytes, std::size_t each, const Sizes& sizes)
+Ring::Ring(const Share& share, std::uint64_t memory_bytes, std::uint64_t epochs_ahead,
+           std::size_t each, const Sizes& sizes)
     : memory_bytes_(memory_bytes),
+      epochs_ahead_(epochs_ahead),
       each_(each),
       sizes_(sizes),
       share_(from(share, 0)),

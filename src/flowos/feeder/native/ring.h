@@ -12,12 +12,13 @@
 namespace flowos::feed {
 
 // The batches between what the consumer had last and what is not begun yet, in order, over the ends
-// of epochs: at least 2, at most 64, and between these as many as the memory allows. The feeder's
-// lock guards it.
+// of epochs: at least 2, at most 64, and between these as many as the memory allows; of no epoch
+// further ahead than so many. The feeder's lock guards it.
 class Ring {
  public:
   // Every sample takes `each` bytes; 0: packed, as `sizes` tells.
-  Ring(const Share& share, std::uint64_t memory_bytes, std::size_t each, const Sizes& sizes);
+  Ring(const Share& share, std::uint64_t memory_bytes, std::uint64_t epochs_ahead, std::size_t each,
+       const Sizes& sizes);
 
   // What follows for the consumer: this epoch from position `start`. False: it does anyway; else
   // all that was prepared is thrown away.
@@ -32,7 +33,8 @@ class Ring {
   // A slot may be claimed: there is one, and memory for it. Once that is used up, a quarter of it
   // has to be free again, so that threads are woken for several batches at a time.
   bool open() const {
-    return filling_ || (window_.size() <= resume_at_ && plan_.share.batches() > 0 && fits());
+    return filling_ || (window_.size() <= resume_at_ && plan_.epoch - epoch_ <= epochs_ahead_ &&
+                        plan_.share.batches() > 0 && fits());
   }
   // The next slot in order, of which batch. std::bad_alloc.
   std::pair<std::shared_ptr<Pending>, std::uint32_t> claim();
@@ -46,6 +48,7 @@ class Ring {
   std::size_t batch_bytes() const;
 
   std::uint64_t memory_bytes_;
+  std::uint64_t epochs_ahead_;
   std::size_t each_;
   const Sizes& sizes_;
   std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
