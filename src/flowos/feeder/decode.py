@@ -146,17 +146,23 @@ def jpeg(size: int | tuple[int, int], **how: Unpack[How]) -> Jpeg:
     Damaged, truncated and hostile files are errors, also where libjpeg only warns. Grey and CMYK
     become RGB.
     """
-    return Jpeg(**_fields(size, how))
+    return Jpeg(**_fields("jpeg", size, how))
 
 
 def image(size: int | tuple[int, int], **how: Unpack[How]) -> Image:
     """PNG and all else that Pillow reads, to the arrays that `jpeg` makes."""
     _pillow()
-    return Image(**_fields(size, how))
+    return Image(**_fields("image", size, how))
 
 
-def _fields(size: object, how: How) -> dict[str, Any]:
+def _fields(kind: str, size: object, how: How) -> dict[str, Any]:
     """Of `Pictures`. Lists and arrays are as good as tuples."""
+    known = How.__annotations__
+    for name in how:
+        if name not in known:
+            raise FeedError(
+                f"fo.decode.{kind}: {name}: no such keyword; there are {', '.join(known)}"
+            )
     try:
         height, width = size if isinstance(size, tuple | list) else (size, size)
         rows, columns = index(height), index(width)

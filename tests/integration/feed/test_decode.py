@@ -257,6 +257,13 @@ def test_what_cannot_be_is_told_before_anything_is_read(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["jpeg", "image"])
+def test_an_unknown_keyword_is_told_with_those_that_there_are(kind: str) -> None:
+    said = rf"^fo\.decode\.{kind}: foo: no such keyword; there are crop, centre_share, .*, seed$"
+    with pytest.raises(FeedError, match=said):
+        getattr(fo.decode, kind)(3, foo=1)
+
+
 def test_a_description_is_a_value() -> None:
     one = fo.decode.jpeg((32, 48), crop="random", area=[0.5, 1])
     assert one == fo.decode.jpeg((32, 48), crop="random", area=(0.5, 1.0))
