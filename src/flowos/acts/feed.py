@@ -59,11 +59,11 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What warming would do. bytes: of the source, -1 where its files have not been opened yet."""
+    """What warming would do. bytes: of the source; None: its files have not been opened yet."""
 
     source: str
     samples: int
-    bytes: int
+    bytes: int | None
     cached: int
 
 
@@ -101,7 +101,7 @@ def planned(care: Care, tell: Tell) -> Planned:
     return Planned(
         source=data.source.name,
         samples=len(data.catalog),
-        bytes=-1 if bool((sizes < 0).any()) else int(sizes.sum()),
+        bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
         cached=sum(kept.cached for kept in _if_any(care)),
     )
 

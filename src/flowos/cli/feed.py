@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._shared import add_json, positive, with_example
-from flowos.model import UsageError, to_plain
+from flowos.model import FeedError, UsageError, to_plain
 
 if TYPE_CHECKING:
     from flowos.acts.feed import Care, Kept, Planned, Step, Tell, Warmed
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_EXIT_DAMAGED, _EXIT_INTERRUPTED = 1, 130
+_EXIT_DAMAGED = _EXIT_FAILED = 1
+_EXIT_INTERRUPTED = 130
 _BAR = 24
 _SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
@@ -127,7 +128,10 @@ def size(word: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    return _DEEDS[args.deed](args)
+    try:
+        return _DEEDS[args.deed](args)
+    except FeedError as error:  # `Feed` is what Python calls it
+        raise FeedError(str(error).removeprefix("Feed: ")) from error
 
 
 def _warm(args: argparse.Namespace) -> int:
@@ -143,14 +147,15 @@ def _warm(args: argparse.Namespace) -> int:
     _show_warmed(done, args.json)
     if done.interrupted:
         return _EXIT_INTERRUPTED
-    return 1 if done.warmth.missing else 0
+    return _EXIT_FAILED if done.warmth.missing or not done.kept.cached else 0
 
 
 def _show_planned(planned: "Planned", as_json: bool) -> int:
     if as_json:
         print(json.dumps(to_plain(planned), indent=1))
         return 0
-    bytes_ = "sizes not known before they are read" if planned.bytes < 0 else _size(planned.bytes)
+    unknown = "sizes not known before they are read"
+    bytes_ = unknown if planned.bytes is None else _size(planned.bytes)
     print(f"{planned.source}: {planned.samples} samples, {bytes_}; {planned.cached} are cached")
     return 0
 
@@ -225,12 +230,11 @@ def _clear(args: argparse.Namespace) -> int:
     found = feed.state(_care(args))
     if not args.dry_run and not args.yes:
         _ask(found)
-    freed = [0 if args.dry_run else feed.cleared(kept) for kept in found]
+    rows = [
+        _plain(kept) | ({} if args.dry_run else {"freed_bytes": feed.cleared(kept)})
+        for kept in found
+    ]
     if args.json:
-        rows = [
-            {**_plain(kept), "freed_bytes": bytes_}
-            for kept, bytes_ in zip(found, freed, strict=True)
-        ]
         print(json.dumps(rows, indent=1))
         return 0
     did = "would remove" if args.dry_run else "removed"
@@ -249,7 +253,7 @@ def _ask(found: "tuple[Kept, ...]") -> None:
     for kept in found:
         print(f"{kept.source}: {_told(kept)}", file=sys.stderr)
     if not sys.stdin.isatty():
-        raise UsageError("clear: nobody is here to ask: give --yes")
+        raise UsageError("clear: asks only at a terminal; to remove this unasked, give --yes")
     print("remove this? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("clear: nothing was removed")

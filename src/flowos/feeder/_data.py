@@ -77,14 +77,18 @@ def open_data(
     if home is None:
         return Data(source=source, catalog=source.catalog(found), cache=None, complaint=complaint)
     within = None if complaint else _within(meanwhile, room, home)
-    with catalog_of(source, home, found, within) as (catalog, cache_key, early):
-        attached = None
-        try:
-            attached = _attached(home, catalog, cache_key, room)
-        except FeedError as why:
-            complaint = str(why)
-        if early and attached:
-            early.keep(catalog, attached)
+    try:
+        with catalog_of(source, home, found, within) as (catalog, cache_key, early):
+            attached = None
+            try:
+                attached = _attached(home, catalog, cache_key, room)
+            except FeedError as why:
+                complaint = str(why)
+            if early and attached:
+                early.keep(catalog, attached)
+    except FeedError:
+        home.forget_if_empty()
+        raise
     return Data(
         source=source,
         catalog=catalog,

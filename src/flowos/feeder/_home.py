@@ -60,6 +60,15 @@ class Home:
         except OSError as why:
             raise FeedError(f"cache folder {self.folder}: {why.strerror}") from why
 
+    def forget_if_empty(self) -> None:
+        """As if it had not been made, where nothing is kept: after a listing that failed."""
+        with self.locked(), suppress(OSError):
+            if self.samples.exists() or self.catalog.exists():
+                return
+            for name in OURS:
+                (self.folder / name).unlink(missing_ok=True)
+            self.folder.rmdir()
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Until the end of the `with` no other process lists; where nothing can be locked, it may.

@@ -53,19 +53,48 @@ def test_warming_reads_each_sample_once_where_none_can_be_kept(
     flowos: Flowos, data: Path, cache: Path
 ) -> None:
     words = ("feed", "warm", str(data), "--cache", str(cache), "--least-free", "100T", "--json")
-    assert json.loads(flowos(*words).stdout)["warmth"]["source_bytes"] <= bytes_of(data)
+    warmed = json.loads(flowos(*words, code=1).stdout)
+    assert warmed["kept"]["cached"] == 0
+    assert warmed["warmth"]["source_bytes"] <= bytes_of(data)
 
 
 def test_a_dry_run_lists_and_reads_nothing(flowos: Flowos, data: Path, cache: Path) -> None:
     done = flowos("feed", "warm", str(data), "--cache", str(cache), "--dry-run").stdout
     assert done == f"{data}: 100 samples, sizes not known before they are read; 0 are cached\n"
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--dry-run", "--json")
+    assert json.loads(flowos(*words).stdout)["bytes"] is None
     assert not cache.exists()
+
+
+def test_what_is_said_of_a_clearing_holds_whether_it_is_done_or_not(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    flowos("feed", "warm", str(data), "--cache", str(cache))
+    words = ("feed", "clear", "--cache", str(cache), "--json")
+    (planned,) = json.loads(flowos(*words, "--dry-run").stdout)
+    refused = flowos(*words, code=2).stderr
+    assert refused.splitlines()[-1] == (
+        "flowos feed: clear: asks only at a terminal; to remove this unasked, give --yes"
+    )
+    (done,) = json.loads(flowos(*words, "--yes").stdout)
+    assert done.pop("freed_bytes") > 0
+    assert done == planned
+
+
+def test_a_source_without_samples_leaves_nothing_in_the_cache(
+    flowos: Flowos, tmp_path: Path, cache: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    refused = flowos("feed", "warm", str(tmp_path / "empty"), "--cache", str(cache), code=1).stderr
+    assert refused.startswith("flowos feed: no samples in ")
+    assert list(cache.iterdir()) == []
 
 
 def test_what_fits_is_kept_and_it_says_so(flowos: Flowos, data: Path, cache: Path) -> None:
     words = ("feed", "warm", str(data), "--cache", str(cache), "--most-bytes", "128KiB")
     done = flowos(*words)
     assert "no more is kept: " in done.stderr
+    assert "it has the 131.1 kB that it may take" in done.stderr
     (kept,) = json.loads(flowos("feed", "stat", "--cache", str(cache), "--json").stdout)
     assert 0 < kept["cached"] < 100
     assert kept["bytes"] <= 128 << 10
@@ -130,6 +159,7 @@ def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> N
         refused = flowos("feed", *words, code=code).stderr
         assert said in refused
         assert refused.startswith("flowos feed: ")
+        assert "Feed:" not in refused
         assert refused.count("\n") == 1
     assert (
         "no size such as"

@@ -164,10 +164,10 @@ std::string boot_id() {
 std::string reason(int error) { return std::system_category().message(error); }
 
 std::string readable(std::uint64_t bytes) {
-  constexpr std::array<const char*, 5> units = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  constexpr std::array<const char*, 5> units = {"B", "kB", "MB", "GB", "TB"};
   auto number = static_cast<double>(bytes);
   std::size_t unit = 0;
-  for (; number >= 1024 && unit + 1 < units.size(); ++unit) number /= 1024;
+  for (; number >= 1000 && unit + 1 < units.size(); ++unit) number /= 1000;
   std::array<char, 32> text{};
   const int length = std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
                                    number, units[unit]);
