@@ -24,6 +24,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../chosen.h"
@@ -45,6 +46,7 @@
 #include "share.h"
 #include "threads.h"
 #include "triad.h"
+#include "unbound.h"
 
 // NOLINTBEGIN(bugprone-casting-through-void): Open MPI's constants are such casts.
 namespace flowos::solve {
@@ -122,6 +124,7 @@ class Session {
   void go_on_in(Turn& done) const {
     MPI_Barrier(comm_);
     const double start = MPI_Wtime();
+    std::optional<Unbound> setting_up(std::in_place);
     const Plan plan = plan_of(problem_, options_.settings, threads_);
     if (plan.coarse) {
       LevelOwners owners(rank_, ranks_, [this](const Ordering& order) { return owners_of(order); });
@@ -132,6 +135,7 @@ class Session {
       const Share share = shared_out(hierarchy.ordering, owners.of(0));
       RankSolver solver(share, threads_, comm_);
       RankMultigrid<Value> multigrid(hierarchy, share, owners, threads_, comm_);
+      setting_up.reset();
       solve<Value>(share, solver, multigrid.method(), start, done);
       done.made = multigrid.made();
       return;
@@ -142,6 +146,7 @@ class Session {
     RankCholesky<Value> cholesky(share,
                                  dropping_of(options_.settings, plan.dominance, plan.evenness),
                                  plan.evenness, solver.crew(), comm_);
+    setting_up.reset();
     solve<Value>(share, solver, cholesky.method(), start, done);
     done.made = cholesky.made(whole.blocks, whole.ordering);
   }
