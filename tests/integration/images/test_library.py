@@ -49,7 +49,7 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(word: str) -> None
 
 
 def test_without_any_image_one_is_told_how_to_make_one() -> None:
-    with pytest.raises(EnvironmentRefused, match="known are none yet; 'flowos image import'"):
+    with pytest.raises(EnvironmentRefused, match="; none has a name yet: 'flowos image import'"):
         image.find("fio")
 
 

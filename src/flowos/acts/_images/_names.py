@@ -102,8 +102,10 @@ def digest_meant(word: str, by_name: dict[str, str]) -> str:
         return fits[0]
     if fits:
         raise EnvironmentRefused(f"{word!r:.120} fits {len(fits)} images: write more of the digest")
-    known = ", ".join(sorted(by_name)) or "none yet; 'flowos image import' or 'build' makes one"
-    raise EnvironmentRefused(f"no image is called {word!r:.120}; known are {known}")
+    known = f"known are {', '.join(sorted(by_name))}"
+    if not by_name:
+        known = "none has a name yet: 'flowos image import' or 'build' makes one"
+    raise EnvironmentRefused(f"no image is called {word!r:.120}; {known}")
 
 
 def find(name: str) -> Path:
