@@ -108,6 +108,33 @@ void iterations_are_those_of_the_ordering() {
   CHECK(iterations(512, 0.95) < iterations(512, 0));
 }
 
+// Held in one corner only, so that x is a million times b.
+Matrix pinned(std::int64_t side) {
+  Matrix matrix = cells_of({{1, side, side}}, {1, 1, 1}, false);
+  for (std::int32_t k = 0; k < matrix.starts[1]; ++k) {
+    if (matrix.columns[at(k)] == 0) matrix.values[at(k)] += 1;
+  }
+  return matrix;
+}
+
+// What rounding did to the greatest residual must not make up the directions that come after.
+void a_residual_that_grows_before_it_falls_costs_fp32_few_iterations() {
+  const Matrix matrix = pinned(128);
+  const auto iterations = [&](Precision precision) {
+    Settings settings = plain(0, -1, precision);
+    settings.coarse = Coarse::aggregates;
+    return solved(matrix, ones(matrix), settings).info.iterations;
+  };
+  CHECK(iterations(Precision::fp32) <= iterations(Precision::fp64) + 5);
+}
+
+// The residual of x may be larger than that of nothing where that of the method fell.
+void fp32_goes_on_where_the_residual_grew() {
+  const Matrix matrix = flowos::solve::power_grid(300, 5);
+  const Solved answer = solved(matrix, ones(matrix), plain(0, -1, Precision::fp32));
+  CHECK(answer.info.reason == Reason::converged);
+}
+
 // Of one block the factor is that of the natural order.
 void one_block_is_the_natural_order() {
   const Matrix matrix = poisson({.cells = {1, 1, 500}});
@@ -348,6 +375,8 @@ void both_widths_of_indices_give_the_same() {
 
 int main() {
   iterations_are_those_of_the_ordering();
+  a_residual_that_grows_before_it_falls_costs_fp32_few_iterations();
+  fp32_goes_on_where_the_residual_grew();
   one_block_is_the_natural_order();
   threads_do_not_show();
   jumps_of_coefficients_are_solved_with();

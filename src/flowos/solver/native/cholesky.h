@@ -90,7 +90,6 @@ class Cholesky {
       factor_.kernels().forward(view, groups, r_.data(), rr_sums_.data());
     });
     rr_ = crew_.sums(std::array<const double*, 1>{rr_sums_.data()})[0];
-    if (!(rr_ < kMostTurn * aimed_)) forget();
   }
   void forget() { aimed_ = 0; }
 
@@ -118,9 +117,6 @@ class Cholesky {
   }
 
  private:
-  // beta after a residual was computed anew; above: a new direction
-  static constexpr double kMostTurn = 10;
-
   // Both sweeps, of which the backward one ends with the colour that the forward one begins with:
   // r'r, p'w and w'w.
   std::array<double, 3> products() {

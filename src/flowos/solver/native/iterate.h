@@ -41,7 +41,8 @@ double rest_of(const Csr<Index>& matrix, std::int64_t row, double b, const doubl
   return b;
 }
 
-// How far the recurrence of an iteration in T is followed until the residual is computed anew.
+// How far below its greatest the recurrence of an iteration in T is followed until the residual is
+// computed anew: by then what rounding did to the greatest shows.
 template <class T>
 constexpr double kFall = sizeof(T) == sizeof(float) ? 1e-2 : 1e-11;
 
@@ -72,7 +73,6 @@ class Iteration {
     double size = equation_.residual(equation_.x, rest_);
     double best = size;
     int stalls = 0;
-    method_.forget();
     info.reason = size <= wanted_ ? Reason::converged : Reason::iterations;
     while (info.reason == Reason::iterations && info.iterations < most_) {
       info.reason = between(info, size);
@@ -85,6 +85,10 @@ class Iteration {
       }
       best = std::min(best, size);
     }
+    if (!(size <= equation_.norm)) {
+      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what was made of it
+      size = equation_.norm;
+    }
     info.residual = size / equation_.norm;
   }
 
@@ -93,14 +97,10 @@ class Iteration {
   static constexpr int kMostStalls = 3;
 
   // Brings x up to date: the size of its residual, no more than it was where the recurrence does
-  // not say that it fell.
+  // not say that it fell. (Where it does, it fell in the method's norm.)
   double update(double size) {
     if (fell_) {
       method_.add_to(equation_.x);
-      const double now = equation_.residual(equation_.x, rest_);
-      if (now < size || now <= equation_.norm) return now;
-      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what that made of it
-      method_.forget();
       return equation_.residual(equation_.x, rest_);
     }
     const std::vector<double> before(equation_.x.begin(), equation_.x.end());
@@ -108,7 +108,7 @@ class Iteration {
     const double now = equation_.residual(equation_.x, rest_);
     if (now < size) return now;
     std::copy(before.begin(), before.end(), equation_.x.begin());
-    method_.forget();
+    left_ = 0;
     return equation_.residual(equation_.x, rest_);
   }
 
@@ -117,19 +117,21 @@ class Iteration {
     fell_ = false;
     method_.load(rest_, equation_.unit);
     const double loaded = method_.advance();
+    if (!(loaded <= kSame * left_)) method_.forget();
     const double small = kSure * wanted_ / size;
-    const double due = std::max(small, fall_);
-    double now = loaded;
-    double least = 1;  // share, halved each time
-    int since = 0;     // so many iterations it was halved
+    double greatest = 1;  // share
+    double least = 1;     // share, halved each time
+    int since = 0;        // so many iterations it was halved
     do {
       if (!method_.aim()) return Reason::indefinite;
-      now = method_.advance();
+      left_ = method_.advance();
       ++info.iterations;
-      const double share = std::sqrt(std::max(now, 0.0) / loaded);
+      const double share = std::sqrt(std::max(left_, 0.0) / loaded);
       if (watch_ && !watch_(info.iterations, share * size / equation_.norm)) {
         return Reason::stopped;
       }
+      greatest = std::max(greatest, share);
+      const double due = std::max(small, std::min(fall_ * greatest, kStall));
       if (!(share > due)) {
         fell_ = share > 0 && share <= due;  // else it is at its end, or no number
         return Reason::iterations;
@@ -151,9 +153,14 @@ class Iteration {
   // A recurrence runs in another norm: it is to be a little more sure than it must.
   static constexpr double kSure = 0.9;
 
+  // Of ||r||^2 computed anew over what the recurrence had. Above, rounding made so much of it that
+  // the direction does not fit any more.
+  static constexpr double kSame = 1.5;
+
   Method& method_;
   Equation& equation_;
   double fall_, wanted_;
+  double left_ = 0;    // ||r||^2 as the recurrence has it; 0: there is none to go on with
   bool fell_ = false;  // so far as it was due
   std::int64_t most_;
   const Watch& watch_;
