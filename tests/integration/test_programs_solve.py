@@ -255,7 +255,7 @@ def test_levels_of_a_graph_that_are_shared_out_give_the_bits_of_the_library(
 
 
 def grid_file(folder: Path, n: int = 12) -> Path:
-    """A mesh with triangles, of which no grid can be made, in lower triangular storage."""
+    """A grid with triangles, whose cells touch at corners, in lower triangular storage."""
     entries = []
     for i in range(n * n):
         links = [j for j in (i + 1, i + n, i + n + 1) if j < n * n and (j % n or j == i + n)]
@@ -274,7 +274,7 @@ def elements_file(folder: Path) -> Path:
     return path
 
 
-def test_a_graph_of_a_file_gives_the_same_bits_on_any_ranks(
+def test_a_mesh_of_a_file_gives_the_same_bits_on_any_ranks(
     binaries: Binaries, tmp_path: Path
 ) -> None:
     family = FAMILIES[0]

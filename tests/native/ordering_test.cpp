@@ -18,6 +18,7 @@
 #include "check.h"
 #include "generate.h"
 #include "matrix.h"
+#include "systems.h"
 
 namespace {
 
@@ -33,10 +34,6 @@ using flowos::solve::order_graph;
 using flowos::solve::Ordering;
 using flowos::solve::OwnedCsr;
 using flowos::solve::poisson;
-
-using Matrix = OwnedCsr<std::int32_t>;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 OwnedCsr<std::int64_t> widened(const Matrix& matrix) {
   return {.starts = {matrix.starts.begin(), matrix.starts.end()},
@@ -94,24 +91,48 @@ void is_an_ordering(const Matrix& matrix, const Ordering& ordering) {
 
 // ---- Grids.
 
-std::array<std::int64_t, 3> cells_found(const std::optional<Grid>& grid) {
-  return grid ? grid->cells : std::array<std::int64_t, 3>{};
+Matrix matrix_of(const Grid& grid) {
+  return grid.corners ? touching(grid, all_around()) : poisson(grid, 1);
+}
+
+bool same(const std::optional<Grid>& one, const Grid& other) {
+  return one && one->cells == other.cells && one->corners == other.corners;
+}
+
+void is_found(const Grid& grid, const Matrix& matrix) {
+  CHECK(same(find_grid(matrix.view(), 2), grid));
+  CHECK(same(find_grid(widened(matrix).view(), 1), grid));
 }
 
 void a_grid_is_found(const Grid& grid) {
-  const Matrix matrix = poisson(grid, 1);
-  // Axes of one cell do not show.
-  std::array<std::int64_t, 3> wanted = {1, 1, 1};
+  Grid wanted{.cells = {1, 1, 1}, .corners = grid.corners};  // axes of one cell do not show
   std::size_t axis = 2;
   for (std::size_t i = 3; i-- > 0;) {
-    if (grid.cells[i] > 1) wanted[axis--] = grid.cells[i];
+    if (grid.cells[i] > 1) wanted.cells[axis--] = grid.cells[i];
   }
-  CHECK(cells_found(find_grid(matrix.view(), 2)) == wanted);
-  CHECK(cells_found(find_grid(widened(matrix).view(), 1)) == wanted);
+  is_found(wanted, matrix_of(grid));
+}
+
+void elements_of_a_grid_leave_it_one() {
+  const Grid plane{.cells = {1, 9, 7}, .corners = true}, box{.cells = {6, 9, 7}, .corners = true};
+  is_found(plane, touching(plane, {{0, 0, -1}, {0, -1, 0}, {0, -1, -1}}));  // triangles
+  is_found(plane, touching(plane, {{0, 0, -1}, {0, -1, 0}, {0, -1, 1}}));
+  is_found(box, touching(box, {{0, 0, -1},
+                               {0, -1, 0},
+                               {0, -1, -1},
+                               {-1, 0, 0},
+                               {-1, 0, -1},
+                               {-1, -1, 0},
+                               {-1, -1, -1}}));  // tetrahedra
+  Ways edges = all_around();                     // what trilinear cubes have that is not 0
+  std::erase_if(edges, [](const auto& way) {
+    return std::abs(way[0]) + std::abs(way[1]) + std::abs(way[2]) == 1;
+  });
+  is_found(box, touching(box, edges));
 }
 
 Matrix with_entry(const Grid& grid, std::int32_t row, std::int32_t column) {
-  const Matrix matrix = poisson(grid, 1);
+  const Matrix matrix = matrix_of(grid);
   std::vector<Entry> entries = {{.row = row, .column = column, .value = -0.5}};
   for (std::int32_t i = 0; i < matrix.view().rows; ++i) {
     for (std::int32_t k = matrix.starts[at(i)]; k < matrix.starts[at(i) + 1]; ++k) {
@@ -129,8 +150,12 @@ void what_is_no_grid_is_not_taken_for_one() {
   CHECK(find_grid(with_entry(grid, 42, 35).view()) == std::nullopt);  // around an end of y
   CHECK(find_grid(with_entry(grid, 6, 0).view()) == std::nullopt);    // periodic
   CHECK(find_grid(with_entry(grid, 200, 13).view()) == std::nullopt);
+  const Grid all{.cells = {5, 6, 7}, .corners = true};
+  CHECK(find_grid(with_entry(all, 13, 7).view()) == std::nullopt);    // periodic
+  CHECK(find_grid(with_entry(all, 42, 35).view()) == std::nullopt);   // around an end of y
+  CHECK(find_grid(with_entry(all, 200, 13).view()) == std::nullopt);  // too many distances
   const Grid chain{{1, 1, 30}};
-  CHECK(find_grid(with_entry(chain, 12, 10).view()) == std::nullopt);
+  CHECK(find_grid(with_entry(chain, 12, 9).view()) == std::nullopt);
   CHECK(find_grid(Csr<std::int32_t>{}) == std::nullopt);
 }
 
@@ -147,14 +172,13 @@ void missing_ties_leave_a_grid() {
   }
   const std::array<std::vector<Entry>, 1> lists = {entries};
   const Matrix thinned = assemble(matrix.view().rows, lists, Mirror::across_diagonal, 1);
-  CHECK(cells_found(find_grid(thinned.view())) == grid.cells);
+  CHECK(same(find_grid(thinned.view()), grid));
 }
 
 void bricks_are_an_ordering(const Grid& grid, const std::array<int, 3>& brick, int lanes) {
-  const Matrix matrix = poisson(grid, 1);
   const Ordering ordering = order_bricks(grid, brick, lanes, 1);
-  is_an_ordering(matrix, ordering);
-  CHECK(ordering.colours() <= 2);
+  is_an_ordering(matrix_of(grid), ordering);
+  CHECK(ordering.colours() <= (grid.corners ? 8 : 2));
   CHECK(ordering.block_rows == brick[0] * brick[1] * brick[2]);
   CHECK(same(ordering, order_bricks(grid, brick, lanes, 3)));
 }
@@ -177,9 +201,8 @@ double loads_per_entry(const Matrix& matrix, const Ordering& ordering) {
   return static_cast<double>(loads * ordering.lanes) / static_cast<double>(all.starts[all.rows]);
 }
 
-void lanes_of_a_grid_read_side_by_side() {
-  const Grid grid{{32, 48, 64}};
-  const Matrix matrix = poisson(grid, 1);
+void lanes_of_a_grid_read_side_by_side(const Grid& grid) {
+  const Matrix matrix = matrix_of(grid);
   for (const int lanes : {4, 8, 16}) {
     const std::array<int, 3> brick = fit_brick(grid, 64, lanes);
     const Ordering ordering = order_bricks(grid, brick, lanes, 2);
@@ -310,6 +333,10 @@ int main() {
                            Grid{{6, 1, 4}}, Grid{{2, 9, 3}}, Grid{{30, 30, 30}}}) {
     a_grid_is_found(grid);
   }
+  for (const Grid& grid : {Grid{{1, 7, 5}}, Grid{{3, 4, 5}}, Grid{{30, 30, 30}}}) {
+    a_grid_is_found({.cells = grid.cells, .corners = true});
+  }
+  elements_of_a_grid_leave_it_one();
   what_is_no_grid_is_not_taken_for_one();
   missing_ties_leave_a_grid();
   for (const int lanes : {1, 3, 8, 16}) {
@@ -317,11 +344,13 @@ int main() {
          {std::array{1, 1, 1}, std::array{2, 4, 4}, std::array{3, 5, 2}, std::array{64, 64, 64}}) {
       bricks_are_an_ordering(Grid{{12, 20, 16}}, brick, lanes);
       bricks_are_an_ordering(Grid{{7, 11, 13}}, brick, lanes);
+      bricks_are_an_ordering(Grid{.cells = {7, 11, 13}, .corners = true}, brick, lanes);
       bricks_are_an_ordering(Grid{{1, 1, 45}}, brick, lanes);
     }
   }
   bricks_are_an_ordering(Grid{{24, 12, 12}}, {2, 4, 4}, 4);  // odd parts: in a mirror
-  lanes_of_a_grid_read_side_by_side();
+  lanes_of_a_grid_read_side_by_side(Grid{{32, 48, 64}});
+  lanes_of_a_grid_read_side_by_side(Grid{.cells = {32, 48, 64}, .corners = true});
   halved_grids_keep_groups_and_lanes();
   bricks_fit();
   for (const int lanes : {1, 8}) {

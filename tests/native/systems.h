@@ -91,6 +91,42 @@ inline Matrix cells_of(const flowos::solve::Grid& grid, const std::array<double,
   return result;
 }
 
+// Ways from a cell to others, in cells along z, y and x.
+using Ways = std::vector<std::array<std::int64_t, 3>>;
+
+// Half of those to all cells around one.
+inline Ways all_around() {
+  Ways ways;
+  for (const std::int64_t y : {-1, 0, 1}) {
+    for (const std::int64_t x : {-1, 0, 1}) ways.push_back({1, y, x});
+  }
+  ways.insert(ways.end(), {{0, 1, -1}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}});
+  return ways;
+}
+
+// Cells are tied by 1 to those that these ways lead to, and back; what is around the grid counts.
+inline Matrix touching(const flowos::solve::Grid& grid, const Ways& ways) {
+  const auto [nz, ny, nx] = grid.cells;
+  Matrix matrix;
+  Rows rows(matrix);
+  for (std::int64_t row = 0; row < nz * ny * nx; ++row) {
+    double diagonal = 0;
+    for (const auto& way : ways) {
+      for (const std::int64_t sign : {-1, 1}) {
+        const std::int64_t z = row / nx / ny + sign * way[0], y = row / nx % ny + sign * way[1],
+                           x = row % nx + sign * way[2];
+        if ((nz == 1 && z != 0) || (ny == 1 && y != 0)) continue;
+        ++diagonal;
+        if (z < 0 || z >= nz || y < 0 || y >= ny || x < 0 || x >= nx) continue;
+        rows.add((z * ny + y) * nx + x, -1);
+      }
+    }
+    rows.add(row, diagonal);
+    rows.end();
+  }
+  return matrix;
+}
+
 // As of finite elements, each of which ties its nodes and has half of them in common with the next:
 // what is off the diagonal is positive, and together larger than it. The nodes of an element differ
 // by `tie` in one direction and are alike in all others.

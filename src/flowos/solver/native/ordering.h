@@ -33,12 +33,13 @@ struct Ordering {
 // A box of cells in C order (the last moves fastest), of which a row is one.
 struct Grid {
   std::array<std::int64_t, 3> cells = {1, 1, 1};  // z, y, x
+  bool corners = false;  // they touch also those with which they share an edge or a corner
 };
 
 // In all that follows, threads: 0 is as many as there are; MatrixError: 2^31 places or more.
 // Columns must be those of rows. What else is wrong with a matrix does no harm here.
 
-// Whether rows are cells of a grid each of which touches only its direct neighbours.
+// Whether rows are cells of a grid each of which touches only those around it.
 template <class Index>
 std::optional<Grid> find_grid(const Csr<Index>& matrix, int threads = 0);
 
@@ -46,7 +47,8 @@ std::optional<Grid> find_grid(const Csr<Index>& matrix, int threads = 0);
 // near to cubes as the grid can be cut into without much padding.
 std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes);
 
-// Blocks are bricks of these cells (z, y, x); two colours. Lanes are equal parts of the grid, where
+// Blocks are bricks of these cells (z, y, x); two colours, or where cells touch at corners two for
+// each direction. Lanes are equal parts of the grid, where
 // it can be cut so, and the bricks of a group lie at the same place in each: then what the lanes of
 // a group read in one direction lies side by side. Which brick has which group and lane depends on
 // the numbers of bricks only; groups of a colour go from low z to high.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -19,6 +20,11 @@ std::int64_t product(const Three& three) { return three[0] * three[1] * three[2]
 
 std::int64_t over(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
+// Of bricks that touch at corners: whether a colour has the odd ones of an axis.
+std::int64_t odd(std::size_t colour, std::size_t axis) {
+  return static_cast<std::int64_t>(colour >> axis & 1U);
+}
+
 // How bricks are given to lanes. The grid is cut into equal parts, and each part has `run` lanes.
 // Bricks of a group lie at the same place of each part, so that their neighbours do so, too. They
 // have one colour if parts are an even number of bricks long, or if every second part is seen in a
@@ -27,10 +33,30 @@ struct Split {
   Three parts = {1, 1, 1};
   Three width = {1, 1, 1};  // bricks of a part, with padding
   int run = 1;
+  bool corners = false;               // see Grid
   std::optional<std::size_t> mirror;  // the axis along which odd lanes run backwards
 
-  std::int64_t groups_of(int colour) const { return over(over(product(width) - colour, 2), run); }
-  std::int64_t groups() const { return groups_of(0) + groups_of(1); }
+  std::size_t colours() const { return corners ? 8 : 2; }
+  // Those of a colour of bricks that touch at corners: every second one along each axis.
+  Three bricks_of(std::size_t colour) const {
+    Three bricks;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      bricks[axis] = over(width[axis] - odd(colour, axis), 2);
+    }
+    return bricks;
+  }
+  std::int64_t groups_of(std::size_t colour) const {
+    const std::int64_t half = over(product(width) - static_cast<std::int64_t>(colour), 2);
+    return over(corners ? product(bricks_of(colour)) : half, run);
+  }
+  // Of each colour its first group; then their number. Some may have none.
+  std::vector<std::int64_t> starts() const {
+    std::vector<std::int64_t> result = {0};
+    for (std::size_t colour = 0; colour < colours(); ++colour) {
+      result.push_back(result.back() + groups_of(colour));
+    }
+    return result;
+  }
 };
 
 // What a split costs: padding, and lanes side by side read what is scattered: a fifth more time.
@@ -52,14 +78,14 @@ Cost cost_of(const Split& split) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (split.parts[axis] > 1) thinnest = std::min(thinnest, split.width[axis]);
   }
-  return {.time = split.groups() * (split.run > 1 ? kCostOfScattered : kCostOfGroup),
+  return {.time = split.starts().back() * (split.run > 1 ? kCostOfScattered : kCostOfGroup),
           .cuts_of_z = split.parts[0],
           .thinnest = thinnest};
 }
 
 class BestSplit {
  public:
-  BestSplit(const Three& bricks, int lanes) : bricks_(bricks) {
+  BestSplit(const Three& bricks, bool corners, int lanes) : bricks_(bricks), corners_(corners) {
     for (int run = 1; run <= lanes; ++run) {
       if (lanes % run == 0) try_runs(lanes / run, run);
     }
@@ -78,7 +104,7 @@ class BestSplit {
 
   // In each way in which colours can be made to agree.
   void try_parts(const Three& parts, int run) {
-    Split split{.parts = parts, .width = {}, .run = run, .mirror = std::nullopt};
+    Split split{.parts = parts, .width = {}, .run = run, .corners = corners_, .mirror = {}};
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (parts[axis] > std::max<std::int64_t>(bricks_[axis], 1)) return;
       split.width[axis] = over(bricks_[axis], parts[axis]);
@@ -88,7 +114,7 @@ class BestSplit {
       if (parts[axis] > 1) even.width[axis] += even.width[axis] % 2;
     }
     consider(even);
-    if (even.width == split.width) return;
+    if (corners_ || even.width == split.width) return;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (parts[axis] > 1) continue;
       Split mirrored = split;
@@ -107,6 +133,7 @@ class BestSplit {
   }
 
   Three bricks_;
+  bool corners_;
   bool any_ = false;
   Split best_;
   Cost cost_{};
@@ -121,26 +148,38 @@ Three bricks_of(const Grid& grid, const std::array<int, 3>& brick) {
 class BrickWriter {
  public:
   BrickWriter(const Grid& grid, const std::array<int, 3>& brick, const Split& split, Ordering& to)
-      : grid_(grid), brick_{brick[0], brick[1], brick[2]}, split_(split), to_(to) {}
+      : grid_(grid),
+        brick_{brick[0], brick[1], brick[2]},
+        split_(split),
+        starts_(split.starts()),
+        to_(to) {}
 
   void write_group(std::int64_t group) {
-    const bool second = group >= split_.groups_of(0);
-    const std::int64_t first_brick = (second ? group - split_.groups_of(0) : group) * split_.run;
+    const auto colour = std::upper_bound(starts_.begin(), starts_.end(), group) - 1;
+    const std::int64_t first_brick = (group - *colour) * split_.run;
     for (int lane = 0; lane < to_.lanes; ++lane) {
-      write(group, lane, brick_at(first_brick + lane % split_.run, second ? 1 : 0));
+      write(group, lane, brick_at(first_brick + lane % split_.run, at(colour - starts_.begin())));
     }
   }
 
  private:
   // Where brick number `number` of a colour is in its part. Of each two that follow one another in
   // C order one has the one colour, and one the other.
-  std::optional<Three> brick_at(std::int64_t number, int colour) const {
+  std::optional<Three> brick_at(std::int64_t number, std::size_t colour) const {
+    if (split_.corners) return corner_brick_at(number, colour);
     const auto [z, y, x] = split_.width;
     for (const std::int64_t brick : {2 * number, 2 * number + 1}) {
       const Three where = {brick / (y * x), brick / x % y, brick % x};
-      if (where[0] < z && (where[0] + where[1] + where[2]) % 2 == colour) return where;
+      if (where[0] < z && (where[0] + where[1] + where[2]) % 2 == odd(colour, 0)) return where;
     }
     return std::nullopt;
+  }
+
+  std::optional<Three> corner_brick_at(std::int64_t number, std::size_t colour) const {
+    const auto [z, y, x] = split_.bricks_of(colour);
+    if (number >= z * y * x) return std::nullopt;
+    return Three{2 * (number / (y * x)) + odd(colour, 0), 2 * (number / x % y) + odd(colour, 1),
+                 2 * (number % x) + odd(colour, 2)};
   }
 
   // The cell at the beginning of the brick, and the way from one cell to the next, of this lane.
@@ -198,6 +237,7 @@ class BrickWriter {
   Grid grid_;
   Three brick_;
   Split split_;
+  std::vector<std::int64_t> starts_;
   Ordering& to_;
 };
 
@@ -213,7 +253,7 @@ class FittingBrick {
     const double iterations = iterations_with(brick);
     const double cells = brick[0] * brick[1] * brick[2];
     if (iterations * cells * static_cast<double>(product(bricks)) >= least_) return;
-    const Cost cost = cost_of(BestSplit(bricks, lanes_).found());
+    const Cost cost = cost_of(BestSplit(bricks, grid_.corners, lanes_).found());
     const double time = iterations * cells * static_cast<double>(cost.time * lanes_) / kCostOfGroup;
     if (time >= least_) return;
     least_ = time;
@@ -254,20 +294,21 @@ std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes) {
 }
 
 Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lanes, int threads) {
-  const Split split = BestSplit(bricks_of(grid, brick), lanes).found();
+  const Split split = BestSplit(bricks_of(grid, brick), grid.corners, lanes).found();
   Ordering ordering;
   ordering.rows = product(grid.cells);
   ordering.lanes = lanes;
   ordering.block_rows = brick[0] * brick[1] * brick[2];
-  check_places(split.groups(), ordering.block_rows, lanes);
-  ordering.colour_starts = {0, split.groups_of(0)};
-  if (split.groups_of(1) > 0) ordering.colour_starts.push_back(split.groups());
+  ordering.colour_starts = split.starts();
+  auto& starts = ordering.colour_starts;
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  check_places(ordering.groups(), ordering.block_rows, lanes);
   ordering.place.resize(at(ordering.rows));
   ordering.row.resize(at(ordering.places()));
   constexpr std::int64_t kRunRows = 1 << 14;
   const std::int64_t run = std::max<std::int64_t>(1, kRunRows / ordering.block_rows / lanes);
   BrickWriter writer(grid, brick, split, ordering);
-  for_runs(split.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
+  for_runs(ordering.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t group = first; group < end; ++group) writer.write_group(group);
   });
   return ordering;

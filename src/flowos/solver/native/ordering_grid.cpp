@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
+#include "coarse_cells.h"
 #include "matrix.h"
 #include "ordering.h"
 #include "ordering_parts.h"
@@ -21,17 +24,17 @@ constexpr std::int64_t kRunRows = 1 << 14;
 class Distances {
  public:
   bool known(std::int64_t distance) const {
-    return distance == found_[0] || distance == found_[1] || distance == found_[2];
+    return std::find(found_.begin(), found_.begin() + count_, distance) != found_.begin() + count_;
   }
   // False: there are more than a grid has.
   bool add(std::int64_t distance) {
     if (distance == 0 || known(distance)) return true;
-    if (count_ == found_.size()) return false;
+    if (count_ == kMost) return false;
     found_[count_++] = distance;
     return true;
   }
   bool add(const Distances& other) {
-    return std::all_of(other.found_.begin(), other.found_.end(),
+    return std::all_of(other.found_.begin(), other.found_.begin() + other.count_,
                        [this](std::int64_t distance) { return add(distance); });
   }
   // From small to large.
@@ -42,7 +45,9 @@ class Distances {
   }
 
  private:
-  std::array<std::int64_t, 3> found_{};
+  static constexpr std::uint8_t kMost = 13;  // half of the cells around one
+
+  std::array<std::int64_t, kMost> found_{};
   std::uint8_t count_ = 0;
 };
 
@@ -76,32 +81,79 @@ std::optional<Distances> distances_of(const Csr<Index>& matrix, int threads) {
   return all;
 }
 
-// A box whose cells are so far from their neighbours.
-std::optional<Grid> box_of(std::int64_t rows, std::vector<std::int64_t> distances) {
-  if (distances.empty() || distances[0] != 1) distances.insert(distances.begin(), 1);
-  if (distances.size() > 3) return std::nullopt;
-  distances.push_back(rows);
-  Grid grid;
-  for (std::size_t i = 0; i + 1 < distances.size(); ++i) {
-    if (distances[i + 1] % distances[i] != 0) return std::nullopt;
-    grid.cells[2 - i] = distances[i + 1] / distances[i];
-  }
-  return grid;
-}
+// A grid of which the lines are so far apart, and the planes.
+struct Strides {
+  std::int64_t line, plane;
 
-// Whether no row touches one so far after it that lies beyond the end of its line of the grid.
-template <class Index>
-bool lines_end(const Csr<Index>& matrix, std::int64_t distance, std::int64_t line_cells) {
-  if (line_cells == 1) return true;
-  const std::int64_t line = distance * line_cells;
-  for (std::int64_t last = line - distance; last < matrix.rows; last += line) {
-    for (std::int64_t row = last; row < last + distance; ++row) {
-      for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
-        if (matrix.columns[k] == row + distance) return false;
+  // Whether cells that touch may be so far apart.
+  bool make(std::int64_t distance) const {
+    for (const std::int64_t planes : {0, 1}) {
+      for (const std::int64_t lines : {-1, 0, 1}) {
+        if (std::abs(distance - planes * plane - lines * line) <= 1) return true;
+      }
+    }
+    return false;
+  }
+  bool is_one(std::int64_t distance) const {
+    return distance == 1 || distance == line || distance == plane;
+  }
+};
+
+// Those that may make these distances, the simplest first. The smallest distance of lines is that
+// of cells that have the same x, or that are next to those; the same holds for planes.
+std::vector<Strides> strides_for(std::int64_t rows, const std::vector<std::int64_t>& distances) {
+  const auto first = [&](const auto& is) {
+    const auto found = std::ranges::find_if(distances, is);
+    return found == distances.end() ? rows : *found;
+  };
+  std::vector<Strides> result;
+  const std::int64_t near = first([](std::int64_t distance) { return distance > 1; });
+  for (const std::int64_t line : {near, near + 1}) {
+    const std::int64_t far = first([&](std::int64_t distance) {
+      return !Strides{.line = line, .plane = rows}.make(distance);
+    });
+    for (const std::int64_t plane : {far, far + 1, far + line - 1, far + line, far + line + 1}) {
+      const Strides strides{.line = line, .plane = plane};
+      if (plane % line != 0 || rows % plane != 0) continue;
+      if (std::ranges::all_of(distances, [&](auto distance) { return strides.make(distance); })) {
+        result.push_back(strides);
       }
     }
   }
+  return result;
+}
+
+// Whether the cell of a row is next to those of all rows that it touches.
+template <class Index>
+bool is_next_to_all(const Csr<Index>& matrix, const Grid& grid, std::int64_t row) {
+  const Cell cell = cell_of(grid, row);
+  for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+    const Cell other = cell_of(grid, matrix.columns[k]);
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (std::abs(other[d] - cell[d]) > 1) return false;
+    }
+  }
   return true;
+}
+
+// Whether no row touches one beyond the end of its line or plane. What is at no end cannot.
+template <class Index>
+bool ends_where_it_ends(const Csr<Index>& matrix, const Grid& grid, int threads) {
+  const auto [z, y, x] = grid.cells;
+  const auto is_end = [](std::int64_t at, std::int64_t cells) {
+    return cells > 1 && (at == 0 || at == cells - 1);
+  };
+  std::atomic<bool> all = true;
+  for_runs(z * y, std::max<std::int64_t>(1, kRunRows / x), threads,
+           [&](std::int64_t first, std::int64_t end) {
+             for (std::int64_t line = first; line < end && all; ++line) {
+               const bool whole = is_end(line / y, z) || is_end(line % y, y) || x == 1;
+               for (std::int64_t at = 0; at < x; at += whole ? 1 : x - 1) {
+                 if (!is_next_to_all(matrix, grid, line * x + at)) all = false;
+               }
+             }
+           });
+  return all;
 }
 
 }  // namespace
@@ -109,14 +161,16 @@ bool lines_end(const Csr<Index>& matrix, std::int64_t distance, std::int64_t lin
 template <class Index>
 std::optional<Grid> find_grid(const Csr<Index>& matrix, int threads) {
   if (matrix.rows < 1) return std::nullopt;
-  const std::optional<Distances> distances = distances_of(matrix, threads);
-  if (!distances) return std::nullopt;
-  const std::optional<Grid> grid = box_of(matrix.rows, distances->sorted());
-  if (!grid) return std::nullopt;
-  const auto [z, y, x] = grid->cells;
-  const bool ends =
-      lines_end(matrix, 1, x) && lines_end(matrix, x, y) && lines_end(matrix, x * y, z);
-  return ends ? grid : std::nullopt;
+  const std::optional<Distances> found = distances_of(matrix, threads);
+  if (!found) return std::nullopt;
+  const std::vector<std::int64_t> distances = found->sorted();
+  for (const Strides& strides : strides_for(matrix.rows, distances)) {
+    const auto [line, plane] = strides;
+    Grid grid{.cells = {matrix.rows / plane, plane / line, line}, .corners = false};
+    grid.corners = !std::ranges::all_of(distances, [&](auto d) { return strides.is_one(d); });
+    if (ends_where_it_ends(matrix, grid, threads)) return grid;
+  }
+  return std::nullopt;
 }
 
 template std::optional<Grid> find_grid(const Csr<std::int32_t>&, int);
