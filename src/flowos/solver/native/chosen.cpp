@@ -47,18 +47,28 @@ Dropping dropping_of(const Settings& settings, const Dominance& dominance,
   return {.relax = settings.relax >= 0 ? settings.relax : chosen, .dominant = dominance.everywhere};
 }
 
-// An iteration with incomplete Cholesky moves fewer bytes than one with a cycle, and there are no
-// levels to be made: so there must be rows enough for it to need many more of them.
-bool coarse_pays(std::int64_t rows, const Dominance& dominance) {
-  constexpr std::int64_t kLeastRows = 1'000'000;
+namespace {
+
+// An iteration with incomplete Cholesky moves fewer bytes than one with a cycle (far fewer, where
+// cells touch many others), and there are no levels to be made: so there must be rows enough for it
+// to need many more of them. It needs as many as grids are long.
+std::int64_t least_rows(const std::optional<Grid>& grid) {
+  if (!grid) return 1'000'000;
+  if (grid->cells[0] == 1) return 100'000;
+  return grid->corners ? 30'000'000 : 500'000;
+}
+
+}  // namespace
+
+bool coarse_pays(std::int64_t rows, const std::optional<Grid>& grid, const Dominance& dominance) {
   constexpr double kLeastShare = 0.97 - 1e-9;  // one of .97 is one also where its sum was rounded
-  return rows >= kLeastRows && dominance.everywhere && dominance.share >= kLeastShare;
+  return rows >= least_rows(grid) && dominance.everywhere && dominance.share >= kLeastShare;
 }
 
 template <class Index>
 bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                  const Dominance& dominance) {
-  return coarse_pays(matrix.rows, dominance) && (!grid || grid_ties(matrix, *grid).even);
+  return coarse_pays(matrix.rows, grid, dominance) && (!grid || grid_ties(matrix, *grid).even);
 }
 
 template Ordered ordered_in_grown(const Csr<std::int32_t>&, const Settings&, int, int);

@@ -84,6 +84,11 @@ Grid Halving::coarse() const {
   return result;
 }
 
+bool Halving::everywhere() const {
+  return (halved[0] || grid.cells[0] == 1) && (halved[1] || grid.cells[1] == 1) &&
+         (halved[2] || grid.cells[2] == 1);
+}
+
 Aggregates halve(const Halving& halving, int threads) {
   const auto& cells = halving.grid.cells;
   const Grid coarse = halving.coarse();
@@ -92,6 +97,7 @@ Aggregates halve(const Halving& halving, int threads) {
     return halving.halved[d] ? cell / 2 : cell;
   };
   Aggregates result;
+  result.length = halving.grid.corners && halving.everywhere() ? 2 : 0;
   result.count = coarse.cells[0] * strides[0];
   result.of.resize(at(cells[0] * cells[1] * cells[2]));
   for_runs(cells[0] * cells[1], std::max<std::int64_t>(1, kRun / cells[2]), threads,

@@ -14,6 +14,7 @@ namespace flowos::solve {
 struct Aggregates {
   std::int64_t count = 0;
   Raw<std::int32_t> of;  // of each row its aggregate
+  double length = 0;     // in rows, whatever the direction; 0: that is not known
 };
 
 // Along strong ties: pairs of rows, pairs of pairs, and so on so many times (Notay: ETNA 37, 2010).
@@ -38,6 +39,7 @@ struct Halving {
   std::array<bool, 3> halved = {};
 
   Grid coarse() const;
+  bool everywhere() const;
 };
 
 Aggregates halve(const Halving& halving, int threads);

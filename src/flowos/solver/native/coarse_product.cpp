@@ -32,24 +32,30 @@ struct Part {
 // halved cells. Where the ties inside are stronger than those between, less falls over them.
 class Stiffness {
  public:
-  Stiffness(const Members& members, const std::vector<Inside>& inside)
-      : members_(members), inside_(inside) {}
+  // length: of aggregates; 0: not known.
+  Stiffness(const Members& members, const std::vector<Inside>& inside, double length)
+      : members_(members), inside_(inside), length_(length) {}
 
   double of(std::int64_t row, const CoarseEntry& tie) const {
-    constexpr double kMost = 4;
     const Inside &one = inside_[at(row)], &other = inside_[at(tie.column)];
     const int count = one.count + other.count;
     if (count == 0) return 1;
-    const double rows = members_.size(row), other_rows = members_.size(tie.column);
-    const double length = std::clamp(std::sqrt(rows * other_rows) / tie.entries, 1.0, kMost);
+    const double length = length_ > 0 ? length_ : length_along(row, tie);
     const double between = std::fabs(tie.value) / tie.entries;
     const double within = (one.sum + other.sum) / count;
     return 1 + (length - 1) * std::min(1.0, between / within);
   }
 
  private:
+  double length_along(std::int64_t row, const CoarseEntry& tie) const {
+    constexpr double kMost = 4;
+    const double rows = members_.size(row), other_rows = members_.size(tie.column);
+    return std::clamp(std::sqrt(rows * other_rows) / tie.entries, 1.0, kMost);
+  }
+
   const Members& members_;
   const std::vector<Inside>& inside_;
+  double length_;
 };
 
 // Of all rows. MatrixError: more entries than 32 bits count.
@@ -115,7 +121,7 @@ OwnedCsr<std::int32_t> coarse_matrix(const Csr<Index>& matrix, const Aggregates&
   result.starts = starts_of(parts, aggregates.count);
   result.columns.resize(at(result.starts.back()));
   result.values.resize(at(result.starts.back()));
-  const Stiffness stiffness(members, inside);
+  const Stiffness stiffness(members, inside, aggregates.length);
   at_once(count, [&](int i) {
     write(
         parts[at(i)],

@@ -136,22 +136,25 @@ bool is_next_to_all(const Csr<Index>& matrix, const Grid& grid, std::int64_t row
   return true;
 }
 
+bool is_end(std::int64_t at, std::int64_t cells) {
+  return cells > 1 && (at == 0 || at == cells - 1);
+}
+
 // Whether no row touches one beyond the end of its line or plane. What is at no end cannot.
 template <class Index>
 bool ends_where_it_ends(const Csr<Index>& matrix, const Grid& grid, int threads) {
   const auto [z, y, x] = grid.cells;
-  const auto is_end = [](std::int64_t at, std::int64_t cells) {
-    return cells > 1 && (at == 0 || at == cells - 1);
-  };
   std::atomic<bool> all = true;
   for_runs(z * y, std::max<std::int64_t>(1, kRunRows / x), threads,
-           [&](std::int64_t first, std::int64_t end) {
-             for (std::int64_t line = first; line < end && all; ++line) {
+           [&](std::int64_t first, std::int64_t past) {
+             bool these = true;
+             for (std::int64_t line = first; line < past; ++line) {
                const bool whole = is_end(line / y, z) || is_end(line % y, y) || x == 1;
                for (std::int64_t at = 0; at < x; at += whole ? 1 : x - 1) {
-                 if (!is_next_to_all(matrix, grid, line * x + at)) all = false;
+                 these = these && is_next_to_all(matrix, grid, line * x + at);
                }
              }
+             if (!these) all = false;
            });
   return all;
 }

@@ -65,7 +65,7 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int thread
     if (takes_bricks(settings)) plan.grid = without_gaps(*problem.grid);
     plan.evenness = evenness_of_poisson(*problem.grid);
     plan.dominance = dominance_of_poisson(*problem.grid);
-    plan.coarse = wanted(coarse_pays(problem.rows(), plan.dominance));
+    plan.coarse = wanted(coarse_pays(problem.rows(), plan.grid, plan.dominance));
     return plan;
   }
   const Csr<std::int32_t> matrix = problem.matrix.view();
