@@ -147,10 +147,11 @@ class Solver:
         maxiter: int | None = None,
         watch: Watch | None = None,
     ) -> tuple[Vector, Info]:
-        """x with ||b - A x|| <= max(rtol * ||b||, atol), or the best there was, and how it went.
+        """x with ||b - A x|| <= max(rtol * ||b||, atol), or what there was, and how it went.
 
         b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows,
-        and 1000 at least.
+        and 1000 at least. Where it or `watch` ends the iteration x is the last iterate: in A's norm
+        closer to the solution than any before, also where its residual is larger than b.
         Whether it converged is to be asked of the `Info`. SolveError: b or x0 is not fit.
         """
         _check_goal(rtol, atol, maxiter)

@@ -217,3 +217,21 @@ def test_a_forked_child_solves_too() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("coarse", ["none", "aggregates"])
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_what_is_ended_early_is_closer_with_each_iteration(coarse: Any, precision: Any) -> None:
+    a = laplacian(60, 60)
+    b = np.ones(a.shape[0])
+    energies = [0.0]
+    for most in (1, 2, 3, 5):
+        x, info = fo.solve(a, b, maxiter=most, coarse=coarse, precision=precision)
+        assert (info.reason, info.iterations) == ("iterations", most)
+        assert info.residual == pytest.approx(residual(a, x, b))
+        energies.append(x @ (a @ x) / 2 - b @ x)
+    assert energies == sorted(energies, reverse=True)
+    assert len(set(energies)) == len(energies)
+    x, info = fo.solve(a, b, watch=lambda iteration, _: iteration < 2, coarse=coarse)
+    assert info.reason == "stopped"
+    assert x.any()

@@ -85,7 +85,8 @@ class Iteration {
       }
       best = std::min(best, size);
     }
-    if (!(size <= equation_.norm)) {
+    const bool ended = info.reason == Reason::iterations || info.reason == Reason::stopped;
+    if (ended ? !std::isfinite(size) : !(size <= equation_.norm)) {
       std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what was made of it
       size = equation_.norm;
     }
@@ -96,10 +97,10 @@ class Iteration {
   static constexpr double kStall = 0.5;
   static constexpr int kMostStalls = 3;
 
-  // Brings x up to date: the size of its residual, no more than it was where the recurrence does
-  // not say that it fell. (Where it does, it fell in the method's norm.)
+  // Brings x up to date: the size of its residual, no more than it was unless what was gone is
+  // sound. (In the method's norm x is closer then.)
   double update(double size) {
-    if (fell_) {
+    if (sound_) {
       method_.add_to(equation_.x);
       return equation_.residual(equation_.x, rest_);
     }
@@ -114,7 +115,7 @@ class Iteration {
 
   // From one computed residual, of this size, until the next is due.
   Reason between(Info& info, double size) {
-    fell_ = false;
+    sound_ = false;
     method_.load(rest_, equation_.unit);
     const double loaded = method_.advance();
     if (!(loaded <= kSame * left_)) method_.forget();
@@ -128,12 +129,13 @@ class Iteration {
       ++info.iterations;
       const double share = std::sqrt(std::max(left_, 0.0) / loaded);
       if (watch_ && !watch_(info.iterations, share * size / equation_.norm)) {
+        sound_ = std::isfinite(share);
         return Reason::stopped;
       }
       greatest = std::max(greatest, share);
       const double due = std::max(small, std::min(fall_ * greatest, kStall));
       if (!(share > due)) {
-        fell_ = share > 0 && share <= due;  // else it is at its end, or no number
+        sound_ = share > 0 && share <= due;  // else it is at its end, or no number
         return Reason::iterations;
       }
       if (share < kStall * least) {
@@ -143,6 +145,7 @@ class Iteration {
         return Reason::iterations;
       }
     } while (info.iterations < most_);
+    sound_ = std::isfinite(left_);
     return Reason::iterations;
   }
 
@@ -160,8 +163,8 @@ class Iteration {
   Method& method_;
   Equation& equation_;
   double fall_, wanted_;
-  double left_ = 0;    // ||r||^2 as the recurrence has it; 0: there is none to go on with
-  bool fell_ = false;  // so far as it was due
+  double left_ = 0;     // ||r||^2 as the recurrence has it; 0: there is none to go on with
+  bool sound_ = false;  // the recurrence fell so far as it was due, or was ended from outside
   std::int64_t most_;
   const Watch& watch_;
   std::vector<double> rest_;

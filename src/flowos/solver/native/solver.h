@@ -81,7 +81,8 @@ class Solver {
   Solver& operator=(Solver&&) noexcept;
 
   const Made& made() const;
-  // x: where to begin, and the answer, or the best there was.
+  // x: where to begin, and the answer; the last iterate where the iteration was ended, else the
+  // best.
   Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
              const Watch& watch = {});
   // z = M^-1 r, symmetric and positive definite.
