@@ -28,6 +28,8 @@ WILD_FLOOR = 0.05
 _MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
 """Deviation of a median, times the root of the count, over the values' range between quartiles."""
 WILD_FACTOR = 5.0
+_ROUNDING = 1e-12
+"""Of logarithms: those of 1.25 and 1 / 1.25 do not quite add up to 0."""
 
 
 def compare(
@@ -107,9 +109,9 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 def answered(where: Interval, margin: float) -> Answer:
     if -margin <= where.low and where.high <= margin:
         return "equal"
-    if where.high < 0:
+    if where.high < -_ROUNDING:
         return "slower"
-    if where.low > 0:
+    if where.low > _ROUNDING:
         return "faster"
     return "cannot tell"
 

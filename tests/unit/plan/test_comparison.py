@@ -60,6 +60,12 @@ def noisy(ratio: float, count: int, spread: float = 0.01, seed: int = 1) -> list
     ]
 
 
+@pytest.mark.parametrize(("more", "less"), [(9, 4), (4, 9)])
+def test_an_interval_that_ends_at_one_but_for_rounding_tells_nothing(more: int, less: int) -> None:
+    seen = rounds([(1, 1.25, 1.25, 1)] * more + [(1, 1 / 1.25, 1 / 1.25, 1)] * less)
+    assert verdict(seen).answer == "cannot tell"
+
+
 @pytest.mark.parametrize(
     ("ratio", "unit", "answer"),
     [
