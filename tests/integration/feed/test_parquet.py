@@ -253,7 +253,7 @@ def test_a_missing_package_is_told_with_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(FeedError, match=r"by the package pyarrow: pip install 'flowos-hpc"):
+    with pytest.raises(FeedError, match=r"by the package pyarrow: pip install pyarrow"):
         ParquetSource(folder)
 
 
