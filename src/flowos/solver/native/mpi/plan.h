@@ -41,7 +41,8 @@ inline Dominance dominance_of_poisson(const Grid& grid) {
 // As find_grid has it.
 inline Grid without_gaps(const Grid& grid) {
   Grid result = grid;
-  std::ranges::stable_partition(result.cells, [](std::int64_t cells) { return cells == 1; });
+  std::stable_partition(result.cells.begin(), result.cells.end(),
+                        [](std::int64_t cells) { return cells == 1; });
   return result;
 }
 
