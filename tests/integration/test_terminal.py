@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,20 @@ print("told", len(told), "times")
 """
 
 
+def field_of(pid: int, number: int) -> str:
+    """One of /proc/PID/stat, by its number in proc(5), which is 3 for the state."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number - 3]
+
+
 def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return int(field_of(pid, 4))
+
+
+def wait_until_stopped(pid: int) -> None:
+    until = time.monotonic() + 60.0
+    while (state := field_of(pid, 3)) != "T":
+        assert time.monotonic() < until, f"process {pid} is {state}"
+        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -65,11 +78,12 @@ def test_ctrl_c_ends_a_command_that_does_nothing_about_it(terminal: Any) -> None
 
 def test_ctrl_z_stops_it_and_fg_goes_on(terminal: Any) -> None:
     at = terminal()
-    at.type("$FLOWOS exec -- sh -c 'echo rea''dy; read line; echo got $line'\n")
-    at.read_until("ready")
+    at.type("$FLOWOS exec -- sh -c 'echo pid=$$=; read line; echo got $line'\n")
+    pid = at.read_number("pid")
     at.type("\x1a")
     at.read_until("Stopped")
     at.read_until("$> ")
+    wait_until_stopped(pid)  # bash waits for flowos alone; what still reads would read our `fg`
     at.type("fg\n")
     at.read_until("exec")
     at.type("it\n")
