@@ -392,3 +392,8 @@ def test_a_connection_that_the_server_ended_is_made_anew(url: str) -> None:
         assert ended.stdout == b"t\n"
         store.keep(a_sample("20261120-one"))
         assert store.counts() == {"20261120-one": 1}
+
+
+def test_a_path_that_cannot_be_looked_at_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"^cannot look for .*: .*File name too long"):
+        open_store(str(tmp_path / f"{'x' * 300}.db"), make=False)

@@ -33,9 +33,9 @@ def opened(url: str | None, *, make: bool) -> "Store":
     where = read_url(url)
     file = file_of(where)
     if file is not None:
-        if url and not make and not file.exists():
-            raise StoreError(f"there is no store {file}: mend the path given with --store")
-        with translated(where, "make the folder of"):
+        with translated(where, "make the folder of" if make else "look for"):
+            if url and not make and not file.exists():
+                raise StoreError(f"there is no store {file}: mend the path given with --store")
             make_folder(file)
     store = Store(connect(where), where)
     try:
