@@ -131,7 +131,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _DEEDS[args.deed](args)
     except FeedError as error:  # `Feed` is what Python calls it
-        raise FeedError(str(error).removeprefix("Feed: ")) from error
+        error.args = (str(error).removeprefix("Feed: "),)
+        raise
 
 
 def _warm(args: argparse.Namespace) -> int:
