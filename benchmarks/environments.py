@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from flowos.cli.compare import plain
 from flowos.engine import usability
 from flowos.model import Sample, Verdict, from_plain
 from flowos.plan import OVERALL
@@ -168,17 +169,14 @@ def reached(verdicts: Iterable[Verdict]) -> int:
 
 
 def told(v: Verdict) -> dict[str, Any]:
+    known = plain(v)
+    names = ("answer", "ratio", "low", "high", "margin", "rounds")
     return {
         "probe": v.probe,
         "metric": v.metric,
         "env": v.other,
         **dict(v.rest),
-        "answer": v.answer,
-        "ratio": v.ratio,
-        "low": v.low,
-        "high": v.high,
-        "margin": v.margin,
-        "rounds": v.rounds,
+        **{name: known[name] for name in names},
     }
 
 
