@@ -143,8 +143,8 @@ bool is_end(std::int64_t at, std::int64_t cells) {
 // Whether no row touches one beyond the end of its line or plane. What is at no end cannot.
 template <class Index>
 bool ends_where_it_ends(const Csr<Index>& matrix, const Grid& grid, int threads) {
-  const std::int64_t z = grid.cells[0], y = grid.cells[1],
-                     x = grid.cells[2];  // clang 14 captures no binding
+  // No structured binding: clang 14 captures none.
+  const std::int64_t z = grid.cells[0], y = grid.cells[1], x = grid.cells[2];
   std::atomic<bool> all = true;
   for_runs(z * y, std::max<std::int64_t>(1, kRunRows / x), threads,
            [&](std::int64_t first, std::int64_t past) {
