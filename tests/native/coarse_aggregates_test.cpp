@@ -105,7 +105,7 @@ void bricks_hold_their_halved_cells() {
   const Aggregates aggregates = halve(halving, 2);
   CHECK(aggregates.count == 800);
   const auto steps = halved_steps(halving, brick);
-  const Ordering coarse = halved_ordering(ordering, halving, steps, 16, 2);
+  const Ordering coarse = halved_ordering(ordering, halving, steps, 2);
   for (std::int64_t row = 0; row < ordering.rows; ++row) {
     const std::int64_t place = ordering.place[at(row)];
     const std::int64_t to = coarse.place[at(aggregates.of[at(row)])];

@@ -152,20 +152,21 @@ std::int32_t aggregate_of(std::int32_t row, const Halving& halving, const Cell& 
 }  // namespace
 
 Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
-                         const std::vector<std::uint16_t>& steps, int coarse_steps, int threads) {
+                         const std::vector<std::uint16_t>& steps, int threads) {
   const Grid coarse = halving.coarse();
   const Cell strides = strides_of(coarse);
   Ordering result;
   result.rows = coarse.cells[0] * strides[0];
   result.lanes = ordering.lanes;
-  result.block_rows = coarse_steps;
+  result.brick = halved_brick(halving, ordering.brick);
+  result.block_rows = product(result.brick);
   result.colour_starts = ordering.colour_starts;
   result.place.resize(at(result.rows));
   result.row.assign(at(result.places()), -1);
   const auto place_group = [&](std::int64_t group) {
     const std::int32_t* row = ordering.row.data() + group * ordering.block_rows * ordering.lanes;
     for (const std::uint16_t step : steps) {
-      std::int64_t to = (group * coarse_steps + step) * result.lanes;
+      std::int64_t to = (group * result.block_rows + step) * result.lanes;
       for (int lane = 0; lane < ordering.lanes; ++lane, ++row, ++to) {
         if (*row < 0 || result.row[at(to)] >= 0) continue;
         const std::int32_t aggregate = aggregate_of(*row, halving, strides);

@@ -52,7 +52,7 @@ std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array
 
 // What is left of an ordering when bricks hold aggregates for rows: group and lane stay.
 Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
-                         const std::vector<std::uint16_t>& steps, int coarse_steps, int threads);
+                         const std::vector<std::uint16_t>& steps, int threads);
 
 class Members;
 

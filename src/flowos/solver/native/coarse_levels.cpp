@@ -109,7 +109,7 @@ class Inverse {
   std::vector<double> a_;
 };
 
-Transfer placed_anew(const Ordering& fine, const Members& members, Raw<std::int32_t> coarse_place,
+Transfer placed_anew(const Ordering& fine, const Members& members, Line<std::int32_t> coarse_place,
                      int threads) {
   constexpr std::int64_t kRun = 1 << 14;
   Transfer result;
@@ -144,8 +144,8 @@ template <class T>
 template <class Index>
 void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
   if (next.grid) {
-    next.brick = brick_for(*next.grid, kLanes<T>);
-    next.ordering = order_bricks(*next.grid, next.brick, kLanes<T>, threads_);
+    const auto brick = brick_for(*next.grid, kLanes<T>);
+    next.ordering = order_bricks(*next.grid, brick, kLanes<T>, threads_);
   } else {
     next.ordering = order_graph(matrix, kGrownRows, 0, kLanes<T>, threads_);
   }
@@ -228,15 +228,14 @@ Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
 template <class T>
 bool Hierarchy<T>::keep_bricks(const Halving& halving, const Next& next, Level<T>& level,
                                Next& coarse) {
-  const std::array<int, 3> brick = halved_brick(halving, next.brick);
+  const std::array<int, 3> brick = halved_brick(halving, next.ordering.brick);
   const int steps = brick[0] * brick[1] * brick[2];
   const auto [z, y, x] = halving.coarse().cells;
   if (steps < kLeastSteps || z * y * x <= kDenseRows) return false;
-  coarse.brick = brick;
   level.down.coarse_steps = steps;
-  level.down.step = halved_steps(halving, next.brick);
+  level.down.step = halved_steps(halving, next.ordering.brick);
   level.spread = Spread<T>(level.view(), next.ordering.groups(), level.down.within(), threads_);
-  coarse.ordering = halved_ordering(next.ordering, halving, level.down.step, steps, threads_);
+  coarse.ordering = halved_ordering(next.ordering, halving, level.down.step, threads_);
   return true;
 }
 
@@ -291,7 +290,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_level(const Csr<Index>& matrix, Level<T
     const Members members(aggregates, threads_);
     product = coarse_matrix(matrix, aggregates, members, dominant_, threads_);
     if (level.down.coarse_steps == 0) {
-      Raw<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
+      Line<std::int32_t> same(at(std::min(aggregates.count, kDenseRows)));
       std::iota(same.begin(), same.end(), 0);
       if (aggregates.count > kDenseRows) order(product.view(), coarse);
       level.down =
@@ -354,8 +353,8 @@ void Hierarchy<T>::make(const Csr<Index>& matrix, const std::optional<Grid>& gri
   next.grid = grid;
   order(matrix, next);
   order_seconds = now() - begun;
-  blocks = grid ? "bricks " + std::to_string(next.brick[2]) + "x" + std::to_string(next.brick[1]) +
-                      "x" + std::to_string(next.brick[0])
+  const auto [z, y, x] = next.ordering.brick;
+  blocks = grid ? "bricks " + std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z)
                 : "grown " + std::to_string(kGrownRows);
   if (grid && !stencil) stencil = stencil_of(matrix, *grid, threads_);
   OwnedCsr<std::int32_t> coarse = stencil ? add_even_levels(matrix, *stencil, next)

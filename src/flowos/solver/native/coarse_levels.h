@@ -26,7 +26,7 @@ struct Transfer {
   int coarse_steps = 0;
   std::vector<std::uint16_t> step;
   // Else of each aggregate its place, and those of its rows.
-  Raw<std::int32_t> coarse_place;
+  Line<std::int32_t> coarse_place;
   std::vector<std::int32_t> starts;
   Raw<std::int32_t> places;
 
@@ -95,7 +95,6 @@ class Hierarchy {
   struct Next {
     Ordering ordering;
     std::optional<Grid> grid;  // its rows are cells of this, with even ties
-    std::array<int, 3> brick = {};
   };
 
   Hierarchy(const Dominance& dominance, int threads, Holding holding);

@@ -54,6 +54,11 @@ Spread<T>::Spread(const LevelView<T>& level, std::int64_t groups, const Within& 
   at_once(count, [&](int i) {
     Part& part = parts_[at(i)];
     const std::int64_t first = groups * i / count, past = groups * (i + 1) / count;
+    std::int64_t entries = 0;
+    for (std::int64_t group = first; group < past; ++group) {
+      entries += level.lower[group].starts[level.steps];
+    }
+    part.codes.reserve(at(entries));
     for (std::int64_t group = first; group < past; ++group) {
       part.add(level.lower[group], level.steps, within);
     }

@@ -197,6 +197,7 @@ class StencilWriter {
       : stencil_(stencil),
         ordering_(ordering),
         strides_(strides_of(stencil.grid)),
+        brick_{.cells = {ordering.brick[0], ordering.brick[1], ordering.brick[2]}},
         zeros_(static_cast<std::int32_t>(ordering.places())),
         lower_(lower),
         upper_(upper) {
@@ -206,12 +207,16 @@ class StencilWriter {
   void write_group(std::int64_t group) {
     lower_.begin_group();
     upper_.begin_group();
-    std::int64_t place = group * ordering_.block_rows * kLanes<T>;
-    for (int step = 0; step < ordering_.block_rows; ++step, place += kLanes<T>) {
+    std::int64_t place = group * ordering_.group_places();
+    const auto first = ordering_.row.begin() + place;
+    const bool whole = std::none_of(first, first + ordering_.group_places(),
+                                    [](std::int32_t row) { return row < 0; });
+    each_cell(brick_, 0, ordering_.block_rows, [&](std::int64_t, const Cell& cell) {
       lower_.begin_step();
       upper_.begin_step();
-      write_step(place);
-    }
+      write_step(place, cell, whole);
+      place += kLanes<T>;
+    });
     lower_.end_group();
     upper_.end_group();
   }
@@ -230,16 +235,18 @@ class StencilWriter {
   }
 
  private:
-  void write_step(std::int64_t place) {
-    const std::int32_t* rows = ordering_.row.data() + place;
-    std::array<Cell, kLanes<T>> cells = {};
-    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
-      if (rows[lane] >= 0) cells[lane] = cell_of(stencil_.grid, rows[lane]);
-    }
+  // cell: of the brick. Where all lanes have the cells around it, they lie side by side.
+  void write_step(std::int64_t place, const Cell& cell, bool whole) {
     for (std::size_t d = 0; d < 3; ++d) {
       if (stencil_.grid.cells[d] == 1) continue;
+      if (whole && cell[d] > 0 && cell[d] + 1 < brick_.cells[d]) {
+        const auto away = strides_of(brick_)[d] * kLanes<T>;
+        lower_.add(static_cast<std::int32_t>(place - away), values_[d]);
+        upper_.add(static_cast<std::int32_t>(place + away), values_[d]);
+        continue;
+      }
       std::array<Lanes, 2> neighbours;
-      find(place, d, cells, neighbours);
+      find(place, d, neighbours);
       for (const Lanes& places : neighbours) write(place, places, values_[d]);
     }
   }
@@ -248,11 +255,10 @@ class StencilWriter {
 
   // The neighbours of all lanes along a direction, in two lists such that those of a list lie side
   // by side: where one lane is the other's mirror image, the one before it is the other's next.
-  void find(std::int64_t place, std::size_t d, const std::array<Cell, kLanes<T>>& cells,
-            std::array<Lanes, 2>& neighbours) const {
+  void find(std::int64_t place, std::size_t d, std::array<Lanes, 2>& neighbours) const {
     Two bases = {kUnknown, kUnknown};
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
-      Two two = around(ordering_.row[at(place) + lane], cells[lane], d);
+      Two two = around(ordering_.row[at(place) + lane], d);
       if (is_mirrored(two, static_cast<std::int32_t>(lane), bases)) std::swap(two[0], two[1]);
       for (std::size_t i = 0; i < 2; ++i) {
         neighbours[i][lane] = two[i];
@@ -263,11 +269,12 @@ class StencilWriter {
   }
 
   // The places of those before and after a row along a direction; -1: there is none.
-  Two around(std::int32_t row, const Cell& cell, std::size_t d) const {
+  Two around(std::int32_t row, std::size_t d) const {
     Two two = {-1, -1};
     if (row < 0) return two;
-    if (cell[d] > 0) two[0] = ordering_.place[at(row - strides_[d])];
-    if (cell[d] + 1 < stencil_.grid.cells[d]) two[1] = ordering_.place[at(row + strides_[d])];
+    const std::int64_t cell = cell_of(stencil_.grid, row)[d];
+    if (cell > 0) two[0] = ordering_.place[at(row - strides_[d])];
+    if (cell + 1 < stencil_.grid.cells[d]) two[1] = ordering_.place[at(row + strides_[d])];
     return two;
   }
 
@@ -309,6 +316,7 @@ class StencilWriter {
   const Stencil& stencil_;
   const Ordering& ordering_;
   Cell strides_;
+  Grid brick_;
   std::int32_t zeros_;
   std::array<T, 3> values_ = {};
   Part& lower_;
@@ -344,8 +352,13 @@ StencilLanes<T>::StencilLanes(const Stencil& stencil, const Ordering& ordering, 
   const int count = static_cast<int>(std::clamp<std::int64_t>(groups, 1, threads));
   std::vector<typename EvenLanes<T>::Part> lower_parts(at(count)), upper_parts(at(count));
   at_once(count, [&](int i) {
+    constexpr std::int64_t kEntries = 4;  // of a step on one side; seldom more
+    const std::int64_t first = groups * i / count, past = groups * (i + 1) / count;
+    for (auto* parts : {&lower_parts, &upper_parts}) {
+      (*parts)[at(i)].reserve(past - first, steps_, kEntries);
+    }
     StencilWriter<T> writer(stencil, ordering, scale, lower_parts[at(i)], upper_parts[at(i)]);
-    for (std::int64_t group = groups * i / count; group < groups * (i + 1) / count; ++group) {
+    for (std::int64_t group = first; group < past; ++group) {
       if (holds(held, group)) {
         writer.write_group(group);
       } else {

@@ -28,6 +28,12 @@ class EvenLanes {
     std::vector<std::size_t> group_codes;  // of each group its first
 
     Part() : codes(kCodesAround, 0), values(kCodesAround, T(0)) {}
+    // So much is taken at once, as memory that is moved to is new each time.
+    void reserve(std::int64_t groups, std::int64_t steps, std::int64_t entries_each) {
+      starts.reserve(static_cast<std::size_t>(groups * (steps + 1)));
+      codes.reserve(static_cast<std::size_t>(groups * steps * entries_each) + 2 * kCodesAround);
+      values.reserve(codes.capacity());
+    }
     void begin_group() { group_codes.push_back(codes.size()); }
     void begin_step() {
       starts.push_back(static_cast<std::int32_t>(codes.size() - group_codes.back()));

@@ -18,11 +18,12 @@ namespace flowos::solve {
 // Depends on the matrix alone: not on threads, ranks or processor.
 struct Ordering {
   std::int64_t rows = 0;
-  int lanes = 8;                            // blocks that are computed at once
-  int block_rows = 1;                       // steps of a block
+  int lanes = 8;                  // blocks that are computed at once
+  int block_rows = 1;             // steps of a block
+  std::array<int, 3> brick = {};  // its cells (z, y, x), where blocks are bricks of a grid
   std::vector<std::int64_t> colour_starts;  // of each colour its first group; then their number
-  Raw<std::int32_t> place;                  // of each row of the matrix
-  Raw<std::int32_t> row;                    // of each place; -1: padding
+  Line<std::int32_t> place;                 // of each row of the matrix
+  Line<std::int32_t> row;                   // of each place; -1: padding
 
   int colours() const { return static_cast<int>(colour_starts.size()) - 1; }
   std::int64_t groups() const { return colour_starts.back(); }

@@ -299,6 +299,7 @@ Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lan
   ordering.rows = product(grid.cells);
   ordering.lanes = lanes;
   ordering.block_rows = brick[0] * brick[1] * brick[2];
+  ordering.brick = brick;
   ordering.colour_starts = split.starts();
   auto& starts = ordering.colour_starts;
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());

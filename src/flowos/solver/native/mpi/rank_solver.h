@@ -57,7 +57,7 @@ class RankSolver {
  private:
   // whole: the same with the values of others' rows.
   void fetch(std::span<const double> own, std::span<double> whole) {
-    const Raw<std::int32_t>& place = share_.order.place;
+    const Line<std::int32_t>& place = share_.order.place;
     for (std::size_t row = 0; row < own.size(); row++)
       values_[static_cast<std::size_t>(place[row])] = own[row];
     crew_.fetch(values_.data());
