@@ -34,7 +34,6 @@ class Gradients {
     for (Line<T>* vector : {&x_, &p_, &q_, &u_}) {
       if (vector == &u_ && cycle_.finest().even()) continue;
       vector->resize(at(hierarchy.ordering.places()));
-      crew_.each(0, 0, colours_, [&](Groups groups) { clear(*vector, groups); });
     }
   }
 
@@ -80,7 +79,8 @@ class Gradients {
   std::size_t colours_;
   std::int64_t group_places_;
 
-  Line<T> x_, p_, q_, u_;     // see GradientVectors
+  Line<T> x_, p_, q_, u_;  // see GradientVectors; without values until the first load()
+  bool loaded_ = false;
   std::vector<double> sums_;  // of each group
   double load_scale_ = 1;
   double alpha_ = 0;  // the step to be gone
@@ -96,10 +96,14 @@ void Gradients<T, Crew>::load(std::span<const double> residual, double scale) {
   crew_.each(0, 0, colours_, [&](Groups groups) {
     clear(r, groups);
     clear(x_, groups);
+    for (Line<T>* vector : {&p_, &q_, &u_}) {
+      if (!loaded_ && !vector->empty()) clear(*vector, groups);
+    }
     crew_.each_row(groups, [&](std::size_t row, std::size_t place) {
       r[place] = static_cast<T>(residual[row] * scale);
     });
   });
+  loaded_ = true;
 }
 
 template <class T, class Crew>

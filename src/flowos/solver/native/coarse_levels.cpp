@@ -189,10 +189,17 @@ LevelBytes Level<T>::bytes(bool finest) const {
           .stored = lower + upper + spread.bytes() + kept * line};
 }
 
-// With the line of zeros after the last place.
+// With the line of zeros after the last place; what is before that has no values.
+template <class T>
+Line<T> Hierarchy<T>::vector_of(const Ordering& ordering) const {
+  Line<T> result(at(ordering.places() + kLanes<T>));
+  std::fill(result.end() - kLanes<T>, result.end(), T(0));
+  return result;
+}
+
 template <class T>
 Line<T> Hierarchy<T>::zeros_of(const Ordering& ordering, const Held& held) const {
-  Line<T> result(at(ordering.places() + kLanes<T>));
+  Line<T> result = vector_of(ordering);
   const std::int64_t each = ordering.group_places();
   share_out(0, ordering.groups(), ordering.block_rows, threads_, [&](Groups some) {
     for (std::int64_t g = some.first; g < some.past; ++g) {
@@ -200,14 +207,15 @@ Line<T> Hierarchy<T>::zeros_of(const Ordering& ordering, const Held& held) const
       std::fill(result.begin() + g * each, result.begin() + (g + 1) * each, T(0));
     }
   });
-  std::fill(result.end() - kLanes<T>, result.end(), T(0));
   return result;
 }
 
-// A level of a matrix in lanes, which is not gone on from yet.
+// A level of a matrix in lanes, which is not gone on from yet. On levels that are even nothing is
+// read of the vectors that was not written before.
 template <class T>
 template <class Matrix>
 Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
+  constexpr bool kEven = std::is_same_v<Matrix, Stencil>;
   const double begun = now();
   const Held held =
       holding_ ? holding_(next.ordering, levels.empty() ? nullptr : &levels.back().down) : Held{};
@@ -216,8 +224,8 @@ Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
                  .down = {},
                  .spread = {},
                  .held = held,
-                 .r = zeros_of(next.ordering, held),
-                 .y = zeros_of(next.ordering, held),
+                 .r = kEven ? vector_of(next.ordering) : zeros_of(next.ordering, held),
+                 .y = kEven ? vector_of(next.ordering) : zeros_of(next.ordering, held),
                  .between = {},
                  .sums = std::vector<double>(at(next.ordering.groups()))};
   if (levels.empty()) store_seconds = now() - begun;

@@ -45,7 +45,7 @@ struct Level {
   Transfer down;
   Spread<T> spread;          // where aggregates lie in blocks
   Held held;                 // which groups are computed here
-  Line<T> r, y;              // right-hand side and result; padding of held groups is 0
+  Line<T> r, y;              // right-hand side and result; padding of held groups: 0 after a sweep
   Line<T> between;           // residual and correction, where aggregates lie anywhere
   std::vector<double> sums;  // y'D y of each group, after the forward sweep
 
@@ -105,6 +105,7 @@ class Hierarchy {
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
   bool keep_bricks(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);
+  Line<T> vector_of(const Ordering& ordering) const;
   Line<T> zeros_of(const Ordering& ordering, const Held& held) const;
   template <class Matrix>
   Level<T> level_of(const Matrix& matrix, const Next& next);
