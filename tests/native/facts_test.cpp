@@ -75,6 +75,17 @@ void few_values_are_told() {
   CHECK(facts_of(cells_of({{9, 9, 9}}, {1, 1, 1}, true, 2).view(), 2).evenness.values.empty());
 }
 
+// Of a line of nine cells the first two and the last have other neighbours than the one before.
+void rows_that_repeat_the_one_before_are_told() {
+  constexpr std::int64_t kOfLines = 486;
+  const Facts even = facts_of(cells_of({{9, 9, 9}}, {1, 2, 3}).view(), 2);
+  CHECK(std::ranges::count(even.repeats, 1) == kOfLines);
+  CHECK(even.repeats[1] == 0 && even.repeats[2] == 1 && even.repeats[8] == 0);
+  Matrix one = cells_of({{9, 9, 9}}, {1, 2, 3});
+  entry(one, 5, 5) += 1;  // neither it nor the one after it repeats any more
+  CHECK(std::ranges::count(facts_of(one.view(), 2).repeats, 1) == kOfLines - 2);
+}
+
 // Above the diagonal other numbers than below it, where all rows are alike or only some.
 void what_is_no_mirror_image_is_seen() {
   for (const std::int64_t count : {1, 2, 7, 20000}) {
@@ -158,6 +169,7 @@ int main() {
   facts_are_those_of_the_entries(cells_of({{1, 130, 140}}, {1, 1, 2}, false));
   facts_are_those_of_the_entries(cells_of({{30, 30, 30}}, {1, 1, 1}, true, 3));
   few_values_are_told();
+  rows_that_repeat_the_one_before_are_told();
   what_is_no_mirror_image_is_seen();
   images_in_other_places_are_seen();
   an_entry_in_parts_counts_as_one();

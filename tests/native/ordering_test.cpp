@@ -16,6 +16,7 @@
 
 #include "assemble.h"
 #include "check.h"
+#include "facts.h"
 #include "generate.h"
 #include "matrix.h"
 #include "systems.h"
@@ -25,6 +26,7 @@ namespace {
 using flowos::solve::assemble;
 using flowos::solve::Csr;
 using flowos::solve::Entry;
+using flowos::solve::facts_of;
 using flowos::solve::find_grid;
 using flowos::solve::fit_brick;
 using flowos::solve::Grid;
@@ -102,6 +104,10 @@ bool same(const std::optional<Grid>& one, const Grid& other) {
 void is_found(const Grid& grid, const Matrix& matrix) {
   CHECK(same(find_grid(matrix.view(), 2), grid));
   CHECK(same(find_grid(widened(matrix).view(), 1), grid));
+  const auto facts = facts_of(matrix.view(), 2);
+  auto known = matrix.view();
+  known.repeats = facts.repeats.data();
+  CHECK(same(find_grid(known, 2), grid));
 }
 
 void a_grid_is_found(const Grid& grid) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "matrix.h"
@@ -73,13 +74,13 @@ class Look {
  public:
   explicit Look(const Csr<Index>& matrix) : matrix_(matrix) {}
 
-  // Until there is a bad one.
-  void over(std::int64_t first, std::int64_t past) {
+  // Until there is a bad one. repeats: see Csr.
+  void over(std::int64_t first, std::int64_t past, std::vector<std::uint8_t>& repeats) {
     bad_row_ = bad_start(first, past);
     std::int64_t row = first;
     while (row < past && bad_row_ < 0) {
       std::int64_t end = row + 1;
-      while (end < past && repeats_row_before(matrix_, end)) ++end;
+      while (end < past && repeats_row_before(matrix_, end)) repeats[at(end++)] = 1;
       if (!add(row, end - row)) {
         bad_row_ = row;
       } else if (end - row > 1 && !has_columns(end - 1)) {
@@ -100,7 +101,7 @@ class Look {
     shares_ += other.shares_;
   }
 
-  Facts facts() const {
+  Facts facts(std::vector<std::uint8_t> repeats) const {
     return {.bad_row = bad_row_,
             .mirrored = fingerprint_ == 0,
             .evenness = {.least = least_,
@@ -109,7 +110,8 @@ class Look {
                          .values = values_.values()},
             .dominance = {.greatest = greatest_,
                           .everywhere = dominant_,
-                          .share = shares_ / static_cast<double>(matrix_.rows)}};
+                          .share = shares_ / static_cast<double>(matrix_.rows)},
+            .repeats = std::move(repeats)};
   }
 
  private:
@@ -200,14 +202,15 @@ class Look {
 template <class Index>
 Facts facts_of(const Csr<Index>& matrix, int threads) {
   std::vector<Look<Index>> looks(at((matrix.rows + kRun - 1) / kRun), Look<Index>(matrix));
+  std::vector<std::uint8_t> repeats(at(matrix.rows));
   for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t past) {
     Look<Index> look(matrix);
-    look.over(first, past);
+    look.over(first, past, repeats);
     looks[at(first / kRun)] = look;
   });
   Look<Index> all(matrix);
   for (const Look<Index>& look : looks) all.add(look);
-  return all.facts();
+  return all.facts(std::move(repeats));
 }
 
 template Facts facts_of(const Csr<std::int32_t>&, int);

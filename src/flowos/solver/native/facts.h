@@ -34,6 +34,7 @@ struct Facts {
   bool mirrored = true;
   Evenness evenness;
   Dominance dominance;
+  std::vector<std::uint8_t> repeats;  // see Csr
 };
 
 template <class Index>

@@ -13,6 +13,8 @@ struct Csr {
   const Index* starts = nullptr;   // rows + 1
   const Index* columns = nullptr;  // starts[rows]
   const double* values = nullptr;  // starts[rows]
+  // Of each row whether it is known to be the one before, a column further; null: nothing is.
+  const std::uint8_t* repeats = nullptr;
 };
 
 // An entry, of which a row may hold several parts; 0 where it holds none.

@@ -13,6 +13,7 @@ namespace flowos::solve {
 // branches between entries, so that several are compared at once.
 template <class Index>
 bool has_columns_of_row_before(const Csr<Index>& matrix, std::int64_t row) {
+  if (matrix.repeats && matrix.repeats[row] != 0) return true;
   using Bits = std::make_unsigned_t<Index>;
   const Index start = matrix.starts[row], before = matrix.starts[row - 1], count = start - before;
   if (matrix.starts[row + 1] - start != count) return false;
@@ -25,9 +26,11 @@ bool has_columns_of_row_before(const Csr<Index>& matrix, std::int64_t row) {
   return differ == 0;
 }
 
-// Whether it is the row before, one further, with values of the same bits.
+// Whether it is the row before, one further, with values of the same bits; false, too, where that
+// would have been known.
 template <class Index>
 bool repeats_row_before(const Csr<Index>& matrix, std::int64_t row) {
+  if (matrix.repeats) return matrix.repeats[row] != 0;
   if (!has_columns_of_row_before(matrix, row)) return false;
   const Index start = matrix.starts[row], count = matrix.starts[row + 1] - start;
   const double* const values = matrix.values + start;

@@ -203,6 +203,7 @@ class Solving : public Base {
   void choose() {
     const Clock::time_point begun = Clock::now();
     facts_ = check(matrix_, threads_);
+    matrix_.repeats = facts_.repeats.data();
     if (settings_.nullspace == Nullspace::constant)
       check_takes_constants_to_zero(matrix_, threads_);
     grid_ = takes_bricks(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
