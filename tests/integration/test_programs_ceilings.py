@@ -104,6 +104,15 @@ def test_the_curve_reaches_from_the_first_size_to_the_last(built: Built, compile
     assert {r["metric"] for r in found} <= set(working_set.KERNELS)
 
 
+@pytest.mark.parametrize("per_octave", [1, 2, 3, 5])
+def test_the_size_that_was_asked_for_is_the_last(built: Built, per_octave: int) -> None:
+    asked = 3 << 18
+    sizes = ("--least", str(3 << 12), "--most", str(asked), "--per-octave", str(per_octave))
+    words = (*sizes, "--repetitions", "1", "--seconds", "0.0001")
+    found = readings(built.program("gcc", "working_set"), "--cpus", CPU, *words)
+    assert int(found[-1]["levels"]["bytes"]) == asked
+
+
 @pytest.mark.skipif(not (QEMU and CROSS), reason="needs gcc-aarch64-linux-gnu and qemu-user-static")
 @pytest.mark.parametrize("cpu", ["cortex-a72", "max,sve512=on"])
 def test_the_programs_give_right_answers_on_aarch64(built: Built, cpu: str) -> None:

@@ -191,10 +191,11 @@ static void measure_size(struct run *run, int member, const struct share *share)
 
 static void measure(int member, void *shared) {
   struct run *run = shared;
-  const double growth = exp2(1.0 / run->per_octave);
   struct share share = {.room = touched(run->most / run->members + 4L * PAGE)};
   fm_dependent_adds_per_second(100000000);
-  for (double bytes = (double)run->least; bytes <= (double)run->most; bytes *= growth) {
+  for (int step = 0;; step++) {
+    const double bytes = (double)run->least * exp2((double)step / run->per_octave);
+    if (bytes > (double)run->most) return;
     share.bytes = (long)(bytes / run->members / 3 / GRAIN + 0.5) * GRAIN;
     if (share.bytes) measure_size(run, member, &share);
   }
