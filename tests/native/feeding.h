@@ -61,7 +61,7 @@ std::vector<std::vector<std::byte>> write_samples(const std::string& root, std::
   for (std::uint64_t sample = 0; sample < count; ++sample) {
     samples.push_back(bytes_of(sample, size_of(sample)));
     const std::string number = std::to_string(100000 + sample);
-    std::ofstream file(root + "/" + number, std::ios::binary);
+    std::ofstream file(std::filesystem::path(root) / number, std::ios::binary);
     file.write(reinterpret_cast<const char*>(samples.back().data()),
                static_cast<std::streamsize>(samples.back().size()));
     CHECK(file.good());

@@ -8,6 +8,7 @@
 #include <ios>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr int rounds = 20000;
 
 // Of the numbers that formats trip over.
-const std::string special("\x00\xFF\x7F\x80 0179=\n./", 13);
+constexpr std::string_view special("\x00\xFF\x7F\x80 0179=\n./", 13);
 
 void change(std::string& input, const std::string& other, std::mt19937& random) {
   const auto below = [&](std::size_t end) { return random() % std::max<std::size_t>(end, 1); };

@@ -51,7 +51,7 @@ namespace {
 constexpr std::uint64_t kCount = 400;
 constexpr std::size_t kBytes = 10000;
 constexpr std::uint64_t kData = 7;
-const std::string kSecret = "only those of this run know it";
+constexpr char kSecret[] = "only those of this run know it";
 constexpr milliseconds kPatience{60'000};
 
 std::string free_address() {

@@ -136,6 +136,7 @@ inline bool says(const std::string& line, std::string_view words) {
 
 inline std::vector<std::string> names_of(const flowos::feed::Catalog& catalog) {
   std::vector<std::string> names;
+  names.reserve(catalog.count());
   for (std::uint64_t i = 0; i < catalog.count(); ++i) names.push_back(catalog.name(i));
   return names;
 }

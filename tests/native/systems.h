@@ -104,25 +104,30 @@ inline Ways all_around() {
   return ways;
 }
 
+inline void add_touching(const flowos::solve::Grid& grid, const Ways& ways, std::int64_t row,
+                         Rows& rows) {
+  const auto [nz, ny, nx] = grid.cells;
+  double diagonal = 0;
+  for (const auto& way : ways) {
+    for (const std::int64_t sign : {-1, 1}) {
+      const std::int64_t z = row / nx / ny + sign * way[0], y = row / nx % ny + sign * way[1],
+                         x = row % nx + sign * way[2];
+      if ((nz == 1 && z != 0) || (ny == 1 && y != 0)) continue;
+      ++diagonal;
+      if (z < 0 || z >= nz || y < 0 || y >= ny || x < 0 || x >= nx) continue;
+      rows.add((z * ny + y) * nx + x, -1);
+    }
+  }
+  rows.add(row, diagonal);
+  rows.end();
+}
+
 // Cells are tied by 1 to those that these ways lead to, and back; what is around the grid counts.
 inline Matrix touching(const flowos::solve::Grid& grid, const Ways& ways) {
-  const auto [nz, ny, nx] = grid.cells;
   Matrix matrix;
   Rows rows(matrix);
-  for (std::int64_t row = 0; row < nz * ny * nx; ++row) {
-    double diagonal = 0;
-    for (const auto& way : ways) {
-      for (const std::int64_t sign : {-1, 1}) {
-        const std::int64_t z = row / nx / ny + sign * way[0], y = row / nx % ny + sign * way[1],
-                           x = row % nx + sign * way[2];
-        if ((nz == 1 && z != 0) || (ny == 1 && y != 0)) continue;
-        ++diagonal;
-        if (z < 0 || z >= nz || y < 0 || y >= ny || x < 0 || x >= nx) continue;
-        rows.add((z * ny + y) * nx + x, -1);
-      }
-    }
-    rows.add(row, diagonal);
-    rows.end();
+  for (std::int64_t row = 0; row < grid.cells[0] * grid.cells[1] * grid.cells[2]; ++row) {
+    add_touching(grid, ways, row, rows);
   }
   return matrix;
 }

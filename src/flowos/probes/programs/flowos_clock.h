@@ -90,10 +90,9 @@ static inline int fm_parse_cpus(const char *list, int *cpus) {
     if (end != at && *end == '-') last = strtol(at = end + 1, &end, 10);
     if (end == at || first < 0 || last < first || last >= FM_MOST_CPUS)
       fm_fail("--cpus %s: write it as 0,2,4-7 with numbers below %d", list, FM_MOST_CPUS);
-    for (long cpu = first; cpu <= last; cpu++) {
-      if (count == FM_MOST_CPUS) fm_fail("--cpus %s: more than %d cpus", list, FM_MOST_CPUS);
-      cpus[count++] = (int)cpu;
-    }
+    if (last - first >= FM_MOST_CPUS - count)
+      fm_fail("--cpus %s: more than %d cpus", list, FM_MOST_CPUS);
+    for (long cpu = first; cpu <= last; cpu++) cpus[count++] = (int)cpu;
     if (*end == '\0') return count;
     if (*end != ',') fm_fail("--cpus %s: write it as 0,2,4-7", list);
     at = end;

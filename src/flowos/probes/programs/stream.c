@@ -170,11 +170,11 @@ static Kernel *const kNt[KERNELS] = {copy_nt, scale_nt, add_nt, triad_nt};
 /* Aligned to a huge page, which no heap promises. */
 static double *new_array(size_t count, const char *pages) {
   const size_t bytes = count * sizeof(double);
-  void *const base =
+  char *const base =
       mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) fm_cannot("not enough memory for the arrays", "free memory");
   const size_t gap = (HUGE_PAGE - (size_t)base % HUGE_PAGE) % HUGE_PAGE;
-  double *const at = (double *)base + gap / sizeof(double);
+  void *const at = base + gap;
   if (strcmp(pages, "huge") == 0) madvise(at, bytes, MADV_HUGEPAGE);
   if (strcmp(pages, "small") == 0) madvise(at, bytes, MADV_NOHUGEPAGE);
   return at;

@@ -31,7 +31,7 @@ class EvenLanes {
     // So much is taken at once, as memory that is moved to is new each time.
     void reserve(std::int64_t groups, std::int64_t steps, std::int64_t entries_each) {
       starts.reserve(static_cast<std::size_t>(groups * (steps + 1)));
-      codes.reserve(static_cast<std::size_t>(groups * steps * entries_each) + 2 * kCodesAround);
+      codes.reserve(static_cast<std::size_t>(groups * steps * entries_each + 2L * kCodesAround));
       values.reserve(codes.capacity());
     }
     void begin_group() { group_codes.push_back(codes.size()); }
