@@ -11,11 +11,12 @@
 #include "coarse_members.h"
 #include "ordering.h"
 #include "systems.h"
+#include "walk.h"
 
-using flowos::solve::aggregate_pairs;
 using flowos::solve::Aggregates;
 using flowos::solve::coarse_matrix;
 using flowos::solve::Grid;
+using flowos::solve::grow_aggregates;
 using flowos::solve::halve;
 using flowos::solve::halved_brick;
 using flowos::solve::halved_ordering;
@@ -24,6 +25,7 @@ using flowos::solve::Halving;
 using flowos::solve::Members;
 using flowos::solve::order_bricks;
 using flowos::solve::Ordering;
+using flowos::solve::walk_of;
 
 namespace {
 
@@ -76,20 +78,74 @@ void a_matrix_that_is_not_dominant_keeps_its_galerkin_product() {
   }
 }
 
-void pairs_of_pairs_follow_strong_ties() {
+Aggregates grown(const Matrix& matrix, int threads) {
+  return grow_aggregates(matrix.view(), walk_of(matrix.view(), threads), threads);
+}
+
+void aggregates_follow_strong_ties() {
   const Matrix matrix = cells_of({{1, 60, 60}}, {1, 1e-4, 1});
-  const Aggregates aggregates = aggregate_pairs(matrix.view(), 2, 2);
+  const Aggregates aggregates = grown(matrix, 2);
   CHECK(aggregates.count >= 3600 / 6 && aggregates.count <= 3600 / 3);
   for (std::int64_t row = 0; row + 60 < 3600; ++row) {
     CHECK(aggregates.of[at(row)] != aggregates.of[at(row + 60)]);
   }
 }
 
+// Squares: of two cells beside each other, and of those above them.
+void aggregates_of_a_mesh_are_no_lines() {
+  const Aggregates aggregates = grown(cells_of({{1, 64, 64}}, {1, 1, 1}), 1);
+  int squares = 0;
+  for (std::int64_t row = 0; row + 65 < 4096; ++row) {
+    const std::int32_t one = aggregates.of[at(row)];
+    squares += one == aggregates.of[at(row + 1)] && one == aggregates.of[at(row + 64)] &&
+                       one == aggregates.of[at(row + 65)]
+                   ? 1
+                   : 0;
+  }
+  CHECK(squares > 900);
+}
+
+// A chain of pairs, tied by 4 within and by 1.5 to the next one, which is strong enough to be drawn
+// along by, were there nothing stronger.
+void rows_are_left_to_their_strongest_ties() {
+  Matrix matrix;
+  Rows rows(matrix);
+  for (std::int64_t row = 0; row < 1000; ++row) {
+    const bool first = row % 2 == 0;
+    if (row > 0) rows.add(row - 1, first ? -1.5 : -4);
+    if (row < 999) rows.add(row + 1, first ? -4 : -1.5);
+    rows.add(row, 5.5);
+    rows.end();
+  }
+  const Aggregates aggregates = grown(matrix, 1);
+  for (std::size_t row = 0; row < 1000; row += 2) {
+    CHECK(aggregates.of[row] == aggregates.of[row + 1]);
+  }
+  CHECK(aggregates.count == 500);
+}
+
+// One row that all others touch is looked at once, and not for each that it might be gathered with.
+void a_row_that_touches_all_costs_no_more() {
+  constexpr std::int64_t kRows = 60000;
+  Matrix matrix;
+  Rows rows(matrix);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t other = 0; row == 7 && other < kRows; ++other) {
+      if (other != 7) rows.add(other, -1);
+    }
+    if (row != 7) rows.add(7, -1);
+    rows.add(row, row == 7 ? kRows : 2);
+    rows.end();
+  }
+  const Aggregates aggregates = grown(matrix, 2);
+  CHECK(aggregates.count > kRows - 10 && aggregates.count <= kRows);
+}
+
 void aggregates_are_the_same_whatever_the_threads() {
   const Matrix matrix = cells_of({{41, 60, 70}}, {1, 1, 1}, true, 4);
-  const Aggregates one = aggregate_pairs(matrix.view(), 2, 1);
+  const Aggregates one = grown(matrix, 1);
   const Matrix coarse = coarse_matrix(matrix.view(), one, Members(one, 1), true, 1);
-  const Aggregates more = aggregate_pairs(matrix.view(), 2, 3);
+  const Aggregates more = grown(matrix, 3);
   CHECK(one.of == more.of);
   const Matrix same = coarse_matrix(matrix.view(), more, Members(more, 3), true, 3);
   CHECK(coarse.columns == same.columns && coarse.values == same.values);
@@ -115,12 +171,12 @@ void bricks_hold_their_halved_cells() {
   }
 }
 
-void pairs_do_not_depend_on_units() {
+void aggregates_do_not_depend_on_units() {
   const Matrix matrix = cells_of({{1, 60, 60}}, {1, 1, 1}, true, 4);
   for (const double unit : {0x1p-500, 0x1p500}) {
     Matrix other = matrix;
     for (double& value : other.values) value *= unit;
-    CHECK(aggregate_pairs(matrix.view(), 2, 1).of == aggregate_pairs(other.view(), 2, 1).of);
+    CHECK(grown(matrix, 1).of == grown(other, 1).of);
   }
 }
 
@@ -130,8 +186,11 @@ int main() {
   ties_of_halved_cells_are_those_of_a_grid_twice_as_coarse();
   ties_at_corners_are_loosened_as_those_of_sides();
   a_matrix_that_is_not_dominant_keeps_its_galerkin_product();
-  pairs_of_pairs_follow_strong_ties();
-  pairs_do_not_depend_on_units();
+  aggregates_follow_strong_ties();
+  aggregates_of_a_mesh_are_no_lines();
+  rows_are_left_to_their_strongest_ties();
+  a_row_that_touches_all_costs_no_more();
+  aggregates_do_not_depend_on_units();
   aggregates_are_the_same_whatever_the_threads();
   bricks_hold_their_halved_cells();
 }

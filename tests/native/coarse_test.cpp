@@ -160,6 +160,19 @@ void iterations_hardly_grow_where_cells_touch_at_corners() {
   }
 }
 
+// As many rows of a mesh as one chunk cannot hold, numbered in any order.
+void numbers_of_rows_do_not_matter() {
+  const Matrix matrix = renumbered(cells_of({{1, 300, 300}}, {1, 1, 1}, true, 2));
+  const Vector b = Draws(11).some(matrix.starts.size() - 1);
+  CHECK(solved<double>(matrix, std::nullopt, b, 1e-7).iterations <= 50);
+}
+
+void conductances_of_many_sizes_take_few_cycles() {
+  const Matrix matrix = cells_of({{1, 120, 120}}, {1, 1, 1}, true, 6);
+  const Vector b = Draws(12).some(matrix.starts.size() - 1);
+  CHECK(solved<double>(matrix, std::nullopt, b, 1e-7).iterations <= 60);
+}
+
 void only_strong_directions_are_halved() {
   const Grid grid{{16, 16, 64}};
   const Matrix matrix = cells_of(grid, {1e-3, 1e-3, 1});
@@ -256,11 +269,13 @@ bool pays(const Matrix& matrix, const Grid& grid) {
   return coarse_pays(matrix.view(), grid, facts_of(matrix.view(), 2).dominance);
 }
 
-void levels_are_for_many_rows_that_hold_on_to_each_other_evenly() {
-  const Grid large{{1, 350, 300}}, small{{1, 110, 100}}, box{{50, 50, 45}};
+void levels_are_for_many_rows_that_hold_on_to_each_other() {
+  const Grid large{{1, 350, 300}}, small{{1, 110, 100}}, box{{50, 50, 45}}, cube{{80, 80, 80}};
   CHECK(!pays(cells_of(small, {1, 1, 1}), small));
   CHECK(!pays(cells_of(box, {1, 1, 1}), box));
-  CHECK(!pays(cells_of(large, {1, 1, 1}, true, 6), large));
+  CHECK(pays(cells_of(large, {1, 1, 1}, true, 6), large));
+  CHECK(pays(cells_of(cube, {1, 1, 1}), cube));
+  CHECK(!pays(cells_of(cube, {1, 1, 1}, true, 6), cube));
   Matrix matrix = cells_of(large, {1, 1, 1});
   CHECK(pays(matrix, large));
   for (double& value : matrix.values) value += value > 0 ? 1 : 0;
@@ -308,12 +323,14 @@ int main() {
   the_recurrence_is_the_true_residual();
   the_answer_is_the_same_bits_whatever_the_threads();
   iterations_hardly_grow_where_cells_touch_at_corners();
+  numbers_of_rows_do_not_matter();
+  conductances_of_many_sizes_take_few_cycles();
   only_strong_directions_are_halved();
   a_stencil_is_the_matrix_that_it_was_seen_in();
   one_cell_that_is_not_alike_makes_it_no_stencil();
   a_halved_stencil_is_the_product_with_its_aggregates();
   even_levels_do_what_others_do();
-  levels_are_for_many_rows_that_hold_on_to_each_other_evenly();
+  levels_are_for_many_rows_that_hold_on_to_each_other();
   rows_without_ties_are_divided_by_their_diagonal();
   what_is_singular_stays_finite();
   a_residual_of_nothing_is_corrected_by_nothing();

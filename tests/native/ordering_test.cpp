@@ -3,14 +3,12 @@
 
 #include "ordering.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <random>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,12 +17,12 @@
 #include "facts.h"
 #include "generate.h"
 #include "matrix.h"
+#include "orderings.h"
 #include "systems.h"
 
 namespace {
 
 using flowos::solve::assemble;
-using flowos::solve::Csr;
 using flowos::solve::Entry;
 using flowos::solve::facts_of;
 using flowos::solve::find_grid;
@@ -32,82 +30,23 @@ using flowos::solve::fit_brick;
 using flowos::solve::Grid;
 using flowos::solve::Mirror;
 using flowos::solve::order_bricks;
-using flowos::solve::order_graph;
-using flowos::solve::Ordering;
-using flowos::solve::OwnedCsr;
 using flowos::solve::poisson;
-
-OwnedCsr<std::int64_t> widened(const Matrix& matrix) {
-  return {.starts = {matrix.starts.begin(), matrix.starts.end()},
-          .columns = {matrix.columns.begin(), matrix.columns.end()},
-          .values = matrix.values};
-}
-
-bool same(const Ordering& one, const Ordering& other) {
-  return one.colour_starts == other.colour_starts && one.place == other.place &&
-         one.row == other.row && one.block_rows == other.block_rows;
-}
-
-void places_are_a_permutation(const Ordering& ordering) {
-  CHECK(ordering.place.size() == at(ordering.rows));
-  CHECK(ordering.row.size() == at(ordering.places()));
-  for (std::int64_t row = 0; row < ordering.rows; ++row) {
-    const std::int32_t place = ordering.place[at(row)];
-    CHECK(place >= 0 && place < ordering.places());
-    CHECK(ordering.row[at(place)] == row);
-  }
-  const auto padding = std::count(ordering.row.begin(), ordering.row.end(), -1);
-  CHECK(padding + ordering.rows == ordering.places());
-}
-
-// Of each group its colour. Each colour has groups.
-std::vector<int> colours_of(const Ordering& ordering) {
-  std::vector<int> colours;
-  for (int colour = 0; colour < ordering.colours(); ++colour) {
-    CHECK(ordering.colour_starts[at(colour)] < ordering.colour_starts[at(colour + 1)]);
-    colours.resize(at(ordering.colour_starts[at(colour + 1)]), colour);
-  }
-  return colours;
-}
-
-void a_colour_is_independent(const Matrix& matrix, const Ordering& ordering) {
-  const std::vector<int> colours = colours_of(ordering);
-  const std::int64_t group_places = std::int64_t{ordering.block_rows} * ordering.lanes;
-  const Csr<std::int32_t> all = matrix.view();
-  for (std::int64_t row = 0; row < all.rows; ++row) {
-    for (std::int32_t k = all.starts[row]; k < all.starts[row + 1]; ++k) {
-      const std::int32_t one = ordering.place[at(row)];
-      const std::int32_t other = ordering.place[at(all.columns[k])];
-      const bool one_block = one / group_places == other / group_places &&
-                             one % ordering.lanes == other % ordering.lanes;
-      CHECK(one_block || colours[at(one / group_places)] != colours[at(other / group_places)]);
-    }
-  }
-}
-
-void is_an_ordering(const Matrix& matrix, const Ordering& ordering) {
-  CHECK(ordering.rows == matrix.view().rows);
-  places_are_a_permutation(ordering);
-  a_colour_is_independent(matrix, ordering);
-}
-
-// ---- Grids.
 
 Matrix matrix_of(const Grid& grid) {
   return grid.corners ? touching(grid, all_around()) : poisson(grid, 1);
 }
 
-bool same(const std::optional<Grid>& one, const Grid& other) {
+bool is(const std::optional<Grid>& one, const Grid& other) {
   return one && one->cells == other.cells && one->corners == other.corners;
 }
 
 void is_found(const Grid& grid, const Matrix& matrix) {
-  CHECK(same(find_grid(matrix.view(), 2), grid));
-  CHECK(same(find_grid(widened(matrix).view(), 1), grid));
+  CHECK(is(find_grid(matrix.view(), 2), grid));
+  CHECK(is(find_grid(widened(matrix).view(), 1), grid));
   const auto facts = facts_of(matrix.view(), 2);
   auto known = matrix.view();
   known.repeats = facts.repeats.data();
-  CHECK(same(find_grid(known, 2), grid));
+  CHECK(is(find_grid(known, 2), grid));
 }
 
 void a_grid_is_found(const Grid& grid) {
@@ -178,7 +117,7 @@ void missing_ties_leave_a_grid() {
   }
   const std::array<std::vector<Entry>, 1> lists = {entries};
   const Matrix thinned = assemble(matrix.view().rows, lists, Mirror::across_diagonal, 1);
-  CHECK(same(find_grid(thinned.view()), grid));
+  CHECK(is(find_grid(thinned.view()), grid));
 }
 
 void bricks_are_an_ordering(const Grid& grid, const std::array<int, 3>& brick, int lanes) {
@@ -253,85 +192,6 @@ void bricks_fit() {
 
 // ---- Graphs.
 
-Matrix random_graph(std::int32_t rows, int ties, std::int32_t reach, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<Entry> entries;
-  for (std::int32_t row = 0; row < rows; ++row) {
-    entries.push_back({.row = row, .column = row, .value = 100});
-    for (int i = 0; i < ties; ++i) {
-      const auto distance = static_cast<std::int32_t>(1 + random() % static_cast<unsigned>(reach));
-      if (distance > row) continue;
-      const double value = -1.0 - static_cast<double>(random() % 100);
-      entries.push_back({.row = row, .column = row - distance, .value = value});
-    }
-  }
-  const std::array<std::vector<Entry>, 1> lists = {entries};
-  return assemble(rows, lists, Mirror::across_diagonal, 1);
-}
-
-// One row touches all others.
-Matrix star(std::int32_t rows) {
-  std::vector<Entry> entries;
-  for (std::int32_t row = 0; row < rows; ++row) {
-    entries.push_back({.row = row, .column = row, .value = 2.0 * rows});
-    if (row != rows / 2) entries.push_back({.row = row, .column = rows / 2, .value = -1});
-  }
-  const std::array<std::vector<Entry>, 1> lists = {entries};
-  return assemble(rows, lists, Mirror::across_diagonal, 1);
-}
-
-void a_graph_is_ordered(const Matrix& matrix, int block_rows, int colours, int lanes) {
-  const Ordering ordering = order_graph(matrix.view(), block_rows, colours, lanes, 1);
-  is_an_ordering(matrix, ordering);
-  CHECK(same(ordering, order_graph(matrix.view(), block_rows, colours, lanes, 3)));
-  CHECK(same(ordering, order_graph(widened(matrix).view(), block_rows, colours, lanes, 2)));
-  const std::int64_t blocks = (ordering.rows + block_rows - 1) / block_rows;
-  CHECK(ordering.colours() >= std::min<std::int64_t>(colours, blocks));
-}
-
-// How many entries a row has left and right of the diagonal. Padding has none.
-std::array<std::int64_t, 2> width_of(const Csr<std::int32_t>& all, const Ordering& ordering,
-                                     std::int64_t place) {
-  const std::int32_t row = ordering.row[at(place)];
-  std::array<std::int64_t, 2> width = {0, 0};
-  if (row < 0) return width;
-  for (std::int32_t k = all.starts[row]; k < all.starts[row + 1]; ++k) {
-    const std::int32_t other = ordering.place[at(all.columns[k])];
-    if (other != place) ++width[other > place ? 1 : 0];
-  }
-  return width;
-}
-
-// Most of what is stored for a step is of rows, and not padding; and blocks are full.
-void rows_of_a_step_are_alike() {
-  const Matrix matrix = poisson(Grid{{1, 300, 300}}, 1);
-  const Csr<std::int32_t> all = matrix.view();
-  const Ordering ordering = order_graph(all, 32, 0, 8, 2);
-  CHECK(static_cast<double>(ordering.places()) < 1.01 * static_cast<double>(all.rows));
-  CHECK(ordering.colours() <= 8);
-  std::int64_t stored = 0;
-  for (std::int64_t first = 0; first < ordering.places(); first += ordering.lanes) {
-    std::array<std::int64_t, 2> widest = {0, 0};
-    for (std::int64_t place = first; place < first + ordering.lanes; ++place) {
-      const std::array<std::int64_t, 2> width = width_of(all, ordering, place);
-      widest = {std::max(widest[0], width[0]), std::max(widest[1], width[1])};
-    }
-    stored += (widest[0] + widest[1]) * ordering.lanes;
-  }
-  CHECK(static_cast<double>(stored) < 1.3 * static_cast<double>(all.starts[all.rows] - all.rows));
-}
-
-// Several chunks, numbered near their neighbours or not at all.
-void large_graphs_are_ordered() {
-  const Matrix near = random_graph(300000, 2, 500, 7);
-  const Matrix far = random_graph(300000, 2, 300000, 8);
-  for (const Matrix* matrix : {&near, &far}) {
-    const Ordering ordering = order_graph(matrix->view(), 24, 0, 8, 2);
-    is_an_ordering(*matrix, ordering);
-    CHECK(same(ordering, order_graph(matrix->view(), 24, 0, 8, 1)));
-  }
-}
-
 }  // namespace
 
 int main() {
@@ -359,18 +219,4 @@ int main() {
   lanes_of_a_grid_read_side_by_side(Grid{.cells = {32, 48, 64}, .corners = true});
   halved_grids_keep_groups_and_lanes();
   bricks_fit();
-  for (const int lanes : {1, 8}) {
-    for (const int block_rows : {1, 5, 32}) {
-      for (const int colours : {0, 20}) {
-        a_graph_is_ordered(poisson(Grid{{1, 31, 33}}, 1), block_rows, colours, lanes);
-        a_graph_is_ordered(random_graph(700, 3, 40, 1), block_rows, colours, lanes);
-        a_graph_is_ordered(random_graph(300, 12, 300, 2), block_rows, colours, lanes);
-        a_graph_is_ordered(random_graph(400, 0, 1, 3), block_rows, colours, lanes);
-        a_graph_is_ordered(star(200), block_rows, colours, lanes);
-        a_graph_is_ordered(star(1), block_rows, colours, lanes);
-      }
-    }
-  }
-  rows_of_a_step_are_alike();
-  large_graphs_are_ordered();
 }

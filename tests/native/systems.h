@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "matrix.h"
@@ -87,6 +89,27 @@ inline Matrix cells_of(const flowos::solve::Grid& grid, const std::array<double,
   Rows rows(result);
   for (std::size_t row = 0; row < cells.conductance.size(); ++row) {
     add_cell(cells, static_cast<std::int64_t>(row), rows);
+  }
+  return result;
+}
+
+// The same system, its unknowns in an order of no meaning.
+inline Matrix renumbered(const Matrix& matrix) {
+  const std::size_t rows = matrix.starts.size() - 1;
+  std::vector<std::int32_t> number(rows), row_of(rows);
+  std::iota(row_of.begin(), row_of.end(), 0);
+  Draws draws(13);
+  for (std::size_t i = rows; i-- > 1;) {
+    std::swap(row_of[i], row_of[static_cast<std::size_t>(draws.next() * static_cast<double>(i))]);
+  }
+  for (std::size_t i = 0; i < rows; ++i) number[at(row_of[i])] = static_cast<std::int32_t>(i);
+  Matrix result;
+  Rows lines(result);
+  for (const std::int32_t row : row_of) {
+    for (std::int32_t k = matrix.starts[at(row)]; k < matrix.starts[at(row + 1)]; ++k) {
+      lines.add(number[at(matrix.columns[at(k)])], matrix.values[at(k)]);
+    }
+    lines.end();
   }
   return result;
 }

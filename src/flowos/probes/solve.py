@@ -38,12 +38,12 @@ LIBRARY_SOURCES = (
     "cholesky_kernels_v4.cpp",
     "chosen.cpp",
     "coarse_aggregates.cpp",
+    "coarse_grown.cpp",
     "coarse_kernels.cpp",
     "coarse_kernels_v3.cpp",
     "coarse_kernels_v4.cpp",
     "coarse_level.cpp",
     "coarse_levels.cpp",
-    "coarse_pairs.cpp",
     "coarse_product.cpp",
     "coarse_spread.cpp",
     "coarse_stencil.cpp",
@@ -58,7 +58,9 @@ LIBRARY_SOURCES = (
     "ordering_grid.cpp",
     "ordering_grow.cpp",
     "ordering_place.cpp",
+    "ordering_points.cpp",
     "team.cpp",
+    "walk.cpp",
 )
 """What the program needs of the solver's library."""
 FLAGS = (

@@ -46,9 +46,9 @@ WHY: dict[Reason, str] = {
 class Made:
     """What was made of the matrix.
 
-    blocks: such as "bricks 8x8x8" or "grown 32". shift: by how much of the
-    diagonal a pivot of the factor was raised, at most; 0 where rows are diagonally dominant.
-    fill: stored entries over those of the matrix.
+    blocks: such as "bricks 8x8x8" or "grown 32"; "points": rows have colours of their own.
+    shift: by how much of the diagonal a pivot of the factor was raised, at most; 0 where rows are
+    diagonally dominant. fill: stored entries over those of the matrix.
     """
 
     blocks: str

@@ -53,8 +53,7 @@ namespace {
 // cells touch many others), and there are no levels to be made: so there must be rows enough for it
 // to need many more of them. It needs as many as grids are long.
 std::int64_t least_rows(const std::optional<Grid>& grid) {
-  if (!grid) return 1'000'000;
-  if (grid->cells[0] == 1) return 100'000;
+  if (!grid || grid->cells[0] == 1) return 100'000;
   return grid->corners ? 30'000'000 : 500'000;
 }
 
@@ -68,7 +67,8 @@ bool coarse_pays(std::int64_t rows, const std::optional<Grid>& grid, const Domin
 template <class Index>
 bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                  const Dominance& dominance) {
-  return coarse_pays(matrix.rows, grid, dominance) && (!grid || grid_ties(matrix, *grid).even);
+  const bool in_plane = !grid || grid->cells[0] == 1;
+  return coarse_pays(matrix.rows, grid, dominance) && (in_plane || grid_ties(matrix, *grid).even);
 }
 
 template Ordered ordered_in_grown(const Csr<std::int32_t>&, const Settings&, int, int);

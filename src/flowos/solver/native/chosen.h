@@ -34,7 +34,7 @@ Dropping dropping_of(const Settings& settings, const Dominance& dominance,
 // Whether a coarse correction makes up for what it costs: where there are many rows, and all they
 // have to hold on to is each other,
 bool coarse_pays(std::int64_t rows, const std::optional<Grid>& grid, const Dominance& dominance);
-// and not on a grid whose ties vary from cell to cell.
+// and not in a box whose ties vary from cell to cell.
 template <class Index>
 bool coarse_pays(const Csr<Index>& matrix, const std::optional<Grid>& grid,
                  const Dominance& dominance);

@@ -15,7 +15,7 @@ namespace flowos::solve {
 
 // What a hierarchy was made of.
 struct MultigridMade {
-  std::string blocks;  // of the finest level: "bricks 8x8x8", "grown 32"
+  std::string blocks;  // of the finest level: "bricks 8x8x8", "points"
   int block_rows = 0, colours = 0;
   std::vector<std::int64_t> rows;  // of each level
   double fill = 1;                 // stored entries over those of the matrix

@@ -7,6 +7,7 @@
 #include "coarse_line.h"
 #include "matrix.h"
 #include "ordering.h"
+#include "walk.h"
 
 namespace flowos::solve {
 
@@ -17,9 +18,10 @@ struct Aggregates {
   double length = 0;     // in rows, whatever the direction; 0: that is not known
 };
 
-// Along strong ties: pairs of rows, pairs of pairs, and so on so many times (Notay: ETNA 37, 2010).
+// Of about four rows each, along strong ties wherever they lie. They are numbered as the walk goes,
+// and no row is gathered with one of another chunk.
 template <class Index>
-Aggregates aggregate_pairs(const Csr<Index>& matrix, int times, int threads);
+Aggregates grow_aggregates(const Csr<Index>& matrix, const Walk& walk, int threads);
 
 // How a level's rows tie along the three directions of its grid.
 struct GridTies {

@@ -31,8 +31,6 @@ namespace flowos::solve {
 namespace {
 
 constexpr std::int64_t kDenseRows = 128;
-constexpr int kGrownRows = 32;   // of a block
-constexpr int kPairings = 2;     // aggregates of four rows
 constexpr int kLeastSteps = 8;   // of bricks that are worth keeping
 constexpr int kBrickRows = 512;  // at most
 constexpr double kShrinks = 0.7;
@@ -147,7 +145,8 @@ void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
     const auto brick = brick_for(*next.grid, kLanes<T>);
     next.ordering = order_bricks(*next.grid, brick, kLanes<T>, threads_);
   } else {
-    next.ordering = order_graph(matrix, kGrownRows, 0, kLanes<T>, threads_);
+    next.walk = walk_of(matrix, threads_);
+    next.ordering = order_points(matrix, next.walk, kLanes<T>, threads_);
   }
 }
 
@@ -280,7 +279,8 @@ template <class Index>
 Aggregates Hierarchy<T>::aggregates_of(const Csr<Index>& matrix, const Next& next, Level<T>& level,
                                        Next& coarse) {
   const GridTies ties = next.grid ? grid_ties(matrix, *next.grid) : GridTies{};
-  if (!next.grid || !ties.even) return aggregate_pairs(matrix, kPairings, threads_);
+  if (!next.grid) return grow_aggregates(matrix, next.walk, threads_);
+  if (!ties.even) return grow_aggregates(matrix, walk_of(matrix, threads_), threads_);
   const Halving halving = halving_of(*next.grid, ties);
   coarse.grid = halving.coarse();
   keep_bricks(halving, next, level, coarse);
@@ -363,7 +363,7 @@ void Hierarchy<T>::make(const Csr<Index>& matrix, const std::optional<Grid>& gri
   order_seconds = now() - begun;
   const auto [z, y, x] = next.ordering.brick;
   blocks = grid ? "bricks " + std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z)
-                : "grown " + std::to_string(kGrownRows);
+                : "points";
   if (grid && !stencil) stencil = stencil_of(matrix, *grid, threads_);
   OwnedCsr<std::int32_t> coarse = stencil ? add_even_levels(matrix, *stencil, next)
                                           : add_level(matrix, level_of(matrix, next), next);

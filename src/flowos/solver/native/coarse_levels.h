@@ -17,6 +17,7 @@
 #include "facts.h"
 #include "matrix.h"
 #include "ordering.h"
+#include "walk.h"
 
 namespace flowos::solve {
 
@@ -94,6 +95,7 @@ class Hierarchy {
   // The level to be made next.
   struct Next {
     Ordering ordering;
+    Walk walk;                 // what the ordering and aggregates go by, if it is no grid
     std::optional<Grid> grid;  // its rows are cells of this, with even ties
   };
 

@@ -105,7 +105,7 @@ OwnedCsr<std::int32_t> coarse_matrix(const Csr<Index>& matrix, const Aggregates&
   std::vector<Part> parts(at(count));
   at_once(count, [&](int i) {
     Part& part = parts[at(i)];
-    CoarseRows<Index> rows(matrix, aggregates, members, 0, aggregates.count);
+    CoarseRows<Index> rows(matrix, aggregates, members);
     part.first_row = aggregates.count * i / count;
     // Pages that are not written to cost nothing: so as many as there are in the matrix.
     part.entries.reserve(at(matrix.starts[matrix.rows] / count));

@@ -30,20 +30,17 @@ struct Inside {
 template <class Index>
 class CoarseRows {
  public:
-  // Only what lies in columns [first, past) is looked at; they are numbered from 0.
-  CoarseRows(const Csr<Index>& matrix, const Aggregates& aggregates, const Members& members,
-             std::int64_t first, std::int64_t past)
+  CoarseRows(const Csr<Index>& matrix, const Aggregates& aggregates, const Members& members)
       : matrix_(matrix),
         of_(aggregates.of.data()),
         members_(members),
-        first_(first),
-        where_(at(past - first)),
+        where_(at(aggregates.count)),
         row_(2) {}
 
   // The diagonal comes first. What is new is told without a branch, which would be guessed wrong:
   // the entry after the last is always 0.
   std::span<const CoarseEntry> row(std::int64_t aggregate) {
-    const auto own = static_cast<std::int32_t>(aggregate - first_);
+    const auto own = static_cast<std::int32_t>(aggregate);
     const std::int64_t begin = begin_ += static_cast<std::int64_t>(row_.size());
     row_[0] = {.column = own, .entries = 0, .value = 0};
     row_[1] = {};
@@ -57,8 +54,7 @@ class CoarseRows {
       const Index start = matrix_.starts[row], past = matrix_.starts[row + 1];
       make_room(count + static_cast<std::size_t>(past - start) + 1);
       for (Index k = start; k < past; ++k) {
-        const auto column = static_cast<std::int32_t>(of_[matrix_.columns[k]] - first_);
-        if (static_cast<std::uint32_t>(column) >= where_.size()) continue;
+        const std::int32_t column = of_[matrix_.columns[k]];
         const double value = matrix_.values[k];
         std::int64_t& where = where_[at(column)];
         const auto is_new = static_cast<std::int64_t>(where < begin);
@@ -92,7 +88,6 @@ class CoarseRows {
   const Csr<Index>& matrix_;
   const std::int32_t* of_;
   const Members& members_;
-  std::int64_t first_;
   std::int64_t begin_ = 1;           // what the first entry of the row has in where_
   std::vector<std::int64_t> where_;  // of each column its entry; below begin_: it has none yet
   std::vector<CoarseEntry> row_;

@@ -62,4 +62,12 @@ template <class Index>
 Ordering order_graph(const Csr<Index>& matrix, int block_rows, int colours, int lanes,
                      int threads = 0);
 
+struct Walk;
+
+// Rows are coloured one by one: no two rows of a colour touch, so that their order in a block does
+// not matter, and rows of a step are alike. For sweeps alone: an incomplete factor of this order
+// would be a poor one.
+template <class Index>
+Ordering order_points(const Csr<Index>& matrix, const Walk& walk, int lanes, int threads = 0);
+
 }  // namespace flowos::solve

@@ -55,7 +55,7 @@ struct Info {
 
 // What was made of the matrix.
 struct Made {
-  std::string blocks;  // "bricks 8x8x8", "grown 32"
+  std::string blocks;  // "bricks 8x8x8", "grown 32"; "points": rows have colours of their own
   int block_rows = 0, colours = 0, levels = 1;
   double relax = 0;
   double shift = 0;  // by how much of the diagonal a pivot was raised, at most
