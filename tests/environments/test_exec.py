@@ -243,6 +243,7 @@ def test_a_shell_has_job_control_and_gives_the_terminal_back(
     at.read_until("ready")
     at.type("\x1a")
     at.read_until("Stopped")
+    at.read_until("in> ")
     at.type("fg\n")
     at.read_until("again")
     at.type("\x03")
