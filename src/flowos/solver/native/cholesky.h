@@ -41,6 +41,7 @@ class Cholesky {
       vector->resize(places + kLanes<T>);
       std::fill(vector->end() - kLanes<T>, vector->end(), T(0));
     }
+    clear();
   }
 
   std::int64_t entries() const { return factor_.entries(); }
@@ -157,7 +158,7 @@ class Cholesky {
   CholeskyFactor<T> factor_;
   Line<T> r_, p_, t_, s_, x_;
   std::vector<double> rr_sums_, pw_sums_, ww_sums_;
-  bool spoiled_ = true;  // vectors may hold what is no number
+  bool spoiled_ = false;  // vectors may hold what is no number
   double load_scale_ = 1;
   double alpha_ = 0;  // the step that the next sweep goes
   double rr_ = 0;     // after it
