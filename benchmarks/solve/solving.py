@@ -14,6 +14,7 @@ Exit 1 when a promise of promises.py is missed.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,8 @@ PARTS = (*(case.name for case in CASES), "equality")
 def main() -> int:
     options = arguments()
     began = time.perf_counter()
-    report = benchmark(options)
+    with alone_in(options.folder):
+        report = benchmark(options)
     report["seconds"] = time.perf_counter() - began
     report["missed"] = list(missed(report))
     if options.report:
@@ -80,6 +83,20 @@ def _chosen(
     if unknown:
         parser.error(f"no {what} {unknown[0]!r}; there are {', '.join(known)}")
     return chosen
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Two runs would take each other's vectors for their own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(
+                f"solve: another run uses {folder}: wait for it, or name another with --folder"
+            ) from None
+        yield
 
 
 def benchmark(options: argparse.Namespace) -> dict[str, Any]:
