@@ -124,8 +124,7 @@ void rows_are_left_to_their_strongest_ties() {
   CHECK(aggregates.count == 500);
 }
 
-// One row that all others touch is looked at once, and not for each that it might be gathered with.
-void a_row_that_touches_all_costs_no_more() {
+void what_a_row_that_touches_all_is_gathered_with_is_bounded() {
   constexpr std::int64_t kRows = 60000;
   Matrix matrix;
   Rows rows(matrix);
@@ -189,7 +188,7 @@ int main() {
   aggregates_follow_strong_ties();
   aggregates_of_a_mesh_are_no_lines();
   rows_are_left_to_their_strongest_ties();
-  a_row_that_touches_all_costs_no_more();
+  what_a_row_that_touches_all_is_gathered_with_is_bounded();
   aggregates_do_not_depend_on_units();
   aggregates_are_the_same_whatever_the_threads();
   bricks_hold_their_halved_cells();

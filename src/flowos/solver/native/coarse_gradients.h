@@ -79,8 +79,8 @@ class Gradients {
   std::size_t colours_;
   std::int64_t group_places_;
 
-  Line<T> x_, p_, q_, u_;  // see GradientVectors; without values until the first load()
-  bool loaded_ = false;
+  Line<T> x_, p_, q_, u_;     // see GradientVectors
+  bool spoiled_ = true;       // they may hold what is no number
   std::vector<double> sums_;  // of each group
   double load_scale_ = 1;
   double alpha_ = 0;  // the step to be gone
@@ -97,13 +97,13 @@ void Gradients<T, Crew>::load(std::span<const double> residual, double scale) {
     clear(r, groups);
     clear(x_, groups);
     for (Line<T>* vector : {&p_, &q_, &u_}) {
-      if (!loaded_ && !vector->empty()) clear(*vector, groups);
+      if (spoiled_ && !vector->empty()) clear(*vector, groups);
     }
     crew_.each_row(groups, [&](std::size_t row, std::size_t place) {
       r[place] = static_cast<T>(residual[row] * scale);
     });
   });
-  loaded_ = true;
+  spoiled_ = false;
 }
 
 template <class T, class Crew>
@@ -146,7 +146,8 @@ bool Gradients<T, Crew>::aim() {
   crew_.each(0, 1, colours_, direct);
   gone_ = 0;
   const double pq = total();
-  if (!(pq > 0)) return false;
+  spoiled_ = !(pq > 0);
+  if (spoiled_) return false;
   alpha_ = rz / pq;
   aimed_ = rz;
   return true;

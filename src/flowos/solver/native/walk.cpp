@@ -58,6 +58,7 @@ template <class Index>
 Walk walk_of(const Csr<Index>& matrix, int threads) {
   constexpr std::int64_t kReaches = 8;  // of a chunk
   constexpr int kGrownRows = 32;
+  check_places(matrix.rows, 1, 1);
   const std::int64_t reach = reach_of(matrix, threads);
   Walk walk;
   walk.chunk_rows = std::max(kLeastChunk, kReaches * reach);
