@@ -7,11 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -249,6 +250,33 @@ def test_an_image_of_ours_runs_in_podman_from_its_archive(
     assert ran.stdout == "dear Ada", ran.stderr
 
 
+@pytest.fixture
+def archive(images: Images, tmp_path: Path, library: Path) -> Path:
+    image.import_image(str(images.folder), name="small")
+    assert library.is_dir()
+    return image.export_image("small", tmp_path / "small.oci")
+
+
+def test_skopeo_copies_an_archive_of_ours_whole(archive: Path, tmp_path: Path) -> None:
+    words = ["skopeo", "--insecure-policy", "copy", f"oci-archive:{archive}", f"dir:{tmp_path}/d"]
+    copied = subprocess.run(words, capture_output=True, text=True)
+    assert copied.returncode == 0, copied.stderr
+    manifest = json.loads((tmp_path / "d/manifest.json").read_text())
+    assert all((tmp_path / "d" / at["digest"][7:]).is_file() for at in manifest["layers"])
+
+
+def test_an_archive_of_ours_names_each_folder_before_what_is_in_it(archive: Path) -> None:
+    """Some unpackers make none that is not named."""
+    with tarfile.open(archive) as tar:
+        members = tar.getmembers()
+    folders = [member.name for member in members if member.isdir()]
+    assert folders == ["blobs", "blobs/sha256"]
+    seen = {"."}
+    for member in members:
+        assert str(PurePath(member.name).parent) in seen
+        seen.add(member.name)
+
+
 DEFINITION = """\
 Bootstrap: localimage
 From: {base}
@@ -284,6 +312,17 @@ def test_a_definition_is_built_with_files_from_where_one_stands(
     with pytest.raises(EnvironmentRefused, match=r"(?s)building failed; its last lines:.*note"):
         image.build_image(image.recipe_at(Path("there/x.def")), name="again")
     assert image.find("by-definition") == made.path
+
+
+@by_apptainer
+def test_apptainer_builds_from_an_archive_of_ours(archive: Path, tmp_path: Path) -> None:
+    words = ["apptainer", "build", str(tmp_path / "x.sif"), f"oci-archive:{archive}"]
+    built = subprocess.run(words, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    sif = Environment(image=image_at(tmp_path / "x.sif"), runtime="apptainer")
+    with make_ready(sif) as ready:
+        outcome = run(Launch(argv=("/bin/busybox", "true"), env=ready.env))
+    assert outcome.ok, outcome
 
 
 @by_apptainer

@@ -9,7 +9,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
 from flowos.acts._images._layers import digest_of, whole
@@ -111,7 +111,12 @@ def _blob(descriptor: oci.Descriptor) -> str:
 
 
 def _write_archive(to: Path, small: Mapping[str, bytes], layer_name: str, layer: Path) -> None:
+    """Folders stand before what is in them: skopeo and apptainer make none by themselves."""
     with tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
+        for folder in reversed(PurePath(layer_name).parents[:-1]):
+            made = tarfile.TarInfo(str(folder))
+            made.type, made.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(made)
         for name, text in small.items():
             info = tarfile.TarInfo(name)
             info.size = len(text)
