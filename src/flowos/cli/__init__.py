@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
 COMMANDS = (
     "measure",
@@ -24,7 +25,8 @@ COMMANDS = (
 )
 """In the order in which help shows them; each is a module of this room."""
 
-_EXIT_USAGE, _EXIT_FAILED, _EXIT_INTERRUPTED = 2, 1, 130
+_EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
+_EXIT_INTERRUPTED, _EXIT_CLOSED_PIPE = 130, 141
 
 
 def parser(only: str = "") -> "argparse.ArgumentParser":
@@ -47,22 +49,42 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; the exit code says how it ended: 0, 1 failed, 2 called wrongly, 130.
+    """Run one command; the exit code says how it ended.
 
+    0; 1 failed; 2 called wrongly; 3 the answer could not be written; 130 interrupted; 141 who reads
+    it stopped to (as a shell tells of SIGPIPE). Commands may have others, as their help says.
     All that takes time to be imported is imported in here: an interrupt may come by then.
     """
     _open_closed_streams()
+    from flowos.cli._output import OutputFailed, finish, give_up, watch_streams
+
+    watch_streams()
     words = sys.argv[1:] if words is None else words
     command = words[0] if words and words[0] in COMMANDS else ""
+    name = f"flowos {command}".strip()
     try:
-        return _run(command, words)
+        return _ended(lambda: _run(command, words), finish)
     except KeyboardInterrupt as interrupt:
-        told = (f"flowos {command}".strip(), "interrupted", *map(str, interrupt.args))
-        print(": ".join(told), file=sys.stderr)
+        print(": ".join((name, "interrupted", *map(str, interrupt.args))), file=sys.stderr)
         return _EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+    except OutputFailed as failed:
+        give_up()
+        if isinstance(failed.__cause__, BrokenPipeError):
+            return _EXIT_CLOSED_PIPE
+        why = getattr(failed.__cause__, "strerror", None)
+        print(f"{name}: standard output cannot be written: {why}", file=sys.stderr)
+        return _EXIT_NOT_WRITTEN
+
+
+def _ended(act: "Callable[[], int]", finish: "Callable[[], None]") -> int:
+    """The exit code; what is said, by help and version too, is written."""
+    try:
+        code = act()
+    except SystemExit:
+        finish()
+        raise
+    finish()
+    return code
 
 
 def _run(command: str, words: list[str]) -> int:

@@ -1,7 +1,6 @@
 """What `exec`, `shell` and `run` share: how a command in the foreground is run and told of."""
 
 import argparse
-import json
 import re
 import shlex
 import sys
@@ -10,7 +9,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_of
-from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError, to_plain
+from flowos.cli._output import print_json
+from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError, to_json
 
 if TYPE_CHECKING:
     from flowos.acts.exec import Planned, Wish
@@ -76,7 +76,7 @@ def _run_or_show(
     if not isinstance(outcome.end, (Exited, Killed)):
         say(outcome.end.reason)
     if args.json:
-        print(json.dumps(_told(outcome, exit_code(outcome))), file=sys.stderr)
+        print_json(_told(outcome, exit_code(outcome)), indent=None, file=sys.stderr)
     return exit_code(outcome)
 
 
@@ -92,14 +92,14 @@ def _told(outcome: Outcome, code: int) -> dict[str, object]:
 
 
 def _plain(value: object) -> dict[str, object]:
-    plain = to_plain(value)
+    plain = to_json(value)
     assert isinstance(plain, dict)
     return plain
 
 
 def _show(plan: "Planned", as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_plain(plan), indent=1))
+        print_json(plan)
         return
     for note in plan.notes:
         print(f"# {note}")

@@ -1,15 +1,15 @@
 """`flowos doctor`: what can be measured and used here, and what mends the rest."""
 
 import argparse
-import json
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, with_example
-from flowos.model import UsageError, Wanted, to_plain
+from flowos.model import UsageError, Wanted
 
 if TYPE_CHECKING:
     from flowos.acts.doctor import Diagnosis
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--scratch {args.scratch}: no such folder; make it, or name another")
     diagnosis = doctor(Wanted(scratch=scratch))
     if args.json:
-        print(json.dumps(to_plain(diagnosis), allow_nan=False, indent=1))
+        print_json(diagnosis)
     else:
         print("\n".join(lines_of(diagnosis, sys.stdout.encoding)))
     return 0 if diagnosis.can_measure else 1

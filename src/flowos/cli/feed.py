@@ -1,13 +1,13 @@
 """`flowos feed`: training data brought to the node before a job, and what is there."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, with_example
 from flowos.model import FeedError, UsageError, to_plain
 
@@ -153,7 +153,7 @@ def _warm(args: argparse.Namespace) -> int:
 
 def _show_planned(planned: "Planned", as_json: bool) -> int:
     if as_json:
-        print(json.dumps(to_plain(planned), indent=1))
+        print_json(planned)
         return 0
     unknown = "sizes not known before they are read"
     bytes_ = unknown if planned.bytes is None else _size(planned.bytes)
@@ -164,7 +164,7 @@ def _show_planned(planned: "Planned", as_json: bool) -> int:
 def _show_warmed(done: "Warmed", as_json: bool) -> None:
     kept, at = done.kept, done.warmth
     if as_json:
-        print(json.dumps(to_plain(done), indent=1))
+        print_json(done)
     else:
         rate = _rate(at.source_bytes / done.seconds) if done.seconds > 0 else ""
         print(
@@ -188,7 +188,7 @@ def _stat(args: argparse.Namespace) -> int:
 
     found = feed.state(_care(args))
     if args.json:
-        print(json.dumps([to_plain(kept) for kept in found], indent=1))
+        print_json(found)
         return 0
     for kept in found:
         print(f"{kept.source}\n    {_told(kept)}")
@@ -212,7 +212,7 @@ def _verify(args: argparse.Namespace) -> int:
     with _progress("verifying", args) as tell:
         done = list(feed.verified(_care(args), with_source=args.source, tell=tell))
     if args.json:
-        print(json.dumps([to_plain(each) for each in done], indent=1))
+        print_json(done)
     for each in () if args.json else done:
         print(f"{each.kept.source}\n    {each.kept.cached} samples read, {each.damaged} damaged")
         for name in each.changed:
@@ -236,7 +236,7 @@ def _clear(args: argparse.Namespace) -> int:
         for kept in found
     ]
     if args.json:
-        print(json.dumps(rows, indent=1))
+        print_json(rows)
         return 0
     did = "would remove" if args.dry_run else "removed"
     for kept in found:

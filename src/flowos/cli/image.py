@@ -1,7 +1,6 @@
 """`flowos image`: images made, kept, found, checked, given away and removed."""
 
 import argparse
-import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, with_example
-from flowos.model import UsageError, to_plain
+from flowos.model import UsageError, to_json
 
 if TYPE_CHECKING:
     from flowos.acts.image import Inspected, Listed, Made, Recipe
@@ -221,7 +221,7 @@ def _export(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
     path = image.export_image(args.image, args.to, form=args.form, url=args.store)
-    print(json.dumps({"path": str(path)}) if args.json else path)
+    print_json({"path": str(path)}) if args.json else print(path)
     return 0
 
 
@@ -236,7 +236,7 @@ def _steps() -> "Iterator[Emit]":
 
 def _show_planned(planned: "tuple[Argv, ...]", as_json: bool) -> int:
     if as_json:
-        print(json.dumps([list(argv) for argv in planned], indent=1))
+        print_json(planned)
     else:
         print("\n".join(shlex.join(argv) for argv in planned))
     return 0
@@ -247,7 +247,7 @@ def _ls(args: argparse.Namespace) -> int:
 
     listed = image.images()
     if args.json:
-        print(json.dumps(to_plain(listed), indent=1))
+        print_json(listed)
         return 0
     if not listed:
         print("no image yet: `flowos image import` or `flowos image build` makes one")
@@ -265,7 +265,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     seen = image.inspect(args.image, args.store)
     if args.json:
-        print(json.dumps(to_plain(seen), indent=1))
+        print_json(seen)
     else:
         _show_inspected(seen)
     return _code(seen.complaint)
@@ -276,7 +276,7 @@ def _verify(args: argparse.Namespace) -> int:
 
     seen = image.verify(args.image)
     if args.json:
-        print(json.dumps({**to_plain(seen), "ok": seen.ok}, indent=1))
+        print_json({**to_json(seen), "ok": seen.ok})
     elif not seen.expected:
         print(f"{args.image}: {seen.have}, which your library has not: nothing to compare it with")
     elif seen.ok:
@@ -294,7 +294,7 @@ def _rm(args: argparse.Namespace) -> int:
     from flowos.acts import image
 
     done = image.planned_removal(args.image) if args.dry_run else image.remove_image(args.image)
-    print(json.dumps(list(done)) if args.json else "\n".join(done))
+    print_json(done) if args.json else print("\n".join(done))
     return 0
 
 
@@ -302,7 +302,7 @@ def _show_made(made: "Made", as_json: bool) -> None:
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
-        print(json.dumps(to_plain(made), indent=1))
+        print_json(made)
         return
     again = " (it was there already)" if made.was_there else ""
     print(f"{made.name}  {made.image.digest}{again}")

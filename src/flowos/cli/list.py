@@ -1,9 +1,9 @@
 """`flowos list`: the runs that are kept."""
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, positive, with_example
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
     found = kept.runs(args.store, args.limit)
     if args.json:
-        print(json.dumps([plain(listed) for listed in found], indent=1))
+        print_json([plain(listed) for listed in found])
         return 0
     if not found:
         print("no run is kept yet: `flowos measure` makes one")

@@ -1,11 +1,11 @@
 """`flowos measure`: what can this machine do, and which numbers can be trusted?"""
 
 import argparse
-import json
 import sys
 from pathlib import Path, PurePath
 
 from flowos.cli._live import Live
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import COMPARED, NOMINAL, PROBES
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(planned, indent=1))
+        print_json(planned)
         return
     for step in planned:
         print(step["case"])

@@ -1,9 +1,9 @@
 """`flowos report`: the page, CSV, JSON and Markdown of a kept run."""
 
 import argparse
-import json
 from pathlib import Path
 
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_run, add_store, with_example
 
 
@@ -26,5 +26,5 @@ def run(args: argparse.Namespace) -> int:
     from flowos.acts import kept
 
     files = kept.rewritten(args.run_id, args.store, args.out)
-    print(json.dumps([str(f) for f in files]) if args.json else "\n".join(map(str, files)))
+    print_json(files) if args.json else print(*files, sep="\n")
     return 0

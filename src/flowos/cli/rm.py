@@ -1,8 +1,8 @@
 """`flowos rm`: delete kept runs."""
 
 import argparse
-import json
 
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, with_example
 
 
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     gone = kept.removed(tuple(args.run_ids), args.store, dry_run=args.dry_run)
     if args.json:
-        print(json.dumps([plain(listed) for listed in gone], indent=1))
+        print_json([plain(listed) for listed in gone])
         return 0
     done = "would delete" if args.dry_run else "deleted"
     for listed in gone:

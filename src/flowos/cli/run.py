@@ -1,7 +1,6 @@
 """`flowos run`: what an image wants run, or a flow of a Python file."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
+from flowos.cli._output import print_json
 from flowos.cli._shared import with_example
 from flowos.model import TaskFailed, UsageError
 
@@ -81,7 +81,7 @@ def _run_flow(args: argparse.Namespace) -> int:
         told = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
         plan = {**plain_flow(flow), "environment": env.label} if args.dry_run else told
-        print(json.dumps(plan, indent=1))
+        print_json(plan)
         return 0
     if args.dry_run:
         print(f"# {env.label}")

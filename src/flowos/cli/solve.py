@@ -1,7 +1,6 @@
 """`flowos solve`: a system of equations with a symmetric positive definite sparse matrix."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, with_example
-from flowos.model import to_plain
 
 if TYPE_CHECKING:
     from flowos.acts.solve import Planned, Solved, Step, Tell, Wish
@@ -157,7 +156,7 @@ def _wish(args: argparse.Namespace) -> "Wish":
 
 def _show_planned(planned: "Planned", as_json: bool) -> None:
     if as_json:
-        print(json.dumps(to_plain(planned), indent=1))
+        print_json(planned)
         return
     print(
         f"{planned.system}: {planned.rows} rows, {planned.entries} entries, "
@@ -170,7 +169,7 @@ def _show(done: "Solved", as_json: bool) -> None:
     from flowos.report import trace_text
 
     if as_json:
-        print(json.dumps(to_plain(done), indent=1))
+        print_json(done)
         return
     print(f"{done.planned.system}: {told(done)}")
     for what, words in facts(done):

@@ -1,6 +1,6 @@
 """The nouns: frozen data and their checks. Standard library only, no effects."""
 
-from flowos.model._codec import from_plain, to_plain
+from flowos.model._codec import from_plain, to_json, to_plain
 from flowos.model._define import task
 from flowos.model._define_commands import command, gang
 from flowos.model._errors import (
@@ -219,6 +219,7 @@ __all__ = [
     "shown",
     "str_",
     "task",
+    "to_json",
     "to_plain",
     "uint8",
     "uint16",

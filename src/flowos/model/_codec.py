@@ -1,7 +1,9 @@
 """Nouns to plain JSON values and back, led by the nouns' own type hints.
 
-A dataclass becomes an object, a tuple a list, a path its text; a number that JSON lacks becomes
-"nan", "inf" or "-inf". Reading checks every value and says where the first wrong one lies.
+A dataclass becomes an object, a tuple a list, a path its text. A number that JSON lacks becomes
+null for people and programs (`to_json`); what is to come back as it was, as in the store, has
+"nan", "inf" or "-inf" (`to_plain`). Reading takes both, and null as nan; it checks every value and
+says where the first wrong one lies.
 """
 
 import math
@@ -20,17 +22,29 @@ _BEYOND_JSON = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def to_plain(value: object) -> Any:
-    """A noun, or tuples of nouns, as values that strict JSON can hold."""
+    """A noun, or tuples of nouns, as values that strict JSON can hold; nothing is lost."""
+    return _plain(value, str)
+
+
+def to_json(value: object) -> Any:
+    """The same for readers outside: null is a number that is not known or not finite."""
+    return _plain(value, lambda _: None)
+
+
+def _plain(value: object, beyond: Callable[[float], str | None]) -> Any:
+    """beyond: what becomes of a number that JSON lacks."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return value if math.isfinite(value) else beyond(value)
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, (tuple, list)):
-        return [to_plain(each) for each in value]
+        return [_plain(each, beyond) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each, beyond) for name, each in value.items()}
     if is_dataclass(value):
-        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _plain(getattr(value, f.name), beyond) for f in fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a noun: {value!r}")
 
 
@@ -70,6 +84,8 @@ def _plain_reader(kind: type) -> Reader:
 
 
 def _read_float(raw: Any, at: str) -> float:
+    if raw is None:
+        return math.nan
     if isinstance(raw, str) and raw in _BEYOND_JSON:
         return _BEYOND_JSON[raw]
     if type(raw) not in (int, float):

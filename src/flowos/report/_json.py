@@ -1,17 +1,22 @@
-"""The whole book as JSON, raw samples included, and back: nothing is lost."""
+"""The whole book as JSON, raw samples included, and back.
+
+A number that JSON lacks (no end of an interval, no ratio) is null; it comes back as nan.
+"""
 
 import json as text_of
 
-from flowos.model import UsageError, from_plain, to_plain
+from flowos.model import UsageError, from_plain, to_json
 from flowos.report._book import Book
 
 FORMAT = "flowos-report"
-SCHEMA = 1
+SCHEMA = 2
+_READ = (1, SCHEMA)
+"""1 had "nan", "inf" and "-inf" for null."""
 
 
 def json(book: Book) -> str:
     """SI base units; the schema number changes when a reader would have to."""
-    whole = {"format": FORMAT, "schema": SCHEMA, "book": to_plain(book)}
+    whole = {"format": FORMAT, "schema": SCHEMA, "book": to_json(book)}
     return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
 
 
@@ -23,7 +28,7 @@ def read_json(text: str) -> Book:
         raise UsageError(f"this is no FlowOS report: {error}") from None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise UsageError(f"this is no FlowOS report: it does not say 'format': '{FORMAT}'")
-    if whole.get("schema") != SCHEMA:
+    if whole.get("schema") not in _READ:
         raise UsageError(
             f"this report has schema {whole.get('schema')!r}, this FlowOS reads {SCHEMA}: "
             "upgrade FlowOS"

@@ -26,6 +26,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
     from_plain,
+    to_json,
     to_plain,
 )
 
@@ -53,6 +54,13 @@ def test_a_number_that_json_lacks_comes_back() -> None:
     back = through_json(share)
     assert back.ceiling == math.inf
     assert math.isnan(back.value)
+
+
+def test_for_readers_outside_a_number_that_json_lacks_is_null_and_comes_back_as_nan() -> None:
+    share = Share(kind="measured", of="x", ceiling=math.inf, value=0.5)
+    plain = to_json({"shares": [share]})
+    assert plain["shares"][0] == {"kind": "measured", "of": "x", "ceiling": None, "value": 0.5}
+    assert math.isnan(from_plain(Share, plain["shares"][0]).ceiling)
 
 
 def test_a_field_that_an_older_writer_did_not_know_takes_its_default() -> None:

@@ -61,7 +61,7 @@ def test_reasons_that_differ_in_figures_only_stand_together(small: Book) -> None
 
 def test_json_comes_back_whole_with_its_raw_samples(recorded: Book) -> None:
     assert recorded.samples
-    assert read_json(json(recorded)) == recorded
+    assert json(read_json(json(recorded))) == json(recorded)  # null is nan, which equals nothing
 
 
 def test_hostile_text_stays_text(small: Book) -> None:
@@ -95,7 +95,7 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
     [
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
-        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 1"),
+        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 2"),
         ('{"format": "flowos-report", "schema": 1}', "cannot be read: book: Book expected"),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None
 
 def test_json_says_what_it_is(small: Book) -> None:
     whole = text_of.loads(json(small))
-    assert (whole["format"], whole["schema"]) == ("flowos-report", 1)
+    assert (whole["format"], whole["schema"]) == ("flowos-report", 2)
     assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
 
 

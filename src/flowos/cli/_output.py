@@ -1,0 +1,91 @@
+"""Standard output and error: what cannot be written to them, and JSON.
+
+A full disk, a file size limit or a closed pipe behind standard output ends a command with a code of
+its own; nobody is shown a traceback. What standard error does not take is dropped: a message that
+nobody can see is no reason to lose a result.
+"""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class OutputFailed(BaseException):
+    """Standard output does not take what is written; the cause is an OSError.
+
+    No Exception, so that nobody takes it for a failure of what he was doing.
+    """
+
+
+class _Output(io.FileIO):
+    """A descriptor that is shared with the process, with its errors told from all others."""
+
+    def write(self, data: "ReadableBuffer", /) -> int | None:  # type: ignore[override]
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputFailed from error
+
+
+class _Messages(io.FileIO):
+    def write(self, data: "ReadableBuffer", /) -> int | None:  # type: ignore[override]
+        try:
+            return super().write(data)
+        except OSError:
+            return len(memoryview(data).cast("B"))
+
+
+def watch_streams() -> None:
+    """From now on standard output raises OutputFailed, and standard error drops what it must.
+
+    Streams that are no files of the process, as tests put in their place, stay as they are.
+    """
+    sys.stdout = _over(sys.stdout, _Output)
+    sys.stderr = _over(sys.stderr, _Messages)
+
+
+def finish() -> None:
+    """Write what is still held. Raises OutputFailed if that cannot be."""
+    sys.stdout.flush()
+
+
+def give_up() -> None:
+    """Nothing more goes to standard output: the interpreter would try again at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+
+
+def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:
+    """Print nouns, or plain values, as strict JSON: null is a number that JSON lacks."""
+    import json
+
+    from flowos.model import to_json
+
+    print(json.dumps(to_json(value), allow_nan=False, indent=indent), file=file)
+
+
+def _over(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
+    """The same stream over a descriptor of this kind."""
+    if not isinstance(stream, io.TextIOWrapper) or type(getattr(stream.buffer, "raw", 0)) is kind:
+        return stream
+    try:
+        number = stream.fileno()
+        stream.flush()
+    except (OSError, ValueError):
+        return stream
+    raw = kind(number, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

@@ -1,0 +1,131 @@
+"""Where an answer cannot be written: a full disk, a closed pipe. JSON that every reader takes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+SAYS = (
+    ("list",),
+    ("list", "--json"),
+    ("show",),
+    ("show", "--json"),
+    ("compare", "--axis", "cores"),
+    ("compare", "--axis", "cores", "--json"),
+    ("report", "--out", "again"),
+    ("rm", "--dry-run", "last"),
+    ("doctor", "--json"),
+    ("measure", "--only", "clock", "--dry-run"),
+    ("exec", "--dry-run", "--", "true"),
+    ("solve", "poisson:8x8x8", "--json"),
+    ("--help",),
+    ("list", "--help"),
+    ("--version",),
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run, measured once for all of these tests."""
+    folder = tmp_path_factory.mktemp("edges")
+    words = ("measure", "--quick", "--only", "clock,flops", "--store", str(folder / "runs.db"))
+    done = subprocess.run([sys.executable, "-m", "flowos", *words], cwd=folder, timeout=300)
+    assert done.returncode == 0
+    return folder / "runs.db"
+
+
+def with_store(words: tuple[str, ...], store: Path) -> list[str]:
+    kept = words[0] in ("list", "show", "compare", "report", "rm") and "--help" not in words
+    found = [*words, "--store", str(store)] if kept else list(words)
+    return [sys.executable, "-m", "flowos", *found]
+
+
+@pytest.mark.parametrize("words", SAYS)
+def test_a_full_disk_behind_standard_output_is_one_line_and_code_3(
+    words: tuple[str, ...], store: Path, tmp_path: Path
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            with_store(words, store),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            timeout=120,
+        )
+    assert done.returncode == 3
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.endswith("standard output cannot be written: No space left on device")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [w for w in SAYS if w[0] != "solve"])
+def test_a_reader_that_stops_ends_a_command_quietly_as_sigpipe_would(
+    words: tuple[str, ...], store: Path, tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        with_store(words, store),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_messages_that_cannot_be_written_cost_no_result(tmp_path: Path) -> None:
+    words = ("measure", "--quick", "--only", "clock", "--json", "--store", str(tmp_path / "s.db"))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "flowos", *words],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            cwd=tmp_path,
+            timeout=300,
+        )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["book"]["measurements"]
+
+
+def strictly(text: str) -> object:
+    """JSON of RFC 8259, in which neither NaN nor Infinity is a number."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("words", [w for w in SAYS if "--json" in w])
+def test_json_is_strict_and_holds_no_number_as_text(
+    words: tuple[str, ...], store: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        with_store(words, store), capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    strictly(done.stdout)
+    for word in ('"inf"', '"-inf"', '"nan"'):
+        assert word not in done.stdout
+
+
+def test_a_flow_that_gives_what_json_lacks_gives_null(flowos: Flowos, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        "import flowos as fo\n"
+        "@fo.task\n"
+        "def over(a: fo.float64) -> fo.float64:\n"
+        "    return a * float('inf')\n"
+        "a = fo.flow_input('a', fo.float64)\n"
+        "flow = fo.flow_output(over(a))\n"
+    )
+    assert strictly(flowos("run", "flow.py", "--json", "a=1").stdout) == {"over": None}
