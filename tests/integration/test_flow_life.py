@@ -97,6 +97,27 @@ def test_a_forgotten_slice_leaves_no_thread_behind() -> None:
     assert comes(lambda: not helpers())
 
 
+def test_the_collector_may_take_a_slice_while_a_helper_holds_its_lock() -> None:
+    a = integer()
+
+    def collect() -> None:
+        s = fo.slice([add(a, i) for i in range(100)], cores=2)
+        left = s.map([1, 2, 3])
+        next(left)
+        cycle: list[Any] = [s, left]
+        cycle.append(cycle)
+        lock = s._crew[0]._lock
+        with lock:  # as one that the collector stops in the middle of its work
+            del s, left, cycle
+            gc.collect()
+
+    collecting = threading.Thread(target=collect, daemon=True)
+    collecting.start()
+    collecting.join(2 * PATIENCE_SECONDS)
+    assert not collecting.is_alive()
+    assert comes(lambda: not helpers())
+
+
 def freed_while(flow: Any, value: object, way: Way, begun: Path) -> tuple[float, Any]:
     """Free a slice while a run is in progress: how long that run still took, and its error."""
     s = fo.slice(flow, workers=way, cores=2)

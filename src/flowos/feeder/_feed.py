@@ -5,9 +5,11 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from flowos._collected import when_collected
 from flowos.feeder._arrays import Convert, converter, distributed_ranks
 from flowos.feeder._asked import asked
 from flowos.feeder._data import Room, open_data
@@ -74,7 +76,7 @@ class Feed:
     """
 
     _feeder: "Feeder | None"
-    _finalizer: "weakref.finalize[Any, Any] | None" = None
+    _ending: "weakref.finalize[Any, Any] | None" = None
     _last_stats: Stats | None = None
     _why_not = _CLOSED
 
@@ -124,6 +126,7 @@ class Feed:
         room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
         meanwhile = None if checked(peers) else self._settings.meanwhile
         self._data = open_data(source, cache, of_data, room, meanwhile=meanwhile)
+        self._decoding = self._threads_for(way.function)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own()
         self._begin(labels_of(self._data.catalog, labels), way, convert)
@@ -133,7 +136,6 @@ class Feed:
         self._warn(self._data.complaint)
         self.classes = found.classes
         """The names that class numbers stand for; empty where there are none."""
-        self._decoding = self._threads_for(way.function)
         self._giver = Giver(way.record or record_of(self._data), found.values, convert)
         self._ahead: Ahead | None = None
         self._current: Epoch | None = None
@@ -253,14 +255,13 @@ class Feed:
 
     def close(self) -> None:
         """End all reading. What is in the cache stays. Batches that were taken stay valid."""
-        if self._finalizer is None or not self._finalizer.alive:
+        if self._ending is None or not self._ending.alive:
             return
         feeder, self._at = self._live(), self._position()
         self._warn(feeder.stats().complaint)
-        self._finalizer()
+        self._ending.detach()
+        _end(feeder, self._decoding)
         self._stop(_CLOSED)
-        if self._decoding is not None:
-            self._decoding.close()
         self._last_stats = self._stats_of(feeder)
         self._feeder, self._data = None, replace(self._data, cache=None)
 
@@ -283,7 +284,7 @@ class Feed:
     def _own(self) -> None:
         """From here on the threads end with this object, or with the process."""
         assert self._feeder
-        self._finalizer = weakref.finalize(self, self._feeder.close)
+        self._ending = when_collected(self, partial(_end, self._feeder, self._decoding))
         _feeds.add(self)
 
     def _threads_for(self, function: "Callable[..., object] | None") -> Decoding | None:
@@ -293,12 +294,10 @@ class Feed:
         name = self._data.catalog.name  # not ours: who decodes must not keep this alive
         policy = Policy(on_error=s.on_error, most_skipped=s.most_skipped, name=name)
         threads = s.decode_threads
-        decoding = Decoding(function, threads, 2 + threads // s.batch_size, policy)
-        weakref.finalize(self, decoding.close)
-        return decoding
+        return Decoding(function, threads, 2 + threads // s.batch_size, policy)
 
     def _live(self) -> "Feeder":
-        if self._feeder is None or self._finalizer is None or not self._finalizer.alive:
+        if self._feeder is None or self._ending is None or not self._ending.alive:
             raise FeedError(self._why_not)
         return self._feeder
 
@@ -322,10 +321,17 @@ class Feed:
 
     def _forked(self) -> None:
         """In a child: the threads are not here, and nothing may wait for them."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
+        if self._ending is not None:
+            self._ending.detach()
         self._why_not, self._ahead = _FORKED, None
         self._stop(_FORKED)
+
+
+def _end(feeder: "Feeder", decoding: Decoding | None) -> None:
+    """A read under way is waited for, and so comes last."""
+    if decoding is not None:
+        decoding.close()
+    feeder.close()
 
 
 _feeds: "weakref.WeakSet[Feed]" = weakref.WeakSet()

@@ -69,7 +69,7 @@ def tar_catalog(
 
 def _indexed(
     place: Place, shards: Sequence[Entry], member: str, threads: int, found: "Counter | None"
-) -> Iterator[list[_Piece]]:
+) -> list[list[_Piece]]:
     def index(shard: Entry) -> list[_Piece]:
         grouping = _Grouping(f"{place.name}/{shard.key}", member)
         for info, tar in _members(place, shard):
@@ -80,7 +80,7 @@ def _indexed(
 
     pool = ThreadPoolExecutor(max(1, min(threads, len(shards))), "flowos-tars")
     try:
-        yield from pool.map(index, shards)
+        return list(pool.map(index, shards))
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -4,6 +4,8 @@ import gc
 import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 import urllib.request
 import weakref
@@ -139,3 +141,32 @@ def test_what_a_feed_counts_is_served_to_prometheus(data: Path) -> None:
     batches = [line for line in text.splitlines() if line.startswith("flowos_feed_batches_total")]
     assert batches == [f'flowos_feed_batches_total{{source="{data}",rank="0"}} 13']
     assert text.count("# TYPE") == 16
+
+
+COLLECTED_ANYWHERE = """
+import faulthandler, gc, sys
+from concurrent.futures import ThreadPoolExecutor
+import flowos as fo
+faulthandler.dump_traceback_later(100, exit=True)
+gc.set_threshold(20)
+for number in range(20):
+    feed = fo.Feed(sys.argv[1], batch_size=4, decode=lambda data: [len(data), [data[0]]])
+    epoch = feed.epoch(0)
+    next(epoch)
+    cycle = [feed, epoch]
+    cycle.append(cycle)  # as the traceback of a failed cell
+    del feed, epoch, cycle
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(int).result() == 0
+print("done")
+"""
+
+
+def test_the_collector_takes_feeds_in_any_thread_and_all_pools_go_on(data: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTED_ANYWHERE, data],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")

@@ -10,11 +10,12 @@ import contextlib
 import os
 import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from flowos._collected import when_collected
 from flowos.engine._running import Running
 from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
 from flowos.engine.local._kernel import Halt
@@ -67,11 +68,13 @@ class ProcessLanes:
         self.lanes = tuple(
             ProcessLane(shop, halt) for halt in halts or [Halt() for _ in range(count)]
         )
-        self._close = weakref.finalize(self, _close, shop, self.lanes)
+        self._end = partial(_close, shop, self.lanes)
+        self._ending = when_collected(self, self._end)
 
     def close(self) -> None:
         """End all workers, wait for their end. Twice is once."""
-        self._close()
+        if self._ending.detach():
+            self._end()
 
 
 class ProcessLane:

@@ -7,12 +7,13 @@ again; a second Ctrl-C leaves at once.
 """
 
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
+from flowos._collected import apart, when_collected
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
@@ -45,7 +46,8 @@ class Slice:
         self._lock = threading.Lock()
         self._freed = False
         self._crew: list[Crew] = [hire()]
-        self._ended = weakref.finalize(self, _end, self._crew, clear)
+        self._end = partial(_end, self._crew, clear)
+        self._ending = when_collected(self, self._end)
 
     def run(self, /, *values: object, **named: object) -> list[object]:
         """Run the flow once: values in the order in which the inputs were made, or by name.
@@ -78,7 +80,8 @@ class Slice:
         """Give all back. Twice is once."""
         with self._lock:
             self._freed = True
-        self._ended()
+        if self._ending.detach():
+            self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -144,8 +147,8 @@ class Slice:
                     return
                 yield self._finish(*flight.popleft())
         finally:
-            for crew, run in flight:
-                crew.cancel(run, Cancelled("the map was left before this run ended"))
+            if flight:
+                apart(partial(_leave, flight))
 
     def _fill(self, flight: deque[tuple[Crew, Run]], values: Iterator[object], depth: int) -> None:
         """Start runs once half of those in flight are done, so that helpers wake for several."""
@@ -166,6 +169,11 @@ def _cancelled() -> Cancelled:
 
 def _freed() -> SliceFreed:
     return SliceFreed("the slice was freed while this ran")
+
+
+def _leave(flight: Iterable[tuple[Crew, Run]]) -> None:
+    for crew, run in flight:
+        crew.cancel(run, Cancelled("the map was left before this run ended"))
 
 
 def _end(crews: list[Crew], clear: Callable[[], None]) -> None:
