@@ -248,7 +248,10 @@ def shown(value: object, most: int = 60) -> str:
         return f"an array of {dtype.name}{swapped}, shape {shape}"
     brief = _Brief()
     brief.maxstring = brief.maxother = brief.maxlong = most
-    return f"{' '.join(brief.repr(value).split())} ({kind})"
+    try:
+        return f"{' '.join(brief.repr(value).split())} ({kind})"
+    except Exception:  # reprlib goes by the name of a class: one may be called as a built-in is
+        return f"a value without a text ({kind})"
 
 
 class _Brief(reprlib.Repr):

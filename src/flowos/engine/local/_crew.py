@@ -15,13 +15,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from flowos.engine.local._failures import not_run
 from flowos.engine.local._lanes import Lanes, Values
 from flowos.engine.local._room import Room
-from flowos.engine.local._runs import DIRECT, Emit, Place, Run, Worker, paced, told
-from flowos.model import Cancelled, FlowosError, Needs, Python, TaskFailed
+from flowos.engine.local._runs import Emit, Place, Run, Worker, paced, told
+from flowos.model import Cancelled, FlowosError, Needs, Python
 from flowos.plan import Schedule, Unit
 
 _Batch = tuple[Run, Sequence[Unit]]
+_TICK_SECONDS = 0.002
 
 
 class Crew:
@@ -47,6 +49,7 @@ class Crew:
         self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
         self._first = tuple(schedule.units[n] for n in schedule.ready)
         self._only = self._lone_unit() if self._plain and lanes.most == 1 and not emit else None
+        self._only_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
         self._room = room
         self._lock = threading.Lock()
@@ -84,6 +87,13 @@ class Crew:
         lone = self._python == [True] and not self.schedule.presets
         return self.schedule.units[0] if lone else None
 
+    def _places_of_outputs(self) -> list[int]:
+        """Where the outputs are among the inputs and what the only unit gives."""
+        if self._only is None:
+            return []
+        known = (*range(len(self.schedule.inputs)), *self._only.gives)
+        return [known.index(slot) for slot in self.schedule.outputs]
+
     def help(self) -> None:
         """Let helpers begin what is ready, for a caller that will not work at once."""
         with self._lock:
@@ -118,7 +128,7 @@ class Crew:
             self.ended = True
             self._ready.clear()
             for place in self.places:
-                if place.run is DIRECT:
+                if place.by:
                     place.stop()
             for run in tuple(self._runs):
                 self._end_run(run, error())
@@ -127,32 +137,46 @@ class Crew:
             helpers = tuple(self._helpers)
         self._lanes.close()
         until = time.monotonic() + seconds
+        self._await_idle(until)
         for helper in helpers:
             if helper is not threading.current_thread():
                 helper.join(max(0.0, until - time.monotonic()))
 
+    def _await_idle(self, until: float) -> None:
+        """Until no other thread is at a place: callers are not ours to be joined."""
+        known = (0, threading.get_ident())
+        while any(place.by not in known for place in self.places) and time.monotonic() < until:
+            time.sleep(_TICK_SECONDS)
+
     def _run_only(self, unit: Unit, place: Place, values: Sequence[object]) -> list[object] | None:
         """A flow that is one unit needs no queue, no lock and no second thread."""
         place.halt.on = False
-        place.run = DIRECT
-        if self.ended:  # looked at after `run` is set: `end` looks the other way round
-            return None
+        place.by = threading.get_ident()
         try:
+            if self.ended:  # looked at after `by` is set: `end` looks the other way round
+                return None
             (results,) = place.python.run((unit,), ([values[s] for s in unit.takes],))
+            if self.ended:
+                raise self._why()
         except Cancelled:
             raise self._why() from None
+        except FlowosError:
+            raise
+        except Exception as error:
+            raise not_run(unit.label, error) from error
         finally:
-            place.run = None
+            place.by = 0
             self._free.append(place)
             if self._ready:
                 self.help()
-        made = dict(zip(unit.gives, results, strict=True))
-        return [made[i] if i in made else values[i] for i in self.schedule.outputs]
+        known = (*values, *results)
+        return [known[i] for i in self._only_gives]
 
     def _work(self, worker: Worker, until: Run | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""
         batch: _Batch | None = None
         results: Sequence[Values] | BaseException = ()
+        worker.thread = threading.get_ident()
         while True:
             with self._lock:
                 if batch is not None:
@@ -175,6 +199,7 @@ class Crew:
             batch = self._take(worker.place)
             if batch is not None:
                 worker.place.run = batch[0]
+                worker.place.by = worker.thread
                 worker.place.halt.on = False
                 if self._ready and self._free:
                     self._call_help()
@@ -255,12 +280,14 @@ class Crew:
             if self._most == 1:
                 return lane.run(units, values)
             return paced(place, lane, units, values)
-        except Exception as error:
+        except FlowosError as error:
             return error
         except BaseException as error:
-            if calling:
-                raise
-            return TaskFailed(f"task {units[0].label!r} raised {type(error).__name__} in a thread")
+            if calling and not isinstance(error, Exception):
+                raise  # a signal's: what a task raises is TaskFailed by now
+            failed = not_run(units[0].label, error)
+            failed.__cause__ = error
+            return failed
 
     def _settle(
         self, worker: Worker, batch: _Batch, results: Sequence[Values] | BaseException
@@ -269,6 +296,7 @@ class Crew:
         run, units = batch
         assert worker.place is not None
         worker.place.run = None
+        worker.place.by = 0
         if not self._plain:
             self._room.leave(units[0].needs)
         if run.done:

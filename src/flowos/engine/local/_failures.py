@@ -1,6 +1,7 @@
 """How a failed task is told: its name, what it was given, what it raised."""
 
 from collections.abc import Iterable, Sequence
+from errno import EMFILE, ENFILE
 
 from flowos.model import PortSpec, TaskFailed, ValueRefused, shown
 
@@ -16,12 +17,24 @@ def task_failed(
     label: str, inputs: Sequence[PortSpec], values: Iterable[object], error: BaseException
 ) -> TaskFailed:
     """To be raised from `error`, whose traceback begins in the task."""
-    from flowos.engine.local.worker import where  # only a failure pays for it
+    from flowos.engine.local.worker import line, where  # only a failure pays for it
 
     given = ", ".join(f"{p.name} = {shown(v)}" for p, v in zip(inputs, values, strict=True))
-    what = f"{type(error).__name__}: {error}".removesuffix(": ")
     place = where(error.__traceback__)
-    return TaskFailed(f"task {label!r} raised {what}{place}; given {given or 'nothing'}")
+    return TaskFailed(f"task {label!r} raised {line(error)}{place}; given {given or 'nothing'}")
+
+
+def not_run(label: str, error: BaseException) -> TaskFailed:
+    """Something failed around a task, not in its function. To be raised from `error`."""
+    from flowos.engine.local.worker import line  # only a failure pays for it
+
+    return TaskFailed(f"task {label!r} could not be run: {line(error)}{remedy_of(error)}")
+
+
+def remedy_of(error: BaseException) -> str:
+    """What to do about a shortage, as "; DO THIS"."""
+    short = isinstance(error, OSError) and error.errno in (EMFILE, ENFILE)
+    return "; raise the limit of open files (ulimit -n), or keep fewer results" if short else ""
 
 
 def output_refused(

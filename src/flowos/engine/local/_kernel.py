@@ -40,7 +40,9 @@ class Program:
                 raise Cancelled(f"stopped before task {step.label!r}")
             try:
                 value = function(*pick(frame))
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 raise _failed(step, frame, error) from error
             if good(value):
                 frame[give] = value
@@ -100,6 +102,6 @@ def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
-    if error.__traceback__ is not None:
-        error.__traceback__ = error.__traceback__.tb_next  # begin at the task, not at our loop
+    if error.__traceback__ is not None:  # begin at the task, not at our loop
+        error.with_traceback(error.__traceback__.tb_next)
     return task_failed(step.label, step.task.inputs, [frame[i] for i in step.takes], error)

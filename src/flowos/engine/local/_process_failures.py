@@ -51,8 +51,8 @@ def _raised(
     names = (p.name for p in step.task.inputs)
     given = ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True))
     failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {given or 'nothing'}")
-    failed.__cause__ = _opened(error, last)
-    failed.__cause__.__cause__ = RemoteTraceback(trace)
+    failed.__cause__ = cause = _opened(error, last)
+    BaseException.__setattr__(cause, "__cause__", RemoteTraceback(trace))  # it may be frozen
     return failed
 
 

@@ -46,15 +46,17 @@ class Run:
 class Place:
     """Where one unit at a time runs: a lane for Python tasks and one for commands.
 
+    by: the thread that runs here now, or 0.
     halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
     pace: how many quick units the lane is given at once.
     """
 
-    __slots__ = ("commands", "halt", "pace", "python", "run")
+    __slots__ = ("by", "commands", "halt", "pace", "python", "run")
 
     def __init__(self, python: Lane, commands: Lane, halt: Halt) -> None:
         self.python, self.commands, self.halt = python, commands, halt
         self.run: Run | None = None
+        self.by = 0
         self.pace = 1
 
     def stop(self) -> None:
@@ -66,16 +68,13 @@ class Place:
 class Worker:
     """A thread that may hold a place. `gate` is what it sleeps on while it holds none."""
 
-    __slots__ = ("gate", "place")
+    __slots__ = ("gate", "place", "thread")
 
     def __init__(self) -> None:
         self.place: Place | None = None
+        self.thread = 0
         self.gate = threading.Lock()
         self.gate.acquire()
-
-
-DIRECT = Run(Schedule(inputs=(), outputs=(), slots=0, units=(), ready=(), readers={}), ())
-"""Stands at a place for a run that has no queue."""
 
 
 def told(

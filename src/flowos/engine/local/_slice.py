@@ -2,8 +2,9 @@
 
 run: values are checked before any task starts; a result is a list in the order of the outputs.
 free: no task starts any more, commands and workers are ended, thread tasks get two seconds; runs in
-progress raise SliceFreed. Ctrl-C does the same for the runs in progress, and the slice can run
-again; a second Ctrl-C leaves at once.
+progress raise SliceFreed, also where their last task ends after all. Ctrl-C, or whatever else the
+handler of a signal raises, does the same for the runs in progress, and the slice can run again; a
+second Ctrl-C leaves at once.
 """
 
 import threading
@@ -18,7 +19,7 @@ from flowos.engine.local._crew import Crew
 from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
 from flowos.engine.local._runs import Run
-from flowos.model import Cancelled, File, Flow, SliceFreed
+from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
 
 _GRACE_SECONDS = 2.0
 
@@ -60,7 +61,9 @@ class Slice:
             crew = self._crew[0]
             try:
                 results = crew.run(given)
-            except KeyboardInterrupt:
+            except FlowosError:
+                raise
+            except BaseException:  # Ctrl-C, or what the handler of another signal raised
                 crew.end(_cancelled, _GRACE_SECONDS)
                 raise
             if results is not None:
@@ -134,7 +137,9 @@ class Slice:
     def _finish(self, crew: Crew, run: Run) -> list[object]:
         try:
             return crew.finish(run)
-        except KeyboardInterrupt:
+        except FlowosError:
+            raise
+        except BaseException:
             crew.end(_cancelled, _GRACE_SECONDS)
             raise
 

@@ -328,7 +328,7 @@ def _never(_: object) -> bool:
 def line(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")
-    except Exception:  # its own text fails
+    except BaseException:  # its own text fails
         return type(error).__name__
 
 
