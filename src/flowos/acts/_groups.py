@@ -82,12 +82,12 @@ class Entry:
         return engine.now() - began, outcome
 
 
-def answers_of(entries: Sequence[Entry]) -> list[Answer]:
-    """What each answers; several run side by side, and work in turns."""
+def answers_of(entries: Sequence[Entry], seed: str) -> list[Answer]:
+    """What each answers; several run side by side, and work in turns whose order `seed` draws."""
     if len(entries) == 1:
         return [entries[0].read()]
     prepared = [entry.place.prepared(entry.words, entry.program) for entry in entries]
-    return list(map(_answer, entries, engine.run_in_turns(prepared)))
+    return list(map(_answer, entries, engine.run_in_turns(prepared, seed)))
 
 
 def _answer(entry: Entry, outcome: Outcome | LaunchFailed) -> Answer:

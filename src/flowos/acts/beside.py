@@ -156,6 +156,9 @@ class _Session:
         By time, as a round of storage takes as long as twenty of arithmetic, which needs as many.
         What is told on the whole waits until the rest is; then single cases get what time is left.
         """
+        for group in groups:
+            seed = f"{self.sampler.run.id} {group.design.cases[0].label}"
+            group.design = replace(group.design, seed=seed)
         through: list[Group] = []
         while going := [g for g in groups if g not in through]:
             untold = [g for g in going if self._untold(g)]
@@ -185,7 +188,7 @@ class _Session:
     def _on_the_whole(self, group: Group) -> tuple[Case, ...]:
         """The next round of what is untold; () where the time is out."""
         base = group.design.cases[0]
-        order = turns((base, *self._untold(group)), group.rounds)
+        order = turns((base, *self._untold(group)), group.rounds, group.design.seed)
         seconds = sum(group.design.seconds.get(case, 0.0) for case in order)
         fits = seconds <= self.sampler.left_seconds
         return order if fits and base not in self.unmeasured else ()
@@ -238,7 +241,7 @@ class _Session:
         found = self.sampler.sample_together(
             cases,
             group.rounds,
-            partial(answers_of, entries),
+            partial(answers_of, entries, f"{group.design.seed} {group.rounds}"),
             others=all(entry.place.all_ours for entry in entries),
         )
         took = engine.now() - began

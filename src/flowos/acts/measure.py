@@ -97,8 +97,9 @@ class _Session:
         least = once if left >= _MOST * once else left
         until = engine.now() + max(min(share * left, left - reserve), least)
         number, tried = 0, set[Case]()
+        design = replace(part.design, seed=f"{self.run.id} {part.probe.name}")
         while cases := next_round(
-            self._without_unmeasured(part.design),
+            self._without_unmeasured(design),
             seen,
             until - engine.now(),
             limits_for(self.run.facts.architecture, (s.state for s in seen)),

@@ -14,23 +14,25 @@ from dataclasses import replace
 from flowos.engine._launching import Prepared
 from flowos.engine._running import Running
 from flowos.model import LaunchFailed, Outcome
+from flowos.plan import drawn
 
 _TICK_MILLISECONDS = 20
 
 
-def run_in_turns(prepared: Sequence[Prepared]) -> list[Outcome | LaunchFailed]:
+def run_in_turns(prepared: Sequence[Prepared], seed: str) -> list[Outcome | LaunchFailed]:
     """Start all, give them turns until each has ended, and tell how, in their order.
 
     The first turn is given when all that could be started wait for one. A B C is followed by C B A,
-    so that drift cancels, then by B C A. A limit in seconds is of a launch's own turns: it is
-    multiplied by how many there are. An interrupt ends them all.
+    so that drift cancels, then by an order drawn anew from `seed`, so that no rhythm of the machine
+    sides with one of them. A limit in seconds is of a launch's own turns: it is multiplied by how
+    many there are. An interrupt ends them all.
     """
     with ExitStack() as undo:
         seats = [_seated(each, len(prepared), undo) for each in prepared]
         going = [seat for seat in seats if isinstance(seat, _Seat) and seat.waits()]
         number = 0
         while going:
-            for seat in _order(going, number):
+            for seat in _order(going, seed, number):
                 if not seat.works():
                     going.remove(seat)
             number += 1
@@ -44,9 +46,8 @@ def _seated(prepared: Prepared, count: int, undo: ExitStack) -> "_Seat | LaunchF
         return error
 
 
-def _order(going: "Sequence[_Seat]", number: int) -> "list[_Seat]":
-    first = number // 2 % len(going)
-    order = [*going[first:], *going[:first]]
+def _order(going: "Sequence[_Seat]", seed: str, number: int) -> "Sequence[_Seat]":
+    order = drawn(going, seed, number // 2)
     return order[::-1] if number % 2 else order
 
 

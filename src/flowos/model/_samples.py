@@ -197,6 +197,7 @@ class Measurement:
 
 
 Answer = Literal["equal", "slower", "faster", "cannot tell"]
+Statistic = Literal["median", "mean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +205,12 @@ class Verdict:
     """How `other` compares with `base` on `axis`, all else being `rest`.
 
     `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
-    95 % interval; equal means that the interval lies within 1 -/+ `margin`. Of the `rounds` it
-    rests on, `disturbed` were marked and had to be used; about `needed` would turn 'cannot tell'
-    into an answer (0: not known).
+    95 % interval; equal means that the intervals of median and mean lie within 1 -/+ `margin`, and
+    that no side stalls more than the other. `statistic` says of which the ratio is: of the median,
+    or of the mean time where that decides. `mean` and `p90`: the ratio of the mean times, and of
+    the times that nine in ten turns do not exceed (None: not known). Of the `rounds` it rests on,
+    `disturbed` were marked and had to be used; about `needed` would turn 'cannot tell' into an
+    answer (0: not known).
     """
 
     probe: str
@@ -224,6 +228,9 @@ class Verdict:
     why: str = ""
     disturbed: int = 0
     needed: int = 0
+    statistic: Statistic = "median"
+    mean: float | None = None
+    p90: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +238,8 @@ class Design:
     """What `plan.next_round` works through: cases, fixed looks (in rounds), and when to end.
 
     With `axis` and `base` the design ends early at a look where every verdict is reached.
-    `seconds` is what one measurement of a case is expected to take.
+    `seconds` is what one measurement of a case is expected to take. The order of each round is
+    drawn from `seed`, such as the run's id: the same seed gives the same orders.
     """
 
     cases: tuple[Case, ...]
@@ -241,6 +249,7 @@ class Design:
     base: str = ""
     margin: float = 0.03
     seconds: Mapping[Case, float] = field(default_factory=dict)
+    seed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 from flowos.plan._compare import compare
 from flowos.plan._intervals import wilson
 from flowos.plan._more import rounds_to_tell
+from flowos.plan._order import drawn
 from flowos.plan._overall import OVERALL, overall
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import judged, narrowed, next_round, turns
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
 from flowos.plan._sides import side_by_side
-from flowos.plan._simulated import Noise, SimulatedMachine, simulate
+from flowos.plan._simulated import Noise, SimulatedMachine, Stalls, simulate
 from flowos.plan._steps import (
     CacheStep,
     Plateau,
@@ -30,10 +31,12 @@ __all__ = [
     "Regimes",
     "Schedule",
     "SimulatedMachine",
+    "Stalls",
     "Step",
     "Unit",
     "compare",
     "compile_flow",
+    "drawn",
     "find_plateaus",
     "find_steps",
     "judge",

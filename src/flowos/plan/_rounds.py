@@ -1,7 +1,7 @@
 """What to measure next: whole rounds A B .. B A, until the answers are in or the time is out.
 
-The next round begins with B: each case takes each place in turn, as the middle, where a case
-follows on itself, finds caches warm and storage rested.
+Where a round begins, and in which direction it goes, is drawn: each case takes each place, as the
+middle, where a case follows on itself, finds caches warm and storage rested.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from flowos.model import Case, Design, Measurement, Sample, Verdict
 from flowos.plan._compare import compare
+from flowos.plan._order import drawn
 from flowos.plan._summary import summarize
 from flowos.plan._trust import LIMITS, Limits
 
@@ -35,16 +36,15 @@ def next_round(
     seen = _of_design(d, seen)
     wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
     if d.axis or len(d.cases) > 1:
-        wanted = turns(wanted, _rounds(seen))
+        wanted = turns(wanted, _rounds(seen), d.seed)
     if _seconds(d, wanted) <= left_seconds:
         return wanted
     return () if d.axis or seen else _fitting(d, left_seconds)
 
 
-def turns(cases: Sequence[Case], done: int) -> tuple[Case, ...]:
-    """The order of a round after so many others: forward and then reversed, begun in turn."""
-    first = done % len(cases) if cases else 0
-    forward = (*cases[first:], *cases[:first])
+def turns(cases: Sequence[Case], done: int, seed: str) -> tuple[Case, ...]:
+    """The order of a round after so many others: as drawn for it, and then reversed."""
+    forward = drawn(cases, seed, done)
     return (*forward, *reversed(forward))
 
 

@@ -1,12 +1,13 @@
 """Rounds: their order, the looks at which they end, what is repeated, and the time left."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from flowos.model import Case, Design, MachineState, Sample
-from flowos.plan import judged, narrowed, next_round, turns
+from flowos.plan import drawn, judged, narrowed, next_round, turns
 
 A, B, C = (Case("p", (("with", level),)) for level in "abc")
 QUIET = MachineState()
@@ -38,13 +39,38 @@ def sample(case: Case, number: int, rate: float, state: MachineState = QUIET) ->
     )
 
 
-def test_a_round_is_all_cases_forward_and_then_reversed() -> None:
-    assert next_round(SURVEY, [], math.inf) == (A, B, C, C, B, A)
+def test_a_round_is_all_cases_as_drawn_and_then_reversed() -> None:
+    for done in range(9):
+        order = turns((A, B, C), done, "seed")
+        assert sorted(case.label for case in order[:3]) == [case.label for case in (A, B, C)]
+        assert order[3:] == order[2::-1]
 
 
-def test_each_case_begins_a_round_and_stands_in_its_middle_in_turn() -> None:
-    rounds = [turns((A, B, C), done) for done in range(3)]
-    assert rounds == [(A, B, C, C, B, A), (B, C, A, A, C, B), (C, A, B, B, A, C)]
+def test_the_order_of_a_round_is_drawn_from_the_seed_of_the_design() -> None:
+    orders = {
+        seed: next_round(replace(SURVEY, seed=seed), [], math.inf) for seed in ("x", "y", "z", "0")
+    }
+    assert len(set(orders.values())) > 1
+    for seed, order in orders.items():
+        assert order == next_round(replace(SURVEY, seed=seed), [], math.inf)
+
+
+def test_each_case_stands_in_each_place_and_neighbours_stay_neighbours() -> None:
+    orders = [drawn("abc", "seed", number) for number in range(6000)]
+    counts = Counter("".join(order) for order in orders)
+    assert set(counts) == {"abc", "bca", "cab", "cba", "acb", "bac"}
+    assert all(900 < count < 1100 for count in counts.values())
+
+
+def test_of_two_cases_each_comes_first_in_half_of_the_rounds_whatever_came_before() -> None:
+    begun = "".join(drawn("ab", "seed", number)[0] for number in range(4000))
+    for before in ("", "a", "b", "aa", "ab", "ba", "bb"):
+        after = [begun[i + len(before)] for i in range(3990) if begun[i:].startswith(before)]
+        assert 0.44 < after.count("a") / len(after) < 0.56
+
+
+def test_nothing_has_no_order() -> None:
+    assert drawn((), "seed", 0) == ()
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.9, 1.1])
@@ -104,12 +130,12 @@ def test_points_that_a_program_swept_by_itself_count_for_their_case() -> None:
 
 def test_samples_of_other_designs_do_not_count() -> None:
     others = [sample(Case("other"), number, 1.0) for number in range(9)]
-    assert next_round(COMPARED, others, math.inf) == (A, B, B, A)
+    assert next_round(COMPARED, others, math.inf) == turns((A, B), 0, "")
 
 
 def test_a_round_that_does_not_fit_the_time_left_is_not_begun() -> None:
     timed = Design(cases=(A, B), axis="with", base="a", seconds={A: 1.0, B: 2.0})
-    assert next_round(timed, [], 6.0) == (A, B, B, A)
+    assert next_round(timed, [], 6.0) == turns((A, B), 0, "")
     assert next_round(timed, [], 5.9) == ()
 
 
@@ -155,7 +181,7 @@ def test_a_level_that_is_told_takes_no_more_time_and_the_others_go_on() -> None:
     seen = seen_of(THREE, rates, range(4))
     left = narrowed(THREE, judged(THREE, seen))
     assert left.cases == (A, B)
-    assert next_round(left, seen, math.inf) == (A, B, B, A)
+    assert next_round(left, seen, math.inf) == turns((A, B), 4, "")
 
 
 def test_a_level_with_one_verdict_that_cannot_be_told_goes_on() -> None:
