@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -15,7 +16,9 @@
 namespace flowos::solve {
 namespace {
 
-constexpr int kLooks = 2000;  // before a thread sleeps: some 20 to 50 microseconds
+constexpr std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+constexpr int kLooks = 2000;  // some 20 to 50 microseconds
 
 void pause() {
 #if defined(__x86_64__)
@@ -23,6 +26,13 @@ void pause() {
 #elif defined(__aarch64__)
   __asm__ volatile("yield");
 #endif
+}
+
+// Looks so many times, and answers whether it saw a value that is right.
+template <class T, class Right>
+bool seen(const std::atomic<T>& value, int looks, const Right& right) {
+  for (; looks > 0 && !right(value.load(std::memory_order_acquire)); --looks) pause();
+  return looks > 0;
 }
 
 int processors() {
@@ -45,26 +55,24 @@ int threads_of(int wanted) {
   return threads > 0 && threads <= 4096 ? static_cast<int>(threads) : processors();
 }
 
-Team::Team(int threads) : size_(std::max(threads, 1)) {
-  const int wanted = size();
-  for (int thread = 1; thread < wanted; ++thread) {
+Team::Team(int threads)
+    : size_(std::max(threads, 1)),
+      looks_(size_ <= processors() ? kLooks : 0),
+      helpers_(static_cast<std::size_t>(size_ - 1)) {
+  for (int share = 1; share < size_; ++share) {
     try {
-      others_.emplace_back([this, thread] {
-        for (wait(); work_ != nullptr; wait()) {
-          (*work_)(thread);
-          wait();
-        }
-      });
+      helpers_[at(share - 1)].thread = std::jthread([this, share] { help(share); });
     } catch (const std::system_error&) {
-      size_.store(thread, std::memory_order_relaxed);
+      size_ = share;
       break;
     }
   }
 }
 
 Team::~Team() {
-  work_ = nullptr;
-  wait();
+  ended_ = true;
+  ++turn_;
+  turn_.notify_all();
 }
 
 Team& Team::of(int threads) {
@@ -88,31 +96,59 @@ Team& Team::of(int threads) {
 }
 
 void Team::run(const std::function<void(int)>& work) {
-  if (size() == 1) {
-    work(0);
+  if (size_ == 1 || !patience_.calls_others(Patience::Time::clock::now())) {
+    for (int share = 0; share < size_; ++share) work(share);
     return;
   }
   work_ = &work;
-  wait();
+  left_.store(size_ - 1, std::memory_order_relaxed);
+  const unsigned turn = turn_.load(std::memory_order_relaxed) + 1;
+  turn_.store(turn, std::memory_order_release);
+  turn_.notify_all();
   work(0);
-  wait();
+  take_over(work, turn);
+  await_others();
 }
 
-// Until all are here.
-void Team::wait() {
-  const unsigned turn = turn_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size()) {
-    arrived_.store(0, std::memory_order_relaxed);
-    turn_.store(turn + 1, std::memory_order_release);
-    turn_.notify_all();
-    return;
+// Each share of a turn is taken once, by whoever is first; no turn begins before all of the last
+// were. So one who is late finds that of its turn taken, and leaves `work_` alone.
+bool Team::take(int share, unsigned turn) {
+  std::atomic<unsigned>& taken = helpers_[at(share - 1)].taken;
+  unsigned before = turn - 1;
+  return taken.load(std::memory_order_relaxed) == before &&
+         taken.compare_exchange_strong(before, turn, std::memory_order_acq_rel);
+}
+
+void Team::take_over(const std::function<void(int)>& work, unsigned turn) {
+  for (int share = size_ - 1; share > 0; --share) {
+    if (!take(share, turn)) continue;
+    work(share);
+    left_.fetch_sub(1, std::memory_order_relaxed);
   }
-  for (int look = 0; look < kLooks; ++look) {
-    if (turn_.load(std::memory_order_acquire) != turn) return;
-    pause();
+}
+
+void Team::await_others() {
+  if (seen(left_, looks_, [](int left) { return left == 0; })) return;
+  const auto from = Patience::Time::clock::now();
+  for (int left = left_.load(std::memory_order_acquire); left != 0;
+       left = left_.load(std::memory_order_acquire)) {
+    left_.wait(left, std::memory_order_acquire);
   }
-  while (turn_.load(std::memory_order_acquire) == turn) {
-    turn_.wait(turn, std::memory_order_acquire);
+  patience_.waited(from, Patience::Time::clock::now());
+}
+
+void Team::help(int share) {
+  for (unsigned last = 0;;) {
+    if (!seen(turn_, looks_, [&](unsigned turn) { return turn != last; })) {
+      turn_.wait(last, std::memory_order_acquire);
+    }
+    const unsigned turn = turn_.load(std::memory_order_acquire);
+    if (turn == last) continue;
+    if (ended_) return;
+    last = turn;
+    if (!take(share, turn)) continue;
+    (*work_)(share);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
   }
 }
 

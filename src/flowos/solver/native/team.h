@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "coarse_kernels.h"
+#include "patience.h"
 
 namespace flowos::solve {
 
 // How many are wanted; 0: OMP_NUM_THREADS where it is set, else one for each processor there is.
 int threads_of(int wanted);
 
-// Threads that are called together and wait for each other so often that it must cost little: they
-// look for each other for some microseconds before they sleep. Not OpenMP's, as ThreadSanitizer
-// understands these, and as they do not hang in a forked child.
+// Threads that are called together so often that it must cost little: they look for work for some
+// microseconds before they sleep. Nobody waits for one that has not begun: the thread that calls
+// takes its share over. Not OpenMP's, as ThreadSanitizer understands these, and as they do not hang
+// in a forked child.
 class Team {
  public:
   explicit Team(int threads);  // with the one that calls; fewer where the system has no more
@@ -27,18 +29,30 @@ class Team {
   // That of the calling thread, which keeps it.
   static Team& of(int threads);
 
-  int size() const { return size_.load(std::memory_order_relaxed); }
-  // Calls work(thread), which must not throw, in each, and returns when all have returned.
+  int size() const { return size_; }
+  // Calls work(share), which must not throw, for each share < size(), and returns when all have
+  // returned: in a thread each, or several in this one. Of one thread at a time.
   void run(const std::function<void(int)>& work);
 
  private:
-  void wait();
+  struct Helper {
+    alignas(64) std::atomic<unsigned> taken = 0;  // the last turn whose share someone has
+    std::jthread thread;
+  };
 
-  std::atomic<int> size_;
-  std::atomic<int> arrived_ = 0;
-  std::atomic<unsigned> turn_ = 0;
-  const std::function<void(int)>* work_ = nullptr;  // null: they end
-  std::vector<std::jthread> others_;
+  void help(int share);
+  bool take(int share, unsigned turn);
+  void take_over(const std::function<void(int)>& work, unsigned turn);
+  void await_others();
+
+  int size_;
+  int looks_;  // before a thread sleeps
+  Patience patience_;
+  const std::function<void(int)>* work_ = nullptr;  // of this turn
+  std::atomic<bool> ended_ = false;
+  alignas(64) std::atomic<unsigned> turn_ = 0;
+  alignas(64) std::atomic<int> left_ = 0;  // shares that helpers may have
+  std::vector<Helper> helpers_;            // of share 1 and so on
 };
 
 // Calls work with shares of [first, past), by as many threads as are worth waking.
