@@ -18,11 +18,20 @@ from collections.abc import Callable, Sequence
 from flowos.engine.local._failures import not_run
 from flowos.engine.local._lanes import Lanes, Values
 from flowos.engine.local._room import Room
-from flowos.engine.local._runs import Emit, Place, Run, Worker, paced, told
+from flowos.engine.local._runs import (
+    Emit,
+    MapBatch,
+    Place,
+    Run,
+    Worker,
+    paced,
+    raise_error_of,
+    told,
+)
 from flowos.model import Cancelled, FlowosError, Needs, Python
 from flowos.plan import Schedule, Unit
 
-_Batch = tuple[Run, Sequence[Unit]]
+_Batch = tuple[Run | MapBatch, Sequence[Unit]]
 _TICK_SECONDS = 0.002
 
 
@@ -48,17 +57,18 @@ class Crew:
         self._plain = all(u.needs == Needs() for u in schedule.units)
         self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
         self._first = tuple(schedule.units[n] for n in schedule.ready)
-        self._only = self._lone_unit() if self._plain and lanes.most == 1 and not emit else None
-        self._only_gives = self._places_of_outputs()
+        self._lone = self._lone_unit() if self._plain and not emit else None
+        self._only = self._lone if lanes.most == 1 else None
+        self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
         self._room = room
         self._lock = threading.Lock()
-        self._ready: deque[tuple[Run, Unit]] = deque()
+        self._ready: deque[tuple[Run | MapBatch, Unit]] = deque()
         self._free = list(self.places)
         self._parked: list[Worker] = []
         self._helpers: list[threading.Thread] = []
         self._most_helpers = helpers
-        self._runs: set[Run] = set()
+        self._runs: set[Run | MapBatch] = set()
 
     def run(self, values: Sequence[object]) -> list[object] | None:
         """Run once in this thread and whichever helpers there is work for; None once ended."""
@@ -83,15 +93,41 @@ class Crew:
                 self._ready.extend([(run, u) for u in self._first])
         return run
 
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether Python tasks share this process and its interpreter lock."""
+        return self._most == 1
+
+    @property
+    def maps_in_batches(self) -> bool:
+        """Whether the flow is one unit of Python tasks, so that `start_batch` may be used."""
+        return self._lone is not None
+
+    def start_batch(self, items: Sequence[Values]) -> MapBatch | None:
+        """Begin the runs of these items, one after the other; None where the crew has ended."""
+        assert self._lone is not None
+        batch = MapBatch(items)
+        with self._lock:
+            if self.ended:
+                return None
+            self._runs.add(batch)
+            self._ready.append((batch, self._lone))
+        return batch
+
+    def finish_batch(self, batch: MapBatch) -> list[list[object]]:
+        """Work until the batch is done; the outputs of the items that came to an end."""
+        self._wait(batch)
+        return batch.outputs(self._lone_gives)
+
     def _lone_unit(self) -> Unit | None:
         lone = self._python == [True] and not self.schedule.presets
         return self.schedule.units[0] if lone else None
 
     def _places_of_outputs(self) -> list[int]:
         """Where the outputs are among the inputs and what the only unit gives."""
-        if self._only is None:
+        if self._lone is None:
             return []
-        known = (*range(len(self.schedule.inputs)), *self._only.gives)
+        known = (*range(len(self.schedule.inputs)), *self._lone.gives)
         return [known.index(slot) for slot in self.schedule.outputs]
 
     def help(self) -> None:
@@ -101,19 +137,17 @@ class Crew:
 
     def finish(self, run: Run) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
-        if not run.done:
-            run.waiter = Worker()
-            self._work(run.waiter, run)
-        if run.error is not None:
-            error, run.error = run.error, None
-            try:
-                raise error
-            finally:
-                del error  # its traceback holds this frame: a cycle would keep all that is in it
+        self._wait(run)
+        raise_error_of(run)
         slots = run.slots
         return [slots[i] for i in self.schedule.outputs]
 
-    def cancel(self, run: Run, error: FlowosError) -> None:
+    def _wait(self, run: Run | MapBatch) -> None:
+        if not run.done:
+            run.waiter = Worker()
+            self._work(run.waiter, run)
+
+    def cancel(self, run: Run | MapBatch, error: FlowosError) -> None:
         """End one run with this error."""
         with self._lock:
             if not run.done:
@@ -170,9 +204,9 @@ class Crew:
             if self._ready:
                 self.help()
         known = (*values, *results)
-        return [known[i] for i in self._only_gives]
+        return [known[i] for i in self._lone_gives]
 
-    def _work(self, worker: Worker, until: Run | None) -> None:
+    def _work(self, worker: Worker, until: Run | MapBatch | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""
         batch: _Batch | None = None
         results: Sequence[Values] | BaseException = ()
@@ -224,9 +258,10 @@ class Crew:
                 return None
             self._room.enter(unit.needs)
         ready.popleft()
-        return run, (self._batch(run, unit, place) if self._most > 1 else (unit,))
+        alone = self._most == 1 or isinstance(run, MapBatch)
+        return run, ((unit,) if alone else self._batch(run, unit, place))
 
-    def _batch(self, run: Run, first: Unit, place: Place) -> Sequence[Unit]:
+    def _batch(self, run: Run | MapBatch, first: Unit, place: Place) -> Sequence[Unit]:
         """Some units for one message, fewer towards the end so that all lanes end together."""
         units = [first]
         if self._plain and self._python[first.number]:
@@ -272,9 +307,12 @@ class Crew:
         place = worker.place
         assert place is not None
         lane = place.python if self._python[units[0].number] else place.commands
-        slots = run.slots
-        values = [[slots[s] for s in u.takes] for u in units]
         try:
+            if isinstance(run, MapBatch):
+                run.run(place.python, units[0])
+                return ()
+            slots = run.slots
+            values = [[slots[s] for s in u.takes] for u in units]
             if self._emit is not None:
                 return told(self._emit, lane, units, values)
             if self._most == 1:
@@ -304,6 +342,9 @@ class Crew:
         if isinstance(results, BaseException):
             self._end_run(run, results)
             return
+        if isinstance(run, MapBatch):
+            self._end_batch(run, units[0])
+            return
         for unit, values in zip(units, results):  # noqa: B905 - as many, and often one
             self._keep(run, unit, values)
         run.left -= len(units)
@@ -327,7 +368,16 @@ class Crew:
             if run.waits[number] == 0:
                 self._ready.append((run, self.schedule.units[number]))
 
-    def _end_run(self, run: Run, error: BaseException) -> None:
+    def _end_batch(self, batch: MapBatch, unit: Unit) -> None:
+        """What it left goes first, in smaller batches, to any place. Under the lock."""
+        batch.split_rest()
+        self._runs.update(batch.rest)
+        self._ready.extendleft((rest, unit) for rest in reversed(batch.rest))
+        batch.done = True
+        self._runs.discard(batch)
+        self._wake(batch)
+
+    def _end_run(self, run: Run | MapBatch, error: BaseException) -> None:
         """Under the lock."""
         run.error = error
         run.done = True
@@ -338,7 +388,7 @@ class Crew:
                 place.stop()
         self._wake(run)
 
-    def _wake(self, run: Run) -> None:
+    def _wake(self, run: Run | MapBatch) -> None:
         if run.waiter in self._parked:
             self._parked.remove(run.waiter)
             run.waiter.gate.release()

@@ -12,6 +12,9 @@ The promise of a lane, for success, failure and cancel:
   `ValueRefused` (`_failures.refused`), naming task and port. A process that is gone: `WorkerLost`,
   naming the step that it was in, within a second. The results of the batch are lost, the lane is
   usable again: it starts anew what it needs.
+- `run_rows` runs one unit for many rows of inputs and keeps the same promise for each row. It
+  returns early, with fewer results than rows, once BATCH_SECONDS are over; what a failed row's
+  predecessors gave stays in `results`. With a lost process all results of the call are lost.
 - `stop` may be called from any thread: what `run` is doing ends as soon as it can be ended, and
   that `run` raises `Cancelled`. A later `run` works again, unless `Lanes.close` was called.
 - A KeyboardInterrupt inside `run` leaves at once; `stop` is called next.
@@ -27,6 +30,9 @@ from flowos.plan import Unit
 
 Values = Sequence[object]
 
+BATCH_SECONDS = 0.001
+"""After this long a lane answers with what it has: a long item may not hold up the next ones."""
+
 
 class Lane(Protocol):
     """One place that runs one batch at a time; called by one thread at a time."""
@@ -40,6 +46,19 @@ class Lane(Protocol):
         ...
 
 
+class PythonLane(Lane, Protocol):
+    """A lane for Python tasks."""
+
+    def run_rows(
+        self, unit: Unit, rows: Sequence[Values], results: list[Values]
+    ) -> tuple[float, float]:
+        """Append the values of `unit.gives` for each row, in order, until the time is over.
+
+        Returns seconds, and those that the processor worked: the rest was spent waiting.
+        """
+        ...
+
+
 class Lanes(Protocol):
     """The lanes of one slice, made with its schedule and their number; Python tasks run on them.
 
@@ -50,7 +69,7 @@ class Lanes(Protocol):
     def most(self) -> int: ...
 
     @property
-    def lanes(self) -> Sequence[Lane]: ...
+    def lanes(self) -> Sequence[PythonLane]: ...
 
     def close(self) -> None:
         """End all lanes and leave nothing behind. Twice is once."""

@@ -19,7 +19,7 @@ from flowos._collected import when_collected
 from flowos.engine._running import Running
 from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
 from flowos.engine.local._kernel import Halt
-from flowos.engine.local._lanes import Values
+from flowos.engine.local._lanes import BATCH_SECONDS, Values
 from flowos.engine.local._node import memory_bytes
 from flowos.engine.local._process_blobs import Packed, Unpackable, pack
 from flowos.engine.local._process_failures import (
@@ -33,7 +33,7 @@ from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import Program
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
 from flowos.engine.local._process_values import Pool, Slab
-from flowos.engine.local._process_worker import UnitFailed, WorkerProcess, owners
+from flowos.engine.local._process_worker import WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
 from flowos.model import Cancelled, FlowosError, SliceFreed, TaskFailed, WorkerLost
 from flowos.plan import Schedule, Unit
@@ -93,12 +93,14 @@ class ProcessLane:
         self._stopped = False
 
     def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
-        with self._busy:
-            self._begin()
-            try:
-                return self._run(units, values, again=True)
-            finally:
-                self._shop.output.drain()
+        results: list[Values] = []
+        self._run(units, values, results, None)
+        return results
+
+    def run_rows(
+        self, unit: Unit, rows: Sequence[Values], results: list[Values]
+    ) -> tuple[float, float]:
+        return self._run([unit] * len(rows), rows, results, BATCH_SECONDS)
 
     def stop(self) -> None:
         with self._lock:
@@ -140,17 +142,44 @@ class ProcessLane:
         if self._shop.closed:
             raise SliceFreed("the slice was freed: make another with fo.slice(...)")
 
-    def _run(self, units: Sequence[Unit], values: Sequence[Values], *, again: bool) -> list[Values]:
-        worker = self._worker or self._hire(units)
-        batch = [self._packed(u, v) for u, v in zip(units, values, strict=True)]
+    def _run(
+        self,
+        units: Sequence[Unit],
+        values: Sequence[Values],
+        results: list[Values],
+        seconds: float | None,
+    ) -> tuple[float, float]:
+        with self._busy:
+            self._begin()
+            try:
+                worker = self._worker or self._hire(units)
+                batch, unsendable = self._packed(units, values)
+                answers, failed, times = self._exchange(worker, units, batch, seconds)
+                for unit, answer in zip(units, answers):  # noqa: B905 - fewer, where time was over
+                    results.append(self._opened(unit, answer))
+            finally:
+                self._shop.output.drain()
+        if failed:
+            raise lacking(told(units, *failed), self._shop.start.around.named)
+        if unsendable is not None and len(results) == len(batch):
+            raise unsendable
+        return times
+
+    def _exchange(
+        self,
+        worker: WorkerProcess,
+        units: Sequence[Unit],
+        batch: Sequence[tuple[int, list[Any]]],
+        seconds: float | None,
+        again: bool = True,
+    ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
+        """What the units gave; (place, step, kind, ...) of the next one, if it failed; times."""
         try:
-            results = worker.run(batch)
-        except UnitFailed as failure:
-            failed = failure.args
+            return worker.run(batch, seconds)
         except (EOFError, ConnectionError):
             self._detach()
             if again and worker.place is None and not self._stopped:  # it died while it was idle
-                return self._run(units, values, again=False)
+                return self._exchange(self._hire(units), units, batch, seconds, again=False)
             raise self._lost(worker, units) from None
         except OSError as error:
             self._drop()
@@ -159,9 +188,6 @@ class ProcessLane:
         except BaseException:
             self._drop()
             raise
-        else:
-            return [self._opened(u, r) for u, r in zip(units, results, strict=True)]
-        raise lacking(told(units, *failed), self._shop.start.around.named)
 
     def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
         shop = self._shop
@@ -182,11 +208,20 @@ class ProcessLane:
             raise
         return worker
 
-    def _packed(self, unit: Unit, values: Values) -> tuple[int, list[Any]]:
-        try:
-            return unit.number, self._shop.pack(unit, self._shop.files.as_inside(unit, values))
-        except Unpackable as error:
-            raise input_unsendable(unit, *error.args) from error.__cause__
+    def _packed(
+        self, units: Sequence[Unit], values: Sequence[Values]
+    ) -> tuple[list[tuple[int, list[Any]]], FlowosError | None]:
+        """The units as they are sent, up to the first whose inputs cannot cross, and why."""
+        batch: list[tuple[int, list[Any]]] = []
+        shop = self._shop
+        for unit, row in zip(units, values, strict=True):
+            try:
+                batch.append((unit.number, shop.pack(unit, shop.files.as_inside(unit, row))))
+            except Unpackable as error:
+                refused = input_unsendable(unit, *error.args)
+                refused.__cause__ = error.__cause__
+                return batch, refused
+        return batch, None
 
     def _opened(self, unit: Unit, values: list[Any]) -> list[Any]:
         """Values that only workers read stay packed."""

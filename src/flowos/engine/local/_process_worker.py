@@ -43,10 +43,6 @@ def _modules() -> dict[str, bytes]:
     return codes
 
 
-class UnitFailed(Exception):  # noqa: N818 - reads as what happened
-    """(place in the batch, step, kind, ...) as the worker told it."""
-
-
 class WorkerProcess:
     """A worker, from its first word to its end. One conversation at a time, on any thread."""
 
@@ -91,8 +87,14 @@ class WorkerProcess:
             problems, _ = self._channel.receive()
             sources = program.sources(problems, sources) if problems else {}
 
-    def run(self, batch: Sequence[tuple[int, Sequence[Any]]]) -> list[list[Any]]:
-        """Results, plain or packed. UnitFailed; EOFError, OSError where it is gone."""
+    def run(
+        self, batch: Sequence[tuple[int, Sequence[Any]]], seconds: float | None
+    ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
+        """Results, plain or packed; what the worker said of the unit that failed after them; times.
+
+        seconds: fewer results come where this is over before the last unit. Raises EOFError,
+        OSError if the worker is gone.
+        """
         files: list[tuple[int, int]] = []
         fds: list[int] = []
         rows: list[tuple[int, list[Any]]] = []
@@ -102,13 +104,11 @@ class WorkerProcess:
             rows.append((number, row))
         returned = [self._returned.popleft() for _ in range(len(self._returned))]
         self._progress[0] = 0
-        self._channel.send(("run", returned, files, rows), fds)
-        (kind, gone, *answer), fds = self._channel.receive()
+        self._channel.send(("run", returned, files, rows, seconds), fds)
+        (gone, file, results, failed, times), fds = self._channel.receive()
         for number in gone:
             self._let_go(number)
-        if kind == "failed":
-            raise UnitFailed(*answer)
-        return self._results(fds, *answer)
+        return self._results(fds, file, results), failed, times
 
     def _wired(
         self, value: Packed, places: dict[int, int], files: list[tuple[int, int]], fds: list[int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowos.engine.local._kernel import Halt
-from flowos.engine.local._lanes import Lane, Values
+from flowos.engine.local._lanes import Lane, PythonLane, Values
 from flowos.plan import Schedule, Unit
 
 _QUICK_SECONDS = 0.001
@@ -30,6 +30,7 @@ class Run:
     """One run of the schedule: its values, what its units still wait for, how it ended."""
 
     __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
+    count = 1
 
     def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
         self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
@@ -43,6 +44,63 @@ class Run:
         self.waiter: Worker | None = None
 
 
+class MapBatch:
+    """Items of a `map` over a flow that is one unit: one place runs them one after the other.
+
+    items: values of the flow's inputs. results: what the unit gave, as far as it came. rest: the
+    batches that go on after these, where the place stopped before the last item. error: of the item
+    after the last result. seconds: how long the results took, and how long the processor worked.
+    """
+
+    __slots__ = ("done", "error", "items", "rest", "results", "seconds", "waiter")
+
+    def __init__(self, items: Sequence[Values]) -> None:
+        self.items = items
+        self.results: list[Values] = []
+        self.rest: tuple[MapBatch, ...] = ()
+        self.seconds = (0.0, 0.0)
+        self.error: BaseException | None = None
+        self.done = False
+        self.waiter: Worker | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.items)
+
+    def run(self, lane: PythonLane, unit: Unit) -> None:
+        """Run the items, as many as the lane does in one go."""
+        self.seconds = lane.run_rows(unit, _rows(unit, self.items), self.results)
+
+    def outputs(self, places: Sequence[int]) -> list[list[object]]:
+        """Of the items that came to an end. places: among an item's values and its results."""
+        done = self.results[:]  # a place that was told to stop may still add to it
+        known = [(*values, *given) for values, given in zip(self.items, done)]  # noqa: B905 - fewer
+        return [[each[place] for place in places] for each in known]
+
+    def split_rest(self) -> None:
+        """Share the items that were not reached among batches as long as what was done in time."""
+        items, size = self.items, max(1, len(self.results))
+        starts = range(len(self.results), len(items), size)
+        self.rest = tuple(MapBatch(items[start : start + size]) for start in starts)
+
+
+def _rows(unit: Unit, items: Sequence[Values]) -> Sequence[Values]:
+    """What the unit takes of each item."""
+    if unit.takes == tuple(range(len(items[0]))):
+        return items
+    return [[values[slot] for slot in unit.takes] for values in items]
+
+
+def raise_error_of(run: Run | MapBatch) -> None:
+    """Raise what a run that is done ended with, once."""
+    if run.error is not None:
+        error, run.error = run.error, None
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame: a cycle would keep all that is in it
+
+
 class Place:
     """Where one unit at a time runs: a lane for Python tasks and one for commands.
 
@@ -53,9 +111,9 @@ class Place:
 
     __slots__ = ("by", "commands", "halt", "pace", "python", "run")
 
-    def __init__(self, python: Lane, commands: Lane, halt: Halt) -> None:
+    def __init__(self, python: PythonLane, commands: Lane, halt: Halt) -> None:
         self.python, self.commands, self.halt = python, commands, halt
-        self.run: Run | None = None
+        self.run: Run | MapBatch | None = None
         self.by = 0
         self.pace = 1
 

@@ -18,7 +18,8 @@ from flowos._collected import apart, when_collected
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
-from flowos.engine.local._runs import Run
+from flowos.engine.local._pace import Items, Pace
+from flowos.engine.local._runs import MapBatch, Run, raise_error_of
 from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
 
 _GRACE_SECONDS = 2.0
@@ -74,10 +75,17 @@ class Slice:
         """Results of one run per item, in order, as they are asked for.
 
         values: a tuple is one run's values, anything else its only value. ahead: how many runs may
-        be in flight beyond the one asked for; 2 per place unless given.
+        be in flight beyond the one asked for; unless given, 2 batches per place. A batch is one
+        run, or what runs in about a millisecond where a run is one unit of Python tasks.
+        An error comes where its item is in order, after the results before it; it ends the map.
         """
-        depth = 2 * len(self._crew[0].places) if ahead is None else max(0, ahead)
-        return self._mapped(iter(values), depth + 1)
+        crew = self._crew[0]
+        pace = Pace(
+            places=len(crew.places),
+            ahead=None if ahead is None else max(0, ahead),
+            threads=crew.runs_in_threads,
+        )
+        return self._mapped(iter(values), pace)
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -118,12 +126,12 @@ class Slice:
                     raise input_refused(port.spec.name, str(found[i]))
         return found
 
-    def _start(self, values: Sequence[object]) -> tuple[Crew, Run]:
+    def _start(self, items: Sequence[Sequence[object]]) -> tuple[Crew, Run | MapBatch]:
         while True:
             crew = self._crew[0]
-            run = crew.start(values)
-            if run is not None:
-                return crew, run
+            started = crew.start_batch(items) if crew.maps_in_batches else crew.start(items[0])
+            if started is not None:
+                return crew, started
             self._replace(crew)
 
     def _replace(self, ended: Crew) -> None:
@@ -134,37 +142,48 @@ class Slice:
             if self._crew[0] is ended:
                 self._crew[0] = self._hire()
 
-    def _finish(self, crew: Crew, run: Run) -> list[object]:
+    def _finish(self, crew: Crew, run: Run | MapBatch) -> list[list[object]]:
         try:
-            return crew.finish(run)
+            return crew.finish_batch(run) if isinstance(run, MapBatch) else [crew.finish(run)]
         except FlowosError:
             raise
         except BaseException:
             crew.end(_cancelled, _GRACE_SECONDS)
             raise
 
-    def _mapped(self, values: Iterator[object], depth: int) -> Iterator[list[object]]:
-        flight: deque[tuple[Crew, Run]] = deque()
+    def _mapped(self, values: Iterator[object], pace: Pace) -> Iterator[list[object]]:
+        items = Items(values, self._item)
+        flight: deque[tuple[Crew, Run | MapBatch]] = deque()
         try:
             while True:
-                self._fill(flight, values, depth)
+                self._fill(flight, items, pace)
                 if not flight:
-                    return
-                yield self._finish(*flight.popleft())
+                    break
+                crew, run = flight.popleft()
+                yield from self._finish(crew, run)
+                if isinstance(run, MapBatch):
+                    raise_error_of(run)
+                    flight.extendleft((crew, rest) for rest in reversed(run.rest))
+                    pace.learn(len(run.results), *run.seconds)
         finally:
             if flight:
                 apart(partial(_leave, flight))
+        if items.error is not None:
+            raise items.error
 
-    def _fill(self, flight: deque[tuple[Crew, Run]], values: Iterator[object], depth: int) -> None:
+    def _item(self, value: object) -> Sequence[object]:
+        given = value if isinstance(value, tuple) else (value,)
+        return self._checked(self.flow.bind(given, {}))
+
+    def _fill(self, flight: deque[tuple[Crew, Run | MapBatch]], items: Items, pace: Pace) -> None:
         """Start runs once half of those in flight are done, so that helpers wake for several."""
-        if len(flight) > depth // 2:
+        count = sum(run.count for _, run in flight)
+        if count > pace.limit // 2:
             return
-        for value in values:
-            given = value if isinstance(value, tuple) else (value,)
-            flight.append(self._start(self._checked(self.flow.bind(given, {}))))
-            if len(flight) >= depth:
-                break
-        if flight:
+        while count < pace.limit and (taken := items.take(min(pace.size, pace.limit - count))):
+            flight.append(self._start(taken))
+            count += len(taken)
+        if len(flight) > 1:
             flight[-1][0].help()
 
 
@@ -176,7 +195,7 @@ def _freed() -> SliceFreed:
     return SliceFreed("the slice was freed while this ran")
 
 
-def _leave(flight: Iterable[tuple[Crew, Run]]) -> None:
+def _leave(flight: Iterable[tuple[Crew, Run | MapBatch]]) -> None:
     for crew, run in flight:
         crew.cancel(run, Cancelled("the map was left before this run ended"))
 

@@ -1,8 +1,10 @@
 """Lanes that run units in the threads that call them."""
 
 from collections.abc import Sequence
+from time import perf_counter, thread_time
 
 from flowos.engine.local._kernel import Halt, Program
+from flowos.engine.local._lanes import BATCH_SECONDS
 from flowos.plan import Schedule, Unit
 
 
@@ -20,6 +22,21 @@ class ThreadLane:
     ) -> Sequence[Sequence[object]]:
         """One unit, as `ThreadLanes.most` says."""
         return (self._programs[units[0].number].run(values[0], self._halt),)
+
+    def run_rows(
+        self,
+        unit: Unit,
+        rows: Sequence[Sequence[object]],
+        results: list[Sequence[object]],
+    ) -> tuple[float, float]:
+        run, halt = self._programs[unit.number].run, self._halt
+        worked, began = thread_time(), perf_counter()
+        until, now = began + BATCH_SECONDS, began
+        for row in rows:
+            results.append(run(row, halt))
+            if (now := perf_counter()) > until:
+                break
+        return now - began, thread_time() - worked
 
     def stop(self) -> None:
         """Nothing beyond `halt`."""

@@ -152,8 +152,9 @@ class Worker:
         """Answer each message until the engine is gone.
 
         ("teach", path, functions, types, units) -> {function: why it cannot be loaded}
-        ("run", returned, files, batch) -> ("done", gone, file, results)
-                                        or ("failed", gone, place, step, kind, ...)
+        ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
+        failed: () or (place, step, kind, ...). Results: of the units before it, and no more than
+        could be started in so many seconds. times: seconds, and those of the processor.
         """
         while True:
             (kind, *message), fds = self.channel.receive()
@@ -190,7 +191,12 @@ class Worker:
         return self.functions[fun], takes, gives[0], good, gives, kinds
 
     def _run(
-        self, fds: list[int], returned: list[int], files: list[tuple[int, int]], batch: list[Any]
+        self,
+        fds: list[int],
+        returned: list[int],
+        files: list[tuple[int, int]],
+        batch: list[Any],
+        seconds: float | None,
     ) -> tuple[object, Sequence[int]]:
         """Run units one after the other.
 
@@ -201,23 +207,37 @@ class Worker:
             self._hold(batch, files, fds)
         parcel = self.values.Parcel()
         sent: Sequence[int] = ()
-        try:
-            results = [self._run_unit(parcel, at << 32, *unit) for at, unit in enumerate(batch)]
-            number = 0
-            if parcel.size:
-                number, slab = self.pool.take(parcel.size)
-                parcel.fill(slab)
-                sent = (slab.fd,)
-            answer: tuple[object, ...] = ("done", (number, parcel.size), results)
-        except Failed as failure:
-            answer = ("failed", *failure.args)
+        results: list[list[Any]] = []
+        worked, began = time.thread_time(), time.perf_counter()
+        failed = self._run_units(parcel, batch, results, seconds)
+        times = time.perf_counter() - began, time.thread_time() - worked
+        number = 0
+        if parcel.size:
+            number, slab = self.pool.take(parcel.size)
+            parcel.fill(slab)
+            sent = (slab.fd,)
+        answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
             os.close(fd)
         batch.clear()
         del parcel
         gone = self.gone[:]
         del self.gone[: len(gone)]
-        return (answer[0], gone, *answer[1:]), sent
+        return (gone, *answer), sent
+
+    def _run_units(
+        self, parcel: Any, batch: list[Any], results: list[list[Any]], seconds: float | None
+    ) -> tuple[Any, ...]:
+        """Append results until all have run, one fails or the time is over; how one failed."""
+        until = time.perf_counter() + (sys.maxsize if seconds is None else seconds)
+        try:
+            for at, unit in enumerate(batch):
+                results.append(self._run_unit(parcel, at << 32, *unit))
+                if time.perf_counter() > until:
+                    break
+        except Failed as failure:
+            return failure.args
+        return ()
 
     def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
         """Give each value that lies in a file what it needs to be mapped, and to tell its end."""
