@@ -116,9 +116,52 @@ def test_a_command_that_fails_is_told_in_one_line(task: fo.Task, words: str) -> 
 
 def test_the_last_words_of_a_failed_command_are_told() -> None:
     talk = shell("for i in 1 2 3 4 5 6 7; do echo $i >&2; done; exit 1")
-    words = r"it said: 3 / 4 / 5 / 6 / 7$"
+    words = r"it said: 3 / 4 / 5 / 6 / 7; command: "
     with fo.slice(talk()) as s, pytest.raises(fo.TaskFailed, match=words):
         s.run()
+
+
+def test_a_failed_command_names_its_words_and_its_inputs() -> None:
+    fails = fo.command(
+        ["sh", "-c", 'echo no luck >&2; exit "$0"', fo.In("code"), fo.Out("made")],
+        inputs={"code": fo.int64, "late": fo.float64},
+        name="f",
+    )
+    flow = fails(flow_input("code", fo.int64), 2.5)
+    with fo.slice(flow) as s, pytest.raises(fo.TaskFailed) as caught:
+        s.run(3)
+    assert str(caught.value) == (
+        "task 'f': the command exited with 3; it said: no luck; "
+        "command: sh -c 'echo no luck >&2; exit \"$0\"' 3 made; "
+        "given code = 3 (int), late = 2.5 (float)"
+    )
+
+
+def test_a_captured_output_above_64_mebibytes_comes_whole() -> None:
+    size = 70 << 20
+    script = f"echo first; head -c {size} /dev/zero; echo last"
+    kind: Any = fo.bytes_
+    prints = fo.command(["sh", "-c", script], stdout=("printed", kind))
+    with fo.slice(prints()) as s:
+        (printed,) = s.run()
+    assert isinstance(printed, bytes)
+    assert len(printed) == size + 11
+    assert printed.strip(b"\0") == b"first\n" + bytes(size) + b"last\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr", "outcome"])
+def test_more_captured_output_than_can_be_kept_ends_the_command(
+    stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_commands, "MOST_CAPTURED_BYTES", 100_000)
+    where = ">&2" if stream == "stderr" else ""
+    captures: dict[str, Any] = {stream: "out"}
+    endless = fo.command(["sh", "-c", f"exec yes {where}"], name="f", **captures)
+    told = "stdout" if stream == "outcome" else stream
+    with fo.slice(endless()) as s, pytest.raises(fo.TaskFailed) as caught:
+        s.run()
+    assert f"task 'f': the command printed more than 100000 bytes to {told}" in str(caught.value)
+    assert "have it write a file" in str(caught.value)
 
 
 def test_an_outcome_is_given_whatever_the_end() -> None:

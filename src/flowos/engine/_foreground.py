@@ -63,9 +63,8 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
         undo.pop_all()
         post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.keeps))
         with _handlers(post.take):
-            running = Running(
-                prepared.launch, prepared.folder, spawn, most_output_bytes=1, holder=holder
-            )
+            launch, captures = prepared.launch, prepared.captures
+            running = Running(launch, prepared.folder, spawn, captures=captures, holder=holder)
             post.open(running)
             return running.wait()
 

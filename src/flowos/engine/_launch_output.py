@@ -4,12 +4,15 @@
 class Capture:
     """Keeps the first and the last half of `most_bytes`, and says how much it left out between.
 
-    Holds at most 1.5 times `most_bytes`.
+    Holds at most 1.5 times `most_bytes`. whole: nothing may be left out, for it is data; the launch
+    is ended once the capture is `broken`.
     """
 
-    __slots__ = ("_half", "_head", "_size", "_tail")
+    __slots__ = ("_half", "_head", "_size", "_tail", "_whole", "most_bytes")
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, whole: bool = False) -> None:
+        self.most_bytes = most_bytes
+        self._whole = whole
         self._half = max(1, most_bytes // 2)
         self._size = 0
         self._head = bytearray()
@@ -25,10 +28,14 @@ class Capture:
         if len(self._tail) > 2 * self._half:
             del self._tail[: -self._half]
 
+    @property
+    def broken(self) -> bool:
+        return self._whole and self._size > self.most_bytes
+
     def value(self) -> bytes:
         tail = self._tail[-self._half :]
         left_out = self._size - len(self._head) - len(tail)
         if not left_out:
-            return bytes(self._head + tail)
+            return b"".join((self._head, tail))
         note = f"\n[flowos: {left_out} bytes left out here]\n".encode()
         return bytes(self._head + note + tail)

@@ -18,6 +18,7 @@ from subprocess import DEVNULL, Popen
 
 from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine._launch_init import init_program, init_seen_inside
+from flowos.engine._launch_output import Capture
 from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
 from flowos.engine.environments._gang import HOLD, await_held
@@ -40,6 +41,7 @@ class Prepared:
     """A launch whose run folder is there, to put something in (a socket) before the start.
 
     kept: variables by which the launcher keeps its files there too.
+    captures: of its stdout and stderr.
     """
 
     launch: Launch
@@ -47,7 +49,7 @@ class Prepared:
     launcher: Launcher
     runtime: Runtime
     kept: Pairs = ()
-    most_output_bytes: int = MOST_OUTPUT_BYTES
+    captures: tuple[Capture, Capture]
 
     @property
     def has_streams_beside(self) -> bool:
@@ -65,8 +67,7 @@ class Prepared:
             holder = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
-        most = self.most_output_bytes
-        return Running(self.launch, self.folder, spawn, most_output_bytes=most, holder=holder)
+        return Running(self.launch, self.folder, spawn, captures=self.captures, holder=holder)
 
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
@@ -80,6 +81,7 @@ def prepare(
     starter: str = "",
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
+    captures: tuple[Capture, Capture] | None = None,
     runtime: Runtime | None = None,
 ) -> Prepared:
     """Check the launch and make its run folder.
@@ -87,6 +89,7 @@ def prepare(
     starter: path of the launcher's program (mpirun of one MPI of several).
     oversubscribe: allow more ranks than cpus, without binding.
     most_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
+    captures: of stdout and stderr, where they are to be other than that.
     runtime: one to be tried, instead of the one that the launch's environment names.
     """
     driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
@@ -102,7 +105,7 @@ def prepare(
         launcher=driver,
         runtime=entered,
         kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
-        most_output_bytes=most_output_bytes,
+        captures=captures or (Capture(most_output_bytes), Capture(most_output_bytes)),
     )
 
 
@@ -113,6 +116,7 @@ def start(
     starter: str = "",
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
+    captures: tuple[Capture, Capture] | None = None,
     stdin: Stdin = None,
 ) -> Running:
     """Start a launch and return at once. Arguments as for `prepare`."""
@@ -122,6 +126,7 @@ def start(
         starter=starter,
         oversubscribe=oversubscribe,
         most_output_bytes=most_output_bytes,
+        captures=captures,
     ).start(stdin=stdin)
 
 

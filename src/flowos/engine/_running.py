@@ -66,20 +66,19 @@ class Running:
         folder: Path,
         spawn: Spawn,
         *,
-        most_output_bytes: int,
+        captures: tuple[Capture, Capture],
         holder: "Running | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
 
-        holder: the launch that holds the container of this one, and ends with it.
-
+        captures: of its stdout and stderr; one that breaks ends it. holder: the launch that holds
+        the container of this one, and ends with it.
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
         there and the note that it is ours.
         """
         self.launch = launch
         self.folder = folder
-        self._stdout = Capture(most_output_bytes)
-        self._stderr = Capture(most_output_bytes)
+        self._stdout, self._stderr = captures
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
         self._owner = os.getpid()
@@ -196,6 +195,8 @@ class Running:
             return False
         if data:
             self._open[fd].add(data)
+            if self._open[fd].broken:
+                self._stop("request", DEFAULT_GRACE_SECONDS)
         else:
             self._close_output(fd)
         return bool(data)
@@ -286,14 +287,8 @@ class Running:
         for fd in list(self._open):
             while self._read(fd):
                 pass
-        stderr = self._stderr.value()
-        seen = Seen(
-            statuses=statuses,
-            started=started,
-            code=self._process.returncode,
-            stopped_by=self._stopped_by,
-            stderr=stderr,
-        )
+        code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
+        seen = Seen(statuses=statuses, started=started, code=code, stopped_by=by, stderr=stderr)
         end, usage = judge(self.launch, seen)
         end = _explained(self.launch, seen, end)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)

@@ -8,6 +8,7 @@ one rename, so that two makers at once do no harm.
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import tempfile
 import threading
@@ -15,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.engine._launching import start
+from flowos.engine._launch_output import Capture
+from flowos.engine._launching import MOST_OUTPUT_BYTES, start
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine.environments._inside import launch_variables
@@ -23,6 +25,7 @@ from flowos.engine.environments._mpi import check_mpi
 from flowos.engine.local._failures import refused
 from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt
+from flowos.engine.local._node import memory_bytes
 from flowos.model import (
     Cancelled,
     Command,
@@ -42,13 +45,20 @@ from flowos.model import (
     RuntimeFailed,
     Task,
     TaskFailed,
+    ValueRefused,
     Word,
+    shown,
     str_,
 )
 from flowos.plan import Step, Unit
 
 _LEAVE_SECONDS = 4.0
 _TOLD_LINES = 5
+_TOLD_WORDS = 300
+MOST_CAPTURED_BYTES = 1 << 30
+"""Of what a command prints as an output; less where memory is short."""
+_CAPTURED_SHARE = 8
+_STREAMS = ("stdout", "stderr")
 
 
 class Folders:
@@ -107,7 +117,10 @@ class CommandLane:
         (step,) = unit.steps
         frame = (*values, *unit.rest)
         given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.takes, strict=True)}
-        made = self._run_command(step, given)
+        try:
+            made = self._run_command(step, given)
+        except (TaskFailed, ValueRefused) as error:
+            raise type(error)(f"{error}; {_asked(step.task, given)}") from error.__cause__
         by_register = dict(zip(step.gives, made, strict=True))
         return tuple(by_register[i] for i in unit.picks)
 
@@ -198,10 +211,13 @@ class CommandLane:
         launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
         try:
             check_mpi(launch.env, launcher, starter, launch.variables)
-            running = start(launch, launcher=launcher, starter=starter)
+            captures = _captures(command)
+            running = start(launch, launcher=launcher, starter=starter, captures=captures)
         except (EnvironmentRefused, LaunchFailed) as error:
             raise TaskFailed(f"task {step.label!r}: {error}") from error
-        return self._waited(step, running)
+        outcome = self._waited(step, running)
+        _refuse_cut(step.label, captures)
+        return outcome
 
     def _waited(self, step: Step, running: Running) -> Outcome:
         self._running = running
@@ -226,12 +242,41 @@ def _command_of(task: Task) -> Command:
     return body
 
 
+def _captures(command: Command) -> tuple[Capture, Capture]:
+    """What is an output is kept whole; of what else is printed, both ends are for messages."""
+    captured = {what for _, what in command.captures}
+    most = min(MOST_CAPTURED_BYTES, memory_bytes() // _CAPTURED_SHARE)
+    first, second = (
+        Capture(most, whole=True) if {stream, "outcome"} & captured else Capture(MOST_OUTPUT_BYTES)
+        for stream in _STREAMS
+    )
+    return first, second
+
+
+def _refuse_cut(label: str, captures: Sequence[Capture]) -> None:
+    for stream, capture in zip(_STREAMS, captures, strict=True):
+        if capture.broken:
+            raise TaskFailed(
+                f"task {label!r}: the command printed more than {capture.most_bytes} bytes to "
+                f"{stream}, which an output captures, and was ended; have it write a file, "
+                "as in fo.Out('name')"
+            )
+
+
 def _word(word: Word, given: Mapping[str, object], folder: Path) -> str:
     if isinstance(word, tuple):
         return "".join(_word(part, given, folder) for part in word)
     if isinstance(word, In):
         return os.fspath(v) if isinstance(v := given[word.name], os.PathLike) else str(v)
     return str(folder / word.name) if isinstance(word, Out) else word
+
+
+def _asked(task: Task, given: Mapping[str, object]) -> str:
+    """The command line and the inputs of a command that failed, for its message."""
+    words = shlex.join(_word(w, given, Path()) for w in _command_of(task).argv)
+    cut = f"{words[:_TOLD_WORDS]} ..." if len(words) > _TOLD_WORDS else words
+    inputs = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
+    return f"command: {' '.join(cut.split())}; given {inputs or 'nothing'}"
 
 
 def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:
