@@ -351,3 +351,24 @@ def test_a_forgotten_slice_does_not_keep_the_program_alive(tmp_path: Path) -> No
         [sys.executable, str(program)], capture_output=True, text=True, timeout=60
     )
     assert (done.stdout, done.stderr, done.returncode) == ("50\n", "", 0)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before", "after"])
+def test_a_ctrl_c_while_a_helper_starts_is_told_as_one_and_the_slice_runs_again(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if begun:
+            start(thread)
+        raise KeyboardInterrupt
+
+    a = integer()
+    with fo.slice(fo.flow_output(add(a, 1), add(a, 2), add(a, 3)), workers="thread") as held:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                held.run(1)
+        assert held.run(1) == [2, 3, 4]
+    assert comes(lambda: not helpers())

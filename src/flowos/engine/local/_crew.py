@@ -173,7 +173,8 @@ class Crew:
         until = time.monotonic() + seconds
         self._await_idle(until)
         for helper in helpers:
-            if helper is not threading.current_thread():
+            # One whose start was interrupted may not be joined; should it begin, it ends at once.
+            if helper is not threading.current_thread() and helper.is_alive():
                 helper.join(max(0.0, until - time.monotonic()))
 
     def _await_idle(self, until: float) -> None:
