@@ -58,7 +58,7 @@ def by_pillow(data: bytes) -> Any:
 def by_turbojpeg(data: bytes) -> Any:
     """libjpeg-turbo by simplejpeg, which is faster than Pillow's, then Pillow's filter."""
     import numpy
-    import simplejpeg  # type: ignore[import-not-found]
+    import simplejpeg
     from PIL import Image
 
     picture = Image.fromarray(simplejpeg.decode_jpeg(data))

@@ -1,0 +1,100 @@
+"""What the tests need is what tools/setup brings, and a gate's answer hangs on nothing else."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+HERE = Path(__file__).parents[2]
+SET_UP = (HERE / "tools/setup").read_text()
+PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
+
+STARTS = {"run", "Popen", "check_output", "check_call", "call"}
+EVERY_DEBIAN_HAS = {
+    *("bash", "false", "filefrag", "lscpu", "mount", "stat", "taskset", "true", "umount", "unshare")
+}
+"""Programs of packages that Debian requires of every machine, the smallest too."""
+
+
+def trees(*folders: str) -> Iterator[ast.Module]:
+    for folder in folders:
+        for path in sorted((HERE / folder).rglob("*.py")):
+            yield ast.parse(path.read_text(), str(path))
+
+
+def programs(tree: ast.Module) -> set[str]:
+    """Looked for by `has` or `which`, or first word of a list that a subprocess is started by."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    looked_for = [call.args[0] for call in calls if name_of(call.func) in ("has", "which")]
+    lists = assigned(tree)
+    for call in calls:
+        if name_of(call.func) in STARTS and "subprocess" in ast.unparse(call.func):
+            first = call.args[0]
+            looked_for += lists.get(first.id, []) if isinstance(first, ast.Name) else [first]
+    return {
+        w.rpartition("/")[2]
+        for w in map(first_word, looked_for)
+        if re.fullmatch(r"\w[\w.+/-]*|/.+", w)
+    }
+
+
+def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """What is given to each name anywhere in a file."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, []).append(node.value)
+    return found
+
+
+def name_of(function: ast.expr) -> str:
+    return ast.unparse(function).rpartition(".")[2]
+
+
+def first_word(node: ast.expr) -> str:
+    match node:
+        case ast.List(elts=[first, *_]) | ast.Tuple(elts=[first, *_]):
+            return first_word(first)
+        case ast.BinOp(left=first) | ast.Starred(value=first):
+            return first_word(first)
+        case ast.Constant(value=str(word)):
+            return word
+    return ""
+
+
+def test_every_program_that_tests_ask_for_is_named_in_the_set_up() -> None:
+    asked = set().union(*map(programs, trees("tests")))
+    assert {"umoci", "ip", "mksquashfs", "gcc"} <= asked
+    assert {p for p in asked if not re.search(rf"\b{re.escape(p)}\b", SET_UP)} <= EVERY_DEBIAN_HAS
+
+
+def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:
+    settings = PROJECT["tool"]["mypy"]
+    overrides = [o for o in settings["overrides"] if o.get("follow_imports") == "skip"]
+    skipped = {module.removesuffix(".*") for o in overrides for module in o["module"]}
+    dev = (*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"])
+    brought = {plain(re.split(r"[^\w.-]", one)[0]) for one in dev}
+    owners = packages_distributions().items()
+    always = {module for module, of in owners if brought & set(map(plain, of))}
+    always |= {*sys.stdlib_module_names, "typing_extensions"}  # the latter is mypy's own
+    ours = {path.stem for folder in settings["files"] for path in (HERE / folder).rglob("*")}
+    asked = set[str]().union(*map(imported, trees(*settings["files"])))
+    assert asked - always - ours <= skipped
+
+
+def plain(distribution: str) -> str:
+    return distribution.lower().replace("_", "-")
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Top-level modules that a file imports, wherever it does."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
