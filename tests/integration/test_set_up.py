@@ -1,0 +1,61 @@
+"""tools/setup in a folder of its own, where pip is played by a script that fails as it is told to."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+
+PIP = r"""#!/bin/sh
+case "$*" in *--version*|*--upgrade*) exit 0 ;; esac
+echo "$*" >>calls
+[ "$(wc -l <calls)" -gt "$(cat fails)" ] && exit 0
+echo '  error: subprocess-exited-with-error' >&2
+echo '  | Traceback (most recent call last):' >&2
+echo "  | subprocess.TimeoutExpired: Command '[cmake, --version]' timed out after 10 seconds" >&2
+echo '  note: This error originates from a subprocess, and is likely not a problem with pip.' >&2
+exit 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Nothing to unpack, and a .venv whose Python is the script."""
+    for place in ("tools", ".venv/bin", ".deps/debian/usr/lib/here/blis-pthread"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / ".deps/debian/usr/lib/here/blis-pthread/libblis.so.4").touch()
+    shutil.copy(HERE / "tools/setup", tmp_path / "tools")
+    (tmp_path / ".venv/bin/python").write_text(PIP)
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    return tmp_path
+
+
+def set_up(folder: Path, *, fails: int) -> subprocess.CompletedProcess[str]:
+    (folder / "fails").write_text(str(fails))
+    return subprocess.run(
+        [folder / "tools/setup", "measure"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_build_that_fails_once_is_tried_again_and_one_line_says_so(folder: Path) -> None:
+    done = set_up(folder, fails=1)
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = [line for line in done.stdout.splitlines() if "pip failed" in line]
+    assert "timed out after 10 seconds; once more" in line
+    assert (folder / ".venv/.flowos-measure").exists()
+
+
+def test_a_build_that_fails_twice_ends_in_one_line_with_the_reason(folder: Path) -> None:
+    done = set_up(folder, fails=9)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "cmake, --version]' timed out after 10 seconds" in line
+    assert "Traceback" not in done.stdout
+    assert "Traceback" in (folder / ".venv/set-up.log").read_text()
+    assert not (folder / ".venv/.flowos-measure").exists()
