@@ -1,4 +1,4 @@
-"""tools/setup in a folder of its own, where pip is played by a script that fails as it is told to."""
+"""tools/setup in a folder of its own, where a script plays pip and fails as it is told to."""
 
 import shutil
 import subprocess

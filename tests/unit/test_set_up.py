@@ -1,7 +1,10 @@
 """What the tests need is what tools/setup brings, and a gate's answer hangs on nothing else."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -71,6 +74,26 @@ def test_every_program_that_tests_ask_for_is_named_in_the_set_up() -> None:
     assert {p for p in asked if not re.search(rf"\b{re.escape(p)}\b", SET_UP)} <= EVERY_DEBIAN_HAS
 
 
+def test_in_ci_a_skip_that_the_set_up_could_mend_is_a_failure(tmp_path: Path) -> None:
+    shutil.copy(HERE / "tests/conftest.py", tmp_path)
+    (tmp_path / "test_two.py").write_text(
+        "import pytest\n"
+        "def test_a(): pytest.importorskip('no_such_module')\n"
+        "def test_b(): pytest.skip('needs two cpus')\n"
+        "@pytest.mark.skipif(True, reason='no umoci')\n"
+        "def test_c(): ...\n"
+        "@pytest.mark.xfail\n"
+        "def test_d(): assert False\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    for ci, ended in (
+        ("true", "1 failed, 1 skipped, 1 xfailed, 1 error"),
+        ("", "3 skipped, 1 xfailed"),
+    ):
+        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "CI": ci})
+        assert ended in done.stdout.splitlines()[-1], done.stdout
+
+
 def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:
     settings = PROJECT["tool"]["mypy"]
     overrides = [o for o in settings["overrides"] if o.get("follow_imports") == "skip"]
@@ -79,7 +102,7 @@ def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:
     brought = {plain(re.split(r"[^\w.-]", one)[0]) for one in dev}
     owners = packages_distributions().items()
     always = {module for module, of in owners if brought & set(map(plain, of))}
-    always |= {*sys.stdlib_module_names, "typing_extensions"}  # the latter is mypy's own
+    always |= {*sys.stdlib_module_names, "typing_extensions", "_typeshed"}
     ours = {path.stem for folder in settings["files"] for path in (HERE / folder).rglob("*")}
     asked = set[str]().union(*map(imported, trees(*settings["files"])))
     assert asked - always - ours <= skipped
