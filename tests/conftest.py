@@ -19,6 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")  # a busy machine is no defect of what is tested
 
 # Who starts the tests in the background has Ctrl-C ignored, in all that they start too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

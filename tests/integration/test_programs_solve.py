@@ -58,7 +58,7 @@ Binaries = dict[str, Path]
 
 def compile_by(family: Family, to: Path) -> None:
     words = [family.compiler, *FLAGS, *family.flags, *map(str, SOURCES), "-o", str(to), *LIBRARIES]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 HERE = Path(__file__).parents[2]
 SET_UP = (HERE / "tools/setup").read_text()
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
@@ -92,6 +94,18 @@ def test_in_ci_a_skip_that_the_set_up_could_mend_is_a_failure(tmp_path: Path) ->
     ):
         done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "CI": ci})
         assert ended in done.stdout.splitlines()[-1], done.stdout
+
+
+def test_no_property_is_given_up_because_the_machine_is_busy() -> None:
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
+    assert not [tree for tree in trees("tests") if "deadline" in settings_given(tree)]
+
+
+def settings_given(tree: ast.Module) -> set[str | None]:
+    """Names of what `@settings` is told in a file."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {k.arg for call in calls if name_of(call.func) == "settings" for k in call.keywords}
 
 
 def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:

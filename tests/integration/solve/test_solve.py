@@ -54,7 +54,7 @@ def test_the_residual_is_as_small_as_was_asked_for(rtol: float) -> None:
     assert residual(a, x, b) <= rtol * (1 + 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rows=st.integers(1, 400),
     seed=st.integers(0, 2**32),

@@ -117,7 +117,7 @@ def flows(draw: st.DrawFn, depth: int = 1) -> Flow:
 
 
 @pytest.mark.parametrize("fuse", ["chains", "all", "none"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(flow=flows(), seed=st.integers(0, 9), data=st.data())
 def test_any_order_of_units_gives_the_values_of_the_flow(
     fuse: Fuse, flow: Flow, seed: int, data: st.DataObject

@@ -289,7 +289,7 @@ broken_text = st.text(max_size=30) | st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_garbage_in_any_file_never_raises(data: st.DataObject) -> None:
     raw = collected(data.draw(st.sampled_from(["cpuset-of-3", "epyc-vm-2", "quota-of-1.5"])))
@@ -304,13 +304,13 @@ PARTS = ["files", "binaries", "commands", "uname", "uid", "cpu_count", "tried", 
 PARTS += ["compilers", "mpis", "libraries", "tools"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(st.sampled_from(PARTS), junk | st.lists(st.dictionaries(st.text(), junk))))
 def test_garbage_in_any_part_never_raises(parts: dict[str, Any]) -> None:
     assert read_facts(collected("quota-of-1.5") | parts).cpus
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_garbage_in_the_smbios_table_never_raises(table: bytes) -> None:
     device = bytes([17, 0x22, 0, 0]) + table
