@@ -121,6 +121,7 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     done = flowos(
         *("measure", "--quick", "--only", "clock", "--json"),
         *("--store", str(tmp_path / "file" / "x.db")),
+        code=3,
     )
     assert json.loads(done.stdout)
     assert "results are on the screen" in done.stderr
@@ -180,13 +181,15 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
                 break
         time.sleep(0.3)
         running.send_signal(number)
-        out, _ = running.communicate(timeout=120)
+        out, said = running.communicate(timeout=120)
     finally:
         running.kill()
-    assert running.returncode == 0
+    assert running.returncode == 130
     assert any(m["metric"] == "clock" for m in json.loads(out)["book"]["measurements"])
     (listed,) = json.loads(flowos("list", "--json").stdout)
     assert listed["ended"]
+    assert f"they are kept: flowos show {listed['id']}" in said
+    assert "The run ended early, as it was interrupted" in flowos("show").stdout
     assert list(scratch.iterdir()) == []
 
 

@@ -21,6 +21,7 @@ from flowos.model import (
 )
 from flowos.probes import Build, Program, flow_of, state
 
+INTERRUPTED = "it was interrupted"
 _STALE_SECONDS = 0.5
 
 
@@ -86,7 +87,7 @@ class Sampler:
             answers = read()
         except Cancelled:
             raise
-        except FlowosError as error:
+        except (FlowosError, OSError) as error:  # a disk that is full is no end of the run
             answers = [Unmeasured(reason=str(error))] * len(cases)
         usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
         watched = engine.state_between(look, engine.look(), *usages)
@@ -113,11 +114,15 @@ class Sampler:
             self.emit(Progress(doing=case.label, sample=sample))
         return samples
 
-    def end_early(self) -> None:
-        """After an interrupt: what was sampled is kept. KeyboardInterrupt: nothing was."""
+    def end_early(self) -> str:
+        """After an interrupt: what was sampled is kept. KeyboardInterrupt: nothing was.
+
+        Why the run ended before its time.
+        """
         if not self._kept:
             raise KeyboardInterrupt("nothing was measured, so nothing is kept or written")
         self.emit(Progress(doing="interrupted: keeping what was measured"))
+        return INTERRUPTED
 
     @property
     def build(self) -> Build | None:
@@ -137,7 +142,7 @@ class Sampler:
             answer = state.read(outcome)
         except Cancelled:
             raise
-        except FlowosError:
+        except (FlowosError, OSError):
             return None
         if isinstance(answer, Unmeasured):
             return None

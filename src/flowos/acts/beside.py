@@ -58,14 +58,16 @@ def beside(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) ->
         sampler = Sampler(run=run, keep=keep, emit=emit, scratch=ready.scratch)
         session = _Session(sampler=sampler, base=ready.places[0].label)
         session.unmeasured.update(ready.unmeasured)
+        ended_early = ""
         try:
             if sampler.build:
                 ready.shelf.build([sampler.build])
             sampler.ends = engine.now() + budget
             session.measure(ready.groups)
         except (KeyboardInterrupt, Cancelled):
-            sampler.end_early()
-    return replace(run, unmeasured=tuple(session.unmeasured.items()), ended=engine.utc())
+            ended_early = sampler.end_early()
+    unmeasured = tuple(session.unmeasured.items())
+    return replace(run, unmeasured=unmeasured, ended=engine.utc(), ended_early=ended_early)
 
 
 def described_beside(wanted: Wanted, node: Facts) -> list[dict[str, object]]:

@@ -52,6 +52,7 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
         sampler = Sampler(run=run, keep=keep, emit=emit, scratch=scratch)
         session = _Session(run=run, scratch=scratch, sampler=sampler)
         session.unmeasured.update(todo.unmeasured)
+        ended_early = ""
         try:
             session.build(todo)
             sampler.ends = engine.now() + budget
@@ -59,9 +60,9 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
                 often = part if seconds is None else part.as_often_as_time_allows
                 session.measure(often, share, kept)
         except (KeyboardInterrupt, Cancelled):
-            sampler.end_early()
+            ended_early = sampler.end_early()
     unmeasured = tuple(session.unmeasured.items())
-    return replace(run, unmeasured=unmeasured, ended=engine.utc())
+    return replace(run, unmeasured=unmeasured, ended=engine.utc(), ended_early=ended_early)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class _Session:
         self.sampler.emit(Progress(doing=f"building {programs}"))
         flow = flow_of_builds(sorted(builds, key=lambda b: b.key))
         if flow is not None:
-            with suppress(FlowosError):  # the case that needs it says why when it is measured
+            with suppress(FlowosError, OSError):  # the case that needs it says why in its turn
                 run_flow(flow)
 
     def measure(self, part: Part, share: float, reserve: float) -> None:

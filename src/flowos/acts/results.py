@@ -9,6 +9,8 @@ from pathlib import Path
 from flowos import engine
 from flowos.acts._book import book_of
 from flowos.acts._facts import facts
+from flowos.acts._files import write_together
+from flowos.acts._sampling import INTERRUPTED
 from flowos.acts._scratch import check_out, scratch_in
 from flowos.acts._work import described, work
 from flowos.acts.beside import beside, described_beside
@@ -27,11 +29,19 @@ RENDERERS: dict[str, Callable[[Book], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A measured run. `notes` say what could not be kept or written, one line each."""
+    """A measured run. `notes` say what could not be kept or written, one line each: none is lost.
+
+    files: of the report, the page first; none where it could not be written.
+    """
 
     book: Book
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    kept: bool = True
+
+    @property
+    def interrupted(self) -> bool:
+        return self.book.run.ended_early == INTERRUPTED
 
 
 def planned(wanted: Wanted) -> list[dict[str, object]]:
@@ -71,22 +81,18 @@ def measured(
     kept.finish(done)
     book = book_of(done, kept.samples)
     files = written(book, out, notes)
-    return Result(book=book, files=files, notes=tuple(notes))
+    return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
 def written(book: Book, out: Path, notes: list[str]) -> tuple[Path, ...]:
-    """Write the report in each format; a note where that cannot be."""
-    files = []
+    """Write the report in each format, or none; a note where that cannot be."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, render in RENDERERS.items():
-            (out / name).write_text(render(book), encoding="utf-8")
-            files.append(out / name)
+        return write_together(out, {name: render(book) for name, render in RENDERERS.items()})
     except OSError as error:
         notes.append(
             f"the report cannot be written to {out} ({error.strerror}): give another with --out"
         )
-    return tuple(files)
+        return ()
 
 
 def _opened(url: str | None, notes: list[str]) -> Store | None:
@@ -109,6 +115,8 @@ class _Kept:
     notes: list[str]
     samples: list[Sample] = field(default_factory=list)
     begun: bool = False
+    lost: bool = False
+    """Something is not in the store, or there is none."""
 
     def begin(self) -> None:
         if not self.begun:
@@ -128,10 +136,12 @@ class _Kept:
 
     def _try(self, act: Callable[[Store], None]) -> None:
         if self.store is None:
+            self.lost = True
             return
         try:
             act(self.store)
         except StoreError as error:
+            self.lost = True
             self.notes.append(f"{error}; from here on results are in the report only")
             self.store.close()
             self.store = None

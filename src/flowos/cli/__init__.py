@@ -107,6 +107,10 @@ def _run(command: str, words: list[str]) -> int:
     except FlowosError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
         return _EXIT_FAILED
+    except OSError as error:  # of a disk or a file where no one could say more about it
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"flowos {args.command}: {where}{error.strerror or error}", file=sys.stderr)
+        return _EXIT_FAILED
 
 
 def _open_closed_streams() -> None:

@@ -46,13 +46,14 @@ def with_example(
     name: str,
     about: str,
     example: str,
+    codes: str = "",
 ) -> argparse.ArgumentParser:
-    """A parser whose help ends in an example."""
+    """A parser whose help ends in an example and, where they say something, the exit codes."""
     return commands.add_parser(
         name,
         help=about,
         description=about,
-        epilog=f"example: {example}",
+        epilog=f"example: {example}" + (f"\n\nexit codes: {codes}" if codes else ""),
         formatter_class=_Help,
     )
 

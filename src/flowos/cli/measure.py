@@ -2,13 +2,27 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import COMPARED, NOMINAL, PROBES
+
+if TYPE_CHECKING:
+    from flowos.acts.results import Result
+
+
+_EXIT_NOTHING, _EXIT_NOT_KEPT, _EXIT_INTERRUPTED = 1, 3, 130
+_CODES = """
+  0    measured, kept and written
+  1    nothing was measured
+  2    called wrongly
+  3    measured and shown, but not kept in the store or not written as a report
+  130  interrupted; what was measured until then is shown, kept and written"""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -17,6 +31,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "measure",
         "measure this machine: every part against its ceiling, in about 3 minutes",
         "flowos measure --only stream,gemm --quick",
+        codes=_CODES,
     )
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="under a minute, fewer cases")
@@ -89,7 +104,7 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, show, keep. Exit 0 when at least one number was measured, 1 when none."""
+    """Measure, show, keep; the exit code as the help says it."""
     from flowos.acts import results
     from flowos.report import json as as_json
     from flowos.report import text
@@ -109,9 +124,26 @@ def run(args: argparse.Namespace) -> int:
     finally:
         live.end()
     print(as_json(result.book) if args.json else text(result.book))
-    for line in (*result.notes, *(f"written: {file}" for file in result.files[:1])):
+    for line in _ends(result):
         print(line, file=sys.stderr)
-    return 0 if result.book.measurements else 1
+    return _exit_code(result)
+
+
+def _ends(result: "Result") -> Iterator[str]:
+    yield from result.notes
+    yield from (f"written: {file}" for file in result.files[:1])
+    if result.interrupted:
+        numbers, run = len(result.book.measurements), result.book.run.id
+        kept = f"; they are kept: flowos show {run}" if result.kept else ""
+        yield f"flowos measure: interrupted: {numbers} numbers were measured until then{kept}"
+
+
+def _exit_code(result: "Result") -> int:
+    if not result.book.measurements:
+        return _EXIT_NOTHING
+    if result.interrupted:
+        return _EXIT_INTERRUPTED
+    return 0 if result.kept and result.files else _EXIT_NOT_KEPT
 
 
 def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
@@ -134,7 +166,7 @@ def _wanted(args: argparse.Namespace) -> Wanted:
     return Wanted(
         probes=tuple(name.strip() for name in args.only.split(",") if name.strip()),
         effort="quick" if args.quick else "full" if args.full else "normal",
-        scratch=args.scratch,
+        scratch=Path(args.scratch).absolute(),  # programs run in folders of their own
         nominal=tuple(_nominal(word) for word in args.nominal),
         matrix=_matrix(args.matrix),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),

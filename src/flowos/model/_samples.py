@@ -136,7 +136,8 @@ class Entered:
 class Run:
     """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" until it ended.
 
-    environments: where several were measured side by side, the base first.
+    environments: where several were measured side by side, the base first. ended_early: why it
+    ended before all was measured that was to be, in words; "" if it was not so.
     """
 
     id: str
@@ -148,6 +149,7 @@ class Run:
     unmeasured: tuple[tuple[Case, Unmeasured], ...] = ()
     ended: str = ""
     environments: tuple[Entered, ...] = ()
+    ended_early: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

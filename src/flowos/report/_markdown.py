@@ -9,6 +9,7 @@ from flowos.report._verdicts import doubted, grouped, known, rounds_of, summary
 from flowos.report._words import (
     RULE,
     case_text,
+    early_of,
     facts_rows,
     gaps_of,
     machine_line,
@@ -50,6 +51,9 @@ def _head(book: Book) -> Iterator[str]:
     yield ""
     yield f"Run {_cell(book.run.id)}, {_cell(book.run.started)}, FlowOS {_cell(book.run.version)}."
     yield ""
+    if early := early_of(book.run):
+        yield f"**{_cell(early)}.**"
+        yield ""
 
 
 def _headlines(book: Book) -> Iterator[str]:

@@ -13,6 +13,7 @@ from flowos.report._words import (
     UNKNOWN,
     counted,
     doubts_of,
+    early_of,
     gaps_of,
     machine_line,
     number_text,
@@ -57,10 +58,12 @@ def _head(book: Book) -> list[str]:
     doubted = len(book.doubtful)
     trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
     told = counted(len(book.measurements), "number") + (trust if book.measurements else "")
+    early = early_of(book.run)
     return [
         f"{facts.cpu_model} ({book.run.host})",
         machine_line(facts),
         f"run {book.run.id}, {book.run.started}: {told}",
+        *([f"{early}."] if early else []),
         "",
     ]
 

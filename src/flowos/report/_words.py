@@ -148,6 +148,13 @@ def _ratio(value: float) -> str:
     return f"{value:.3f}" if value < 10 else _units.digits(value)
 
 
+def early_of(run: Run) -> str:
+    """Whether not all was measured that was to be, and why; or nothing."""
+    if run.ended_early:
+        return f"The run ended early, as {run.ended_early}: this is what it had until then"
+    return "" if run.ended else "The run was ended early: this is what it had until then"
+
+
 def verdicts_title(run: Run) -> str:
     """What the comparisons of a run are about."""
     if run.environments:

@@ -1,7 +1,10 @@
 """Commands are set as commands and words as words; lines break around commands."""
 
+from dataclasses import replace
+
 import pytest
 
+from flowos.report import Book, html, markdown, text
 from flowos.report._lines import wrapped
 from flowos.report._words import remedy_of, spans_of
 
@@ -31,3 +34,11 @@ def test_a_command_stays_on_one_line() -> None:
     assert any(command in line for line in lines)
     assert lines[0].startswith("  words")
     assert lines[1].startswith("    ")
+
+
+def test_a_run_that_ended_early_says_so_and_why(small: Book) -> None:
+    early = replace(small, run=replace(small.run, ended="", ended_early="it was interrupted"))
+    for rendered in (text(early), markdown(early), html(early)):
+        assert "The run ended early, as it was interrupted: this is what it had" in rendered
+    assert "early" not in text(small) + markdown(small)
+    assert "The run was ended early" in text(replace(small, run=replace(small.run, ended="")))

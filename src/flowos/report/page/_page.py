@@ -10,6 +10,7 @@ from flowos.report._verdicts import grouped, summary
 from flowos.report._words import (
     RULE,
     counted,
+    early_of,
     facts_rows,
     machine_line,
     remedy_of,
@@ -110,8 +111,8 @@ def _lede(book: Book) -> Iterator[str]:
     gaps_found = len(book.run.unmeasured)
     if gaps_found:
         yield f" {counted(gaps_found, 'case')} could not be measured."
-    if not book.run.ended:
-        yield " The run was ended early: this is what it had until then."
+    if early := early_of(book.run):
+        yield f" {early}."
 
 
 def _trust(book: Book) -> Part | None:

@@ -1,0 +1,35 @@
+"""Files that are there whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write these files (name -> text) into a folder, which is made where it is not there.
+
+    Each is written whole under another name and takes its place only once all of them are, so that
+    files of the same names stay as they were where one cannot be. Raises OSError then.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = secrets.token_hex(4)
+    aside = {folder / f".{name}.{mark}": folder / name for name in texts}
+    try:
+        for file, text in zip(aside, texts.values(), strict=True):
+            _write_down(file, text)
+        for file, place in aside.items():
+            file.replace(place)
+    finally:
+        for file in aside:
+            with suppress(OSError):
+                file.unlink()
+    return tuple(aside.values())
+
+
+def _write_down(file: Path, text: str) -> None:
+    with file.open("x", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())

@@ -1,0 +1,81 @@
+"""Where results cannot be kept or written: nothing is lost in silence, nothing is left by half."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+FLOWOS = (sys.executable, "-m", "flowos")
+
+
+@pytest.fixture
+def on_30_megabytes(
+    tmp_path: Path, variables: dict[str, str]
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs a script in a file system of 30 MB; `flowos` in it is ours, its data lie elsewhere."""
+    small = tmp_path / "small"
+    small.mkdir()
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        called = f'flowos() {{ "{sys.executable}" -m flowos "$@"; }}\n'
+        view = ("--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc")
+        room = ("--size", str(30 << 20), "--tmpfs", str(small), "--chdir", str(small))
+        return subprocess.run(
+            ["bwrap", *view, *room, "bash", "-c", called + script],
+            capture_output=True,
+            text=True,
+            env=variables,
+            timeout=300,
+        )
+
+    return run
+
+
+def test_storage_that_is_too_small_says_so_also_where_scratch_is_a_relative_path(
+    on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = on_30_megabytes("mkdir s; flowos measure --quick --only fio --scratch s --out o")
+    assert done.returncode == 1
+    assert "small/s has room for a file of 15 MiB; 256 MiB are" in " ".join(done.stdout.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
+    on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = on_30_megabytes(
+        "flowos measure --quick --only clock --out o >/dev/null || exit 90\n"
+        "md5sum o/* >before; head -c 100M /dev/zero >fill 2>/dev/null\n"
+        "flowos measure --quick --only clock --out o --json; code=$?\n"
+        "md5sum --quiet -c before || exit 91\n"
+        "[ $(ls -A o | wc -l) = 4 ] || exit 92\n"
+        "exit $code"
+    )
+    assert done.returncode == 3, done.stderr
+    assert "the report cannot be written to o (No space left on device)" in done.stderr
+    assert json.loads(done.stdout)["book"]["measurements"]
+
+
+def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_number(
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    running = subprocess.Popen(
+        [*FLOWOS, "measure", "--quick", "--only", "clock", "--out", "page", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=variables,
+    )
+    assert running.stderr is not None
+    assert "building" in running.stderr.readline()
+    (tmp_path / "page").write_text("somebody else's")
+    out, said = running.communicate(timeout=300)
+    assert running.returncode == 3
+    assert "the report cannot be written to page (File exists)" in said
+    (listed,) = json.loads(flowos("list", "--json").stdout)
+    assert json.loads(out)["book"]["run"]["id"] == listed["id"]
