@@ -10,9 +10,11 @@ from pathlib import Path, PurePath
 import pytest
 
 from flowos.engine import Ready, image_at, make_ready, remove_unpacked, run
+from flowos.engine.environments import _usability
+from flowos.engine.environments._points import MountPoint, place_inside
 from flowos.engine.environments._tries import _tiny_folder
-from flowos.engine.environments._unpacked import MountPoint, place_inside, unpacked
-from flowos.model import Environment, EnvironmentRefused, Image, Launch
+from flowos.engine.environments._unpacked import unpacked
+from flowos.model import Environment, EnvironmentRefused, Image, Launch, Tried
 
 from .conftest import INSIDE, squash
 
@@ -152,7 +154,18 @@ def test_a_mount_point_behind_endless_links_is_refused(folder: Path, tmp_path: P
     assert not (tmp_path / "made").exists()
 
 
-def test_a_person_s_own_folder_is_copied_rather_than_changed(folder: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def no_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel before 5.11 cannot be had here; what it would say can."""
+    says = Tried(name="overlay", works=False, says="Operation not permitted")
+    monkeypatch.setattr(_usability, "try_overlay", lambda: says)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing kept"))
+
+
+@pytest.mark.usefixtures("no_overlay")
+def test_without_overlays_a_folder_is_copied_rather_than_changed(
+    folder: Path, tmp_path: Path
+) -> None:
     image = image_at(folder)
     env = Environment(image=image, runtime="ch-run", binds=((str(tmp_path), "/not/there"),))
     with make_ready(env) as ready:
@@ -177,7 +190,6 @@ def test_an_image_without_the_files_that_a_runtime_shows_gets_them(
     for name in ("etc/passwd", "etc/group"):
         (folder / name).unlink()
     with make_ready(Environment(image=image_at(folder), runtime=runtime)) as ready:
-        assert "it has no place for /etc/passwd" in ready.notes[0]
         assert "root:" in said_in(ready, "cat", "/etc/passwd")
 
 

@@ -24,11 +24,13 @@ from flowos.drivers._mpi_versions import (
     mpis_in_files,
     wrong_starter,
 )
+from flowos.drivers._overlay import OVERLAY_ROOT, in_overlay, overlaid, overlay_folder
 from flowos.drivers._tables import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
 
 __all__ = [
     "ASKS_INSIDE",
     "LAUNCHERS",
+    "OVERLAY_ROOT",
     "RUNTIMES",
     "SHARED",
     "CdiSpec",
@@ -47,11 +49,14 @@ __all__ = [
     "every_gpu",
     "explain",
     "family_of",
+    "in_overlay",
     "judge",
     "launcher_named",
     "misfit",
     "mpi_said",
     "mpis_in_files",
+    "overlaid",
+    "overlay_folder",
     "path_inside",
     "path_outside",
     "place_devices",

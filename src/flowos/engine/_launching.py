@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
-from flowos.drivers import Launcher, Runtime, launcher_named
+from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
 from flowos.engine._launch_init import init_program, init_seen_inside
 from flowos.engine._launch_output import Capture
 from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
@@ -235,6 +235,8 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     inner = (str(init), str(folder), "--", *_words(prepared))
     if not prepared.joined:
         inner = prepared.runtime.wrap(inner, launch, folder)
+        if launch.env.image is not None:
+            inner = in_overlay(inner, launch.env.image, init_program())
     return prepared.launcher.wrap(inner, launch)
 
 

@@ -12,13 +12,21 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Self
 
-from flowos.drivers import RUNTIMES, SHARED, path_inside
+from flowos.drivers import RUNTIMES, SHARED
 from flowos.engine.environments._choice import choose_runtime
 from flowos.engine.environments._devices import devices_of
 from flowos.engine.environments._images import image_at
+from flowos.engine.environments._points import (
+    MountPoint,
+    binds_inside,
+    is_shared,
+    missing_points,
+    with_points,
+)
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
-from flowos.engine.environments._unpacked import MountPoint, missing_points, unpacked
+from flowos.engine.environments._unpacked import unpacked
+from flowos.engine.environments._usability import runtime_facts
 from flowos.engine.environments._ways import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Form, Image
 
@@ -58,12 +66,33 @@ def make_ready(env: Environment) -> Ready:
         image = _verified(env.image)
         name, form = choose_runtime(env, image, devices)
         points = [*_needed_by(name), *binds]
-        image, notes = _entered_form(name, form, image, points, undo)
+        laid = _can_be_overlaid(name, replace(image, form=form))
+        image, notes = _entered_form(name, form, image, () if laid else points, undo)
         way = runtime_for(Environment(image=image, runtime=name))
         entered, tear_down = set_up(way, image)
         undo.callback(tear_down)
         ready = devices.given_to(replace(env, image=entered, runtime=name))
+        ready = _with_places(ready, entered, points if laid else (), undo)
         return Ready(ready, notes, undo.pop_all().close)
+
+
+def _can_be_overlaid(name: str, image: Image) -> bool:
+    """Whether this runtime enters it as a folder that we can see, and needs our help with binds."""
+    if RUNTIMES[name].traits.makes_targets:
+        return False
+    way = runtime_for(Environment(image=image, runtime=name))
+    overlay = next(each for each in runtime_facts(only=()).tried if each.name == "overlay")
+    return overlay.works and way.entered(image, PurePath("/")).form == "folder"
+
+
+def _with_places(
+    env: Environment, image: Image, points: Sequence[MountPoint], undo: ExitStack
+) -> Environment:
+    """The same, where each bind has the place that the image's links make of it."""
+    if image.form != "folder":
+        return env
+    binds = binds_inside(Path(image.source), env.binds)
+    return replace(env, image=with_points(image, _own(points), undo), binds=binds)
 
 
 def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
@@ -87,7 +116,7 @@ def _checked_bind(source: str, target: str) -> MountPoint:
             raise EnvironmentRefused(f"{where}: {str(path)!r} is no absolute path")
     if not Path(source).exists():
         raise EnvironmentRefused(f"{where}: there is no {source}; make it, or leave out the bind")
-    if _is_shared(inside) and not Path(inside).exists():
+    if is_shared(inside) and not Path(inside).exists():
         raise EnvironmentRefused(
             f"{where}: this machine's own {inside} is seen there and does not exist; make it, "
             "or bind elsewhere"
@@ -122,12 +151,13 @@ def _entered_form(
     return replace(image, form="folder", source=made.folder), (note,)
 
 
-def _is_shared(inside: PurePath) -> bool:
-    return path_inside(inside, ()) is not None
+def _own(points: Sequence[MountPoint]) -> list[MountPoint]:
+    """Without those that lie in what is the node's own."""
+    return [p for p in points if str(p.target) in SHARED or not is_shared(p.target)]
 
 
 def _missing(image: Image, points: Sequence[MountPoint]) -> list[MountPoint]:
-    points = [p for p in points if str(p.target) in SHARED or not _is_shared(p.target)]
+    points = _own(points)
     if not points or image.form not in ("folder", "squashfs"):
         return []
     if image.form == "folder":

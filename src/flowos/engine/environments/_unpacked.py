@@ -10,7 +10,6 @@ tree still looks as it did: systems clean /var/tmp file by file. It is made unde
 published by renaming; a half-made one is removed by the next to hold the lock.
 """
 
-import errno
 import fcntl
 import os
 import shutil
@@ -19,24 +18,16 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from flowos.drivers.images import squashfs
 from flowos.engine._own_folders import ON_DISK, locked, open_folders, own_folder, remove_tree
 from flowos.engine.environments._digest import tree_identity
+from flowos.engine.environments._points import MountPoint, missing_points, place_inside
 from flowos.engine.environments._squashfs import unpack_squashfs, unpacked_bytes
 from flowos.model import EnvironmentRefused, Image
 
 _BLOCK_BYTES = 4096
-_MOST_LINKS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class MountPoint:
-    """Where something is to be bound: an absolute path inside, a file or a folder."""
-
-    target: PurePath
-    file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,44 +103,9 @@ def _mended(complaint: str) -> str:
     return ": take it again, or, if it is in your library, look with `flowos image verify NAME`"
 
 
-def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
-    return [point for point in points if not _is_there(root, point.target)]
-
-
-def place_inside(root: Path, target: PurePath) -> Path:
-    """Where an absolute path of the image lies outside: links lead nowhere but into the root.
-
-    OSError for a loop, or so many links that what is left of them would be followed by the kernel.
-    """
-    todo = list(reversed(target.parts))
-    place: list[str] = []
-    links = 0
-    while todo:
-        part = todo.pop()
-        if part == "/":
-            place = []
-        elif part == "..":
-            place = place[:-1]
-        elif (here := root.joinpath(*place, part)).is_symlink():
-            links += 1
-            if links > _MOST_LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(here))
-            todo += reversed(here.readlink().parts)
-        else:
-            place.append(part)
-    return root.joinpath(*place)
-
-
 def unpacked_folder() -> Path:
     """EnvironmentRefused: it is no safe place."""
     return own_folder(ON_DISK, "images")
-
-
-def _is_there(root: Path, target: PurePath) -> bool:
-    try:
-        return os.path.lexists(place_inside(root, target))
-    except OSError:  # endless links: whoever makes the place is told
-        return False
 
 
 def _is_as_seen(folder: Path, seen: Path) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from flowos.drivers import RUNTIMES, Reason
 from flowos.engine._launch_init import init_program
 from flowos.engine.environments._kept import keep, kept
+from flowos.engine.environments._points import try_overlay
 from flowos.engine.environments._tools import (
     boot_id,
     programs,
@@ -38,6 +39,7 @@ class _Record:
     identity: str
     versions: Pairs = ()
     userns: Tried
+    overlay: Tried
     known: tuple[str, ...] = ()
     tries: tuple[Try, ...] = ()
 
@@ -86,6 +88,7 @@ def _first_record(found: Mapping[str, Path]) -> _Record:
         identity=_identity(found),
         versions=tuple((name, _version(path)) for name, path in found.items()),
         userns=_try_user_namespaces(),
+        overlay=try_overlay(),
     )
 
 
@@ -99,10 +102,8 @@ def _without(record: _Record, names: Collection[str]) -> _Record:
 
 def _tried(record: _Record, untried: list[str], facts: Facts) -> _Record:
     new = [each for name in untried for each in try_runtime(RUNTIMES[name], facts)]
-    return _Record(
-        identity=record.identity,
-        versions=record.versions,
-        userns=record.userns,
+    return replace(
+        record,
         known=(*record.known, *untried),
         tries=tuple(sorted((*record.tries, *new), key=lambda t: _ENTERING.index(t.runtime))),
     )
@@ -129,7 +130,7 @@ def _facts(found: Mapping[str, Path], cheap: tuple[Tried, ...], record: _Record)
             Tool(name=name, version=versions.get(name, ""), path=path)
             for name, path in found.items()
         ),
-        tried=(record.userns, *cheap, *(each.tried for each in record.tries)),
+        tried=(record.userns, record.overlay, *cheap, *(each.tried for each in record.tries)),
     )
 
 

@@ -1,4 +1,5 @@
-/* flowos-init RUNDIR -- COMMAND [ARG...]      (or: flowos-init --version, flowos-init --hold)
+/* flowos-init RUNDIR -- COMMAND [ARG...]
+ * (or: flowos-init --version, --hold, --overlay DIR -- COMMAND [ARG...], which overlay.h tells of)
  *
  * Stands between every launcher or runtime and its command, so that a start behaves alike
  * everywhere: exact environment and folder, signals handed on, no process left behind, and an
@@ -38,7 +39,7 @@
  * Exit code: N, 128 + signal, 127 no such command, 126 it cannot be executed, 125 own failure.
  *
  * Here is the life of a run; run_folder.c reads and writes those files, descriptors.c sees to what
- * is inherited, command.c starts the command.
+ * is inherited, command.c starts the command, overlay.c gives an image the mount points it lacks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -59,6 +60,7 @@
 #include "command.h"
 #include "descriptors.h"
 #include "enter.h"
+#include "overlay.h"
 #include "run_folder.h"
 
 enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SIGNALLED = 128 };
@@ -362,6 +364,8 @@ int main(int argc, char** argv) {
   }
   if (argc == 2 && strcmp(argv[1], "--hold") == 0) /* a container, as its command */
     for (;;) pause();
+  if (argc > 4 && strcmp(argv[1], "--overlay") == 0 && strcmp(argv[3], "--") == 0)
+    return enter_overlay(argv[2], argv + 4);
   if (argc < 4 || strcmp(argv[2], "--") != 0) {
     fputs("usage: flowos-init RUNDIR -- COMMAND [ARG...]\n", stderr);
     return OWN_FAILURE;

@@ -1,0 +1,30 @@
+"""An image with mount points that it lacks, which flowos-init lays over it for a launch.
+
+Tried with Linux 6.18; an ordinary user may mount an overlay since 5.11.
+"""
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from flowos.model import Argv, Image
+
+OVERLAY_ROOT = "root"
+_FOLDER = "overlay"
+
+
+def overlay_folder(at: PurePath) -> PurePath:
+    """Below a folder of ours: where the parts of an overlay lie (see init/overlay.h)."""
+    return at / _FOLDER
+
+
+def overlaid(image: Image, at: PurePath) -> Image:
+    """What a runtime is to be given for an image whose overlay lies below `at`."""
+    return replace(image, form="folder", source=overlay_folder(at) / OVERLAY_ROOT)
+
+
+def in_overlay(argv: Argv, image: Image, init: PurePath) -> Argv:
+    """A runtime's command line, in namespaces that have the overlay, if the image has one."""
+    folder = image.source.parent
+    if (folder.name, image.source.name) != (_FOLDER, OVERLAY_ROOT):
+        return argv
+    return (str(init), "--overlay", str(folder), "--", *argv)

@@ -1,0 +1,173 @@
+"""Where binds go inside an image, and how it gets the mount points that it lacks.
+
+An overlay of empty folders and files does it, mounted by flowos-init in each launch's own
+namespaces: nothing is unpacked, and neither the image nor the node is changed.
+"""
+
+import errno
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
+from flowos.engine._launch_init import init_program
+from flowos.engine._own_folders import remove_tree
+from flowos.engine._run_folder import make_run_folder
+from flowos.model import EnvironmentRefused, Image, Pairs, Tried
+
+_LIMIT_SECONDS = 5.0
+_MOST_LINKS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class MountPoint:
+    """Where something is to be bound: an absolute path inside, a file or a folder."""
+
+    target: PurePath
+    file: bool = False
+
+
+def is_shared(inside: PurePath) -> bool:
+    """Whether it is the node's own in every environment."""
+    return path_inside(inside, ()) is not None
+
+
+def missing_points(root: Path, points: Sequence[MountPoint]) -> list[MountPoint]:
+    return [point for point in points if not _is_there(root, point.target)]
+
+
+def place_inside(root: Path, target: PurePath) -> Path:
+    """Where an absolute path of the image lies outside: links lead nowhere but into the root.
+
+    OSError for a loop, or so many links that what is left of them would be followed by the kernel.
+    """
+    todo = list(reversed(target.parts))
+    place: list[str] = []
+    links = 0
+    while todo:
+        part = todo.pop()
+        if part == "/":
+            place = []
+        elif part == "..":
+            place = place[:-1]
+        elif (here := root.joinpath(*place, part)).is_symlink():
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(here))
+            todo += reversed(here.readlink().parts)
+        else:
+            place.append(part)
+    return root.joinpath(*place)
+
+
+def binds_inside(root: Path, binds: Pairs) -> Pairs:
+    """The same binds, with what links of the image make of their targets. EnvironmentRefused."""
+    return tuple((source, _target_inside(root, target)) for source, target in binds)
+
+
+def with_points(image: Image, points: Sequence[MountPoint], undo: ExitStack) -> Image:
+    """An image that is a folder here, with what is missing of these. EnvironmentRefused."""
+    root = Path(image.source)
+    try:
+        missing = missing_points(root, points)
+        if not missing:
+            return image
+        at = make_run_folder()
+        undo.callback(remove_tree, at)
+        _write_overlay(root, missing, Path(overlay_folder(at)))
+    except OSError as error:
+        raise EnvironmentRefused(
+            f"image {image.source}: cannot be given mount points: {error}"
+        ) from error
+    return overlaid(image, at)
+
+
+def try_overlay() -> Tried:
+    """Whether the kernel lets us lay one over a folder here."""
+    with tempfile.TemporaryDirectory(prefix="flowos-", dir="/tmp") as name:
+        root, folder = Path(name, "image"), Path(name, "overlay")
+        (root / "below").mkdir(parents=True)
+        _write_overlay(root, [MountPoint(PurePath("/below/new"))], folder)
+        argv = [str(init_program()), "--overlay", str(folder), "--", "true"]
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Tried(name="overlay", works=False, says=str(error))
+    says = done.stderr.decode(errors="replace").strip()
+    return Tried(name="overlay", works=done.returncode == 0, says=says)
+
+
+def _is_there(root: Path, target: PurePath) -> bool:
+    try:
+        return os.path.lexists(place_inside(root, target))
+    except OSError:  # endless links: whoever makes the place is told
+        return False
+
+
+def _target_inside(root: Path, target: str) -> str:
+    inside = PurePath(target.removesuffix(":ro"))
+    if is_shared(inside):
+        return target
+    try:
+        place = place_inside(root, inside)
+    except OSError as error:
+        raise EnvironmentRefused(f"bind at {inside}: {error}") from error
+    return f"/{place.relative_to(root)}" + ":ro" * target.endswith(":ro")
+
+
+def _write_overlay(root: Path, missing: Iterable[MountPoint], folder: Path) -> None:
+    """As init/overlay.h has it."""
+    (folder / OVERLAY_ROOT).mkdir(parents=True)
+    (folder / "image").symlink_to(root)
+    made = folder / "points"
+    _make_folder(made)
+    tops = {_add_point(root, point, made) for point in missing}
+    records = []
+    for top in sorted(tops, key=lambda top: len(top.parts)):
+        (made / top).chmod(stat.S_IMODE((root / top).stat().st_mode) | stat.S_IRWXU)
+        records += [f"o{top}", *(f"b{path}" for path in _shown_again(root, top))]
+    (folder / "mounts").write_bytes(os.fsencode("".join(f"{record}\0" for record in records)))
+
+
+def _add_point(root: Path, point: MountPoint, made: Path) -> PurePath:
+    """Make it in `made`. The deepest folder on its way that the image has."""
+    inside = place_inside(root, point.target).relative_to(root)
+    above = [*reversed(inside.parents)]
+    top = next(folder for folder in reversed(above) if (root / folder).is_dir())
+    for folder in above if point.file else (*above, inside):
+        if os.path.lexists(root / folder) and not (root / folder).is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), f"/{folder}")
+        _make_folder(made / folder)
+    if point.file:
+        (made / inside).touch()
+    return top
+
+
+def _make_folder(folder: Path) -> None:
+    """Open to all, whatever the umask."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+
+
+def _shown_again(root: Path, top: PurePath) -> Iterator[PurePath]:
+    """What is in a folder of the image and would be more closed under an overlay."""
+    with os.scandir(root / top) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) or _is_closed(entry):
+                yield top / entry.name
+
+
+def _is_closed(entry: "os.DirEntry[str]") -> bool:
+    """A file that its owner may use in a way in which others may not."""
+    if not entry.is_file(follow_symlinks=False):
+        return False
+    mode = entry.stat(follow_symlinks=False).st_mode
+    own = (mode & stat.S_IRWXU) >> 6
+    return bool(own & ~mode & (stat.S_IROTH | stat.S_IXOTH))

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "overlay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "run_folder.h"
+
+enum { OWN_FAILURE = 125, IS_FOLDER = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+static bool write_text(const char* file, const char* text) {
+  int fd = open(file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t size = (ssize_t)strlen(text);
+  const bool good = write(fd, text, (size_t)size) == size;
+  close(fd);
+  return good;
+}
+
+/* Nobody in there but us, under our own numbers. */
+static bool own_namespaces(void) {
+  char users[64];
+  char groups[64];
+  snprintf(users, sizeof users, "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
+  snprintf(groups, sizeof groups, "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
+  return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_text("/proc/self/setgroups", "deny") &&
+         write_text("/proc/self/uid_map", users) && write_text("/proc/self/gid_map", groups);
+}
+
+/* What the file system below forbids already cannot be allowed by who is no root there. */
+static bool bind_read_only(const char* from, const char* to) {
+  struct statvfs seen;
+  if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0 || statvfs(to, &seen) != 0) return false;
+  unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if ((seen.f_flag & ST_NOEXEC) != 0) flags |= MS_NOEXEC;
+  return mount(NULL, to, NULL, flags, NULL) == 0;
+}
+
+/* By descriptors: a name may hold what overlayfs takes for an end. */
+static bool lay_over(const char* points, const char* image, const char* to) {
+  char lowers[96];
+  int upper = open(points, IS_FOLDER);
+  int lower = open(image, IS_FOLDER);
+  snprintf(lowers, sizeof lowers, "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", upper, lower);
+  const bool good = upper >= 0 && lower >= 0 &&
+                    mount("overlay", to, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, lowers) == 0;
+  const int error = errno;
+  if (upper >= 0) close(upper);
+  if (lower >= 0) close(lower);
+  errno = error;
+  return good;
+}
+
+static bool make_mount(const char* record) {
+  char points[PATH_MAX];
+  char image[PATH_MAX];
+  char root[PATH_MAX];
+  const char* path = record + 1;
+  if (strlen(path) + sizeof "points/" >= PATH_MAX) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  snprintf(points, sizeof points, "points/%s", path);
+  snprintf(image, sizeof image, "image/%s", path);
+  snprintf(root, sizeof root, "root/%s", path);
+  return record[0] == 'o' ? lay_over(points, image, root) : bind_read_only(image, root);
+}
+
+static bool make_mounts(const char* records, size_t size) {
+  for (const char* r = records; r < records + size; r += strlen(r) + 1)
+    if (!make_mount(r)) return false;
+  return true;
+}
+
+static int failed(const char* what) {
+  fprintf(stderr, "flowos-init: %s: %s\n", what, strerror(errno));
+  return OWN_FAILURE;
+}
+
+int enter_overlay(const char* dir, char** argv) {
+  size_t size = 0;
+  if (chdir(dir) != 0) return failed(dir);
+  char* records = read_file(AT_FDCWD, "mounts", &size);
+  if (records == NULL) return failed("mounts");
+  if (!own_namespaces()) return failed("no user namespace for mount points");
+  if (!bind_read_only("image", "root") || !make_mounts(records, size))
+    return failed("mount points cannot be laid over the image");
+  free(records);
+  if (chdir("/") != 0) return failed("/");
+  execvp(argv[0], argv);
+  return failed(argv[0]);
+}

@@ -1,0 +1,13 @@
+/* An image with mount points that it lacks. */
+#ifndef FLOWOS_INIT_OVERLAY_H
+#define FLOWOS_INIT_OVERLAY_H
+
+/* In user and mount namespaces of our own: shows DIR/image at DIR/root, read-only, with what file
+ * DIR/mounts asks for, and becomes the command. It reads records, each ended by NUL:
+ *   oPATH   over folder PATH of the image lies what is in DIR/points/PATH
+ *   bPATH   PATH of the image itself again, which an overlay above it hides: an overlay minds the
+ *           modes and owners of files, and a squashfs shown by FUSE does not
+ * Returns only on failure, with it told: the exit code. */
+int enter_overlay(const char* dir, char** argv);
+
+#endif
