@@ -1,14 +1,17 @@
 """Command tasks: words, files, what is captured, what fails, what is made only once."""
 
+import copy
 import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from pickle import loads
 from typing import Any
 
 import pytest
+from cloudpickle import dumps
 
 import flowos as fo
 from flowos.engine.local import _commands
@@ -202,6 +205,24 @@ def test_a_file_written_into_the_flow_has_to_be_there_for_the_slice(
     with fo.slice(flow) as s:
         monkeypatch.chdir("/")
         assert s.run() == ["text"]
+
+
+@pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, lambda f: loads(dumps(f))])
+def test_a_copied_flow_checks_its_files_as_the_original_does(
+    made: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    @fo.task
+    def same(path: fo.File) -> fo.File:
+        return path
+
+    there = tmp_path / "there"
+    there.touch()
+    with fo.slice(made(fo.flow_output(same(flow_input("path", fo.File))))) as s:
+        with pytest.raises(fo.ValueRefused, match="input 'path': expected a file, nothing is at"):
+            s.run(str(tmp_path / "missing"))
+        assert s.run(str(there)) == [there]
+    with pytest.raises(fo.ValueRefused, match="input 'path': expected a file, nothing is at"):
+        fo.slice(made(fo.flow_output(same(str(tmp_path / "missing")))))
 
 
 def test_variables_are_set_beside_ours_or_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,9 +67,27 @@ flow = fo.flow_output(twice(fo.flow_input("x", np.ndarray)))
 """
 
 
+COUNTS = """
+import flowos as fo
+
+@fo.task
+def count(x: fo.array(fo.int8), y: fo.array(fo.float32)) -> fo.int64:
+    return len(x) + len(y)
+
+flow = fo.flow_output(count(fo.flow_input("x", fo.array(fo.int8)),
+    fo.flow_input("y", fo.array(fo.float32))))
+"""
+
+
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    files = {"adds": ADDS, "takes": TAKES_ALL, "gives": GIVES_ALL, "scales": SCALES}
+    files = {
+        "counts": COUNTS,
+        "adds": ADDS,
+        "takes": TAKES_ALL,
+        "gives": GIVES_ALL,
+        "scales": SCALES,
+    }
     for name, text in files.items():
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "notes.txt").write_text("none")
@@ -118,6 +136,39 @@ def test_json_has_every_output_by_name(here: Path) -> None:
         "make.raw": "abc",
         "make.thing": {"a": [1, 2.5, None]},
     }
+
+
+ODD = """
+import numpy as np
+import flowos as fo
+
+@fo.task
+def odd() -> tuple[fo.float64, fo.array(), fo.any_, fo.any_, fo.any_]:
+    thing = {"a": float("inf"), 2: [np.float32("nan")], None: {3, }, "b": np.longdouble(2)}
+    ring = [1]; ring.append(ring)
+    return float("nan"), np.array([[1.5, -np.inf]]), thing, np.array([1 + 2j]), ring
+
+flow = fo.flow_output(*odd())
+"""
+
+
+def test_json_has_null_for_what_is_infinite_or_no_number(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    done = flowos_run(tmp_path, "--json", "odd.py")
+    assert done.stderr == ""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    assert json.loads(done.stdout, parse_constant=refuse) == {
+        "odd.out1": None,
+        "odd.out2": [[1.5, None]],
+        "odd.out3": {"a": None, "2": [None], "null": "{3}", "b": "2.0"},
+        "odd.out4": ["(1+2j)"],
+        "odd.out5": "[1, [...]]",
+    }
+    printed = flowos_run(tmp_path, "odd.py").stdout
+    assert "odd.out1 = nan\nodd.out2 = [[1.5, -inf]]\n" in printed
 
 
 @pytest.mark.parametrize("workers", ["thread", "process", "inline"])
@@ -171,6 +222,22 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
         ((), "name a flow file, or an image to be run"),
         (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),
+        (("takes.py", "x=1e400"), "input x: float64: '1e400' (str): too large for a float64"),
+        (("takes.py", "x=-1e-400"), "input x: float64: '-1e-400' (str): too small for a float64"),
+        (("takes.py", "thing=[1e999]"), "input thing: any_: '[1e999]' (str): too large for a fl"),
+        (
+            ("takes.py", "grid=[[1,1e400]]"),
+            "input grid: array(float64, (any, 2)): '[[1,1e400]]' (str): too large for a float64",
+        ),
+        (
+            ("takes.py", "grid=[[true]]"),
+            "input grid: array(float64, (any, 2)): '[[true]]' (str): t",
+        ),
+        (
+            ("counts.py", "x=[1.5]"),
+            "input x: array(int8, any): '[1.5]' (str): these are float64, the port takes int8",
+        ),
+        (("counts.py", "y=[1e39]"), "input y: array(float32, any): '[1e39]' (str): a number is t"),
         (("takes.py", "grid=[1,2]"), "input 'grid': expected array(float64, (any, 2))"),
         (("takes.py", "grid=no.npy"), "input grid: array(float64, (any, 2)): 'no.npy' (str): "),
         (("takes.py", "grid=notes.npy"), "input grid: array(float64, (any, 2)): 'notes.npy' (str)"),

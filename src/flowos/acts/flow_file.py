@@ -8,6 +8,7 @@ one that there is. It is imported under its own name, so that what stands below
 import difflib
 import importlib.util
 import json
+import math
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -116,16 +117,6 @@ def plain_flow(flow: Flow) -> dict[str, object]:
     }
 
 
-def plain_output(value: object) -> object:
-    """An output as JSON has it: arrays as lists, files as paths, what JSON has not as text."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    try:
-        return json.loads(json.dumps(value))
-    except (TypeError, ValueError):
-        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
 def _imported(path: Path) -> Any:
     name = path.stem if path.stem.isidentifier() else "flow_file"
     if name in sys.modules or name in sys.stdlib_module_names:
@@ -140,14 +131,16 @@ def _imported(path: Path) -> Any:
         spec.loader.exec_module(module)
     except FlowosError:
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise TaskFailed(
             f"{path}{_line_of(error, path)}: {type(error).__name__}: {error}"
         ) from error
     return module
 
 
-def _line_of(error: Exception, path: Path) -> str:
+def _line_of(error: BaseException, path: Path) -> str:
     """Where in the file, as :LINE."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
@@ -166,7 +159,7 @@ def _named(flows: Mapping[str, Flow], name: str, file: str) -> Flow:
 def _read(port: PortSpec, text: str) -> object:
     try:
         value = _parsed(port, text)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, RecursionError) as error:
         raise UsageError(f"input {port}: {shown(text)}: {error}") from error
     complaint = port.type.check(value)
     if complaint:
@@ -186,10 +179,26 @@ def _parsed(port: PortSpec, text: str) -> object:
     if kind.name.startswith(("int", "uint")):
         return int(text, 0) if _is_number(text, int) else text
     if kind.name.startswith("float"):
-        return float(text) if _is_number(text, float) else text
+        return _number(text) if _is_number(text, float) else text
     if kind == any_:
         return _json_or_text(text)
     return _array(port, text)
+
+
+class _NotHeldError(ValueError):
+    """Numbers that an array of this type cannot hold."""
+
+
+def _refuse_changed(given: Any, made: Any) -> None:
+    """NumPy rounds to whole numbers, makes truth of all that is not 0, and infinite what is large,
+    all without a word."""
+    if given.size == 0 or given.dtype.kind not in "biufc":
+        return
+    fits = {"b": "b", "i": "iu", "u": "iu"}.get(made.dtype.kind, "iufc")
+    if given.dtype.kind not in fits:
+        raise _NotHeldError(f"these are {given.dtype.name}, the port takes {made.dtype.name}")
+    if made.dtype.kind == "f" and (abs(made) == math.inf).sum() > (abs(given) == math.inf).sum():
+        raise _NotHeldError(f"a number is too large for {made.dtype.name}")
 
 
 def _is_number(text: str, kind: type) -> bool:
@@ -200,10 +209,21 @@ def _is_number(text: str, kind: type) -> bool:
     return True
 
 
+def _number(text: str) -> float:
+    """ValueError for one that a float64 has no room for, and would make infinite or 0."""
+    number = float(text)
+    mantissa = text.lower().partition("e")[0]
+    if math.isinf(number) and any(map(str.isdigit, text)):
+        raise ValueError("too large for a float64")
+    if number == 0 and any(digit in mantissa for digit in "123456789"):
+        raise ValueError("too small for a float64")
+    return number
+
+
 def _json_or_text(text: str) -> object:
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, parse_float=_number)
+    except json.JSONDecodeError:
         return text
 
 
@@ -214,11 +234,17 @@ def _array(port: PortSpec, text: str) -> object:
     if text.endswith(".npy"):
         return np.load(text, allow_pickle=False)
     try:
-        made = np.array(json.loads(text), dtype=getattr(port.type, "dtype", None))
+        lists = json.loads(text, parse_float=_number)
+    except json.JSONDecodeError as error:
+        raise ValueError(_LISTS) from error
+    try:
+        with np.errstate(over="ignore"):  # said below
+            made = np.array(lists, dtype=getattr(port.type, "dtype", None))
+        _refuse_changed(np.array(lists), made)
     except OverflowError as error:
         raise ValueError(str(error)) from error
     except (TypeError, ValueError) as error:
-        raise ValueError(_LISTS) from error
+        raise ValueError(str(error) if isinstance(error, _NotHeldError) else _LISTS) from error
     is_number = made.ndim == 0 and getattr(port.type, "shape", None) != ()
     if is_number or made.dtype.kind not in "biufc":
         raise ValueError(_LISTS)

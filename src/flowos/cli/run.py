@@ -47,7 +47,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    add_foreground(command, more="; of a flow: its outputs, on standard output")
+    add_foreground(
+        command,
+        more="; of a flow: its outputs, on standard output, "
+        "where null is a number that is infinite or none",
+    )
     command.add_argument(
         "--workers",
         choices=("thread", "process", "inline"),
@@ -68,7 +72,8 @@ def _is_flow_file(word: str) -> bool:
 
 
 def _run_flow(args: argparse.Namespace) -> int:
-    from flowos.acts.flow_file import load_flow, own_traceback, plain_flow, plain_output, run_flow
+    from flowos.acts._plain_output import plain_output
+    from flowos.acts.flow_file import load_flow, own_traceback, plain_flow, run_flow
 
     env = environment_of(args)
     with _prints_on_stderr() if args.json else nullcontext():

@@ -120,7 +120,7 @@ def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
                     f"command {title!r}: {what}= names an output, such as {what}={what!r}, "
                     f"given {shown(given)}"
                 )
-        if type_ is not usual[what] and not (type_ is bytes_ and usual[what] is str_):
+        if type_ != usual[what] and not (type_ == bytes_ and usual[what] == str_):
             raise WiringError(f"command {title!r}: {what} cannot be captured as {shown(type_)}")
         found[what] = (name, type_)
     return found

@@ -10,7 +10,7 @@ from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import shown
-from flowos.model._tasks import Call, Port, PortSpec, Task, is_name, new_input
+from flowos.model._tasks import Call, Constant, Port, PortSpec, Task, is_name, new_input, new_port
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
@@ -70,6 +70,20 @@ class Flow:
             return tuple(values)
         return _bind_names([p.spec.name for p in self.inputs], values, named)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Call by call: as deep as flows are in flows, and not as tasks follow each other."""
+        inputs = {port: i for i, port in enumerate(self.inputs)}
+        calls = {call: i for i, call in enumerate(self.calls)}
+
+        def place(given: Port | Constant) -> object:
+            if not isinstance(given, Port):
+                return given
+            return inputs[given] if given.call is None else (calls[given.call], given.index)
+
+        wired = [(call.task, tuple(map(place, call.arguments))) for call in self.calls]
+        specs = tuple(port.spec for port in self.inputs)
+        return _rewired, (self.name, specs, wired, tuple(map(place, self.outputs)))
+
     def __str__(self) -> str:
         return text(self)
 
@@ -87,6 +101,29 @@ class Flow:
 
     def _repr_html_(self) -> str | None:
         return svg(self) if len(self.calls) <= _DRAWN else None
+
+
+def _rewired(
+    name: str,
+    inputs: Sequence[PortSpec],
+    wired: Sequence[tuple[Task, Sequence[Any]]],
+    outputs: Sequence[Any],
+) -> Flow:
+    """A flow from what `Flow.__reduce__` says of one: a place is an input or (call, output)."""
+    ports = [new_port(spec, None, 0) for spec in inputs]
+    calls: list[Call] = []
+
+    def port_at(place: Any) -> Any:
+        if isinstance(place, int):
+            return ports[place]
+        if isinstance(place, tuple):
+            call = calls[place[0]]
+            return new_port(call.task.outputs[place[1]], call, place[1])
+        return place
+
+    for task, places in wired:
+        calls.append(Call(task, tuple(map(port_at, places))))
+    return flow_output(*map(port_at, outputs), name=name)
 
 
 def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> Task:

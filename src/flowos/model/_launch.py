@@ -1,8 +1,9 @@
 """How one process is started, and how it ended."""
 
+import operator
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, cast
 
 Pairs = tuple[tuple[str, str], ...]
 """Ordered (name, value) pairs: variables, levels, binds, notes."""
@@ -14,20 +15,44 @@ Argv = tuple[str, ...]
 class Needs:
     """What a task wants from the node that runs it.
 
-    `alone` means that nothing else of ours runs on the node meanwhile, as a measurement needs.
+    cores: one unless more are asked for. Commands and worker processes that ask get as many CPUs of
+    their own (`binds`); who says nothing is counted as one and may use what is idle.
+    alone: nothing else of ours runs on the node meanwhile, as a measurement needs.
+    Raises ValueError for what is no whole number, or too few.
     """
 
-    cores: int = 1
+    cores: int = cast("int", None)
     memory_bytes: int = 0
     gpus: int = 0
     devices: tuple[str, ...] = ()
     ranks: int = 1
     alone: bool = False
+    binds: bool = field(default=False, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        asked = cast("int | None", self.cores) is not None
+        object.__setattr__(self, "binds", asked)
+        object.__setattr__(self, "cores", self.cores if asked else 1)
         for name, least in (("cores", 1), ("ranks", 1), ("gpus", 0), ("memory_bytes", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"Needs({name}={getattr(self, name)!r}): at least {least}")
+            object.__setattr__(self, name, _whole(name, getattr(self, name), least))
+        if not isinstance(self.alone, bool):
+            raise ValueError(f"Needs(alone={self.alone!r}): expected True or False")
+        devices: object = self.devices
+        if not isinstance(devices, tuple) or not all(isinstance(d, str) for d in devices):
+            raise ValueError(f"Needs(devices={devices!r}): expected a tuple of texts")
+
+
+def _whole(name: str, given: object, least: int) -> int:
+    """The number as an int, also where it is NumPy's."""
+    try:
+        if isinstance(given, bool):
+            raise TypeError
+        number = operator.index(cast("int", given))
+    except TypeError:
+        raise ValueError(f"Needs({name}={given!r}): expected a whole number") from None
+    if number < least:
+        raise ValueError(f"Needs({name}={given!r}): at least {least}")
+    return number
 
 
 Form = Literal["folder", "squashfs", "sif", "oci-archive"]

@@ -108,6 +108,8 @@ class Task:
     def __post_init__(self) -> None:
         if not is_name(self.name):
             raise WiringError(f"a task's name is a text, given {shown(self.name)}")
+        if not isinstance(self.needs, Needs):
+            raise WiringError(f"task {self.name!r}: needs={shown(self.needs)}; use fo.Needs(...)")
         for kind, ports in (("input", self.inputs), ("output", self.outputs)):
             _check_specs(f"task {self.name!r}", kind, ports)
         if not self.outputs:
@@ -122,7 +124,7 @@ class Task:
         """Wire the task: its output port, or a tuple of them. WiringError where it does not fit."""
         given = _bind(self, arguments, named)
         call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
-        ports = tuple(Port(spec, call, i, next(_order)) for i, spec in enumerate(self.outputs))
+        ports = tuple(new_port(spec, call, i) for i, spec in enumerate(self.outputs))
         return ports[0] if len(ports) == 1 else ports
 
     def __repr__(self) -> str:
@@ -141,6 +143,10 @@ class Call:
     task: Task
     arguments: tuple["Port | Constant", ...]
     number: int = field(default_factory=lambda: next(_order))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy is made later than what it is wired to, and has a number of its own."""
+        return Call, (self.task, self.arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -163,6 +169,9 @@ class Port:
     def __repr__(self) -> str:
         return f"<{'input' if self.call is None else 'port'} {self.name}: {self.spec.type}>"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return new_port, (self.spec, self.call, self.index)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
@@ -172,7 +181,11 @@ class Constant:
 
 
 def new_input(name: str, type_: PortType) -> Port:
-    return Port(PortSpec(name, type_), None, 0, next(_order))
+    return new_port(PortSpec(name, type_), None, 0)
+
+
+def new_port(spec: PortSpec, call: Call | None, index: int) -> Port:
+    return Port(spec, call, index, next(_order))
 
 
 def is_name(given: object) -> bool:
@@ -215,14 +228,14 @@ def _check_command(task: Task, command: Command) -> None:
                 f"command {task.name!r}: output {port.name!r} has to be either an Out in the "
                 "command line or captured"
             )
-        if port.name in made and (port.type is not File or not _is_file_name(port.name)):
+        if port.name in made and (port.type != File or not _is_file_name(port.name)):
             raise WiringError(
                 f"command {task.name!r}: Out({port.name!r}) has to be a File with a plain name"
             )
 
 
 def _is_word(type_: PortType) -> bool:
-    return isinstance(type_, (FilePath, Floating, Integer, Text)) and type_ is not bytes_
+    return isinstance(type_, (FilePath, Floating, Integer, Text)) and type_ != bytes_
 
 
 def _is_file_name(name: str) -> bool:

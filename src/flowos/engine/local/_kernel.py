@@ -53,7 +53,7 @@ class Program:
 
 def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]:
     assert isinstance(step.task.body, Python)
-    plain = len(step.gives) == 1 and step.task.outputs[0].type is not File
+    plain = len(step.gives) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
     return step.task.body.fun, _pick(step.takes), step.gives[0], good, step
 
@@ -86,7 +86,7 @@ def _settle(step: Step, value: object, frame: list[object]) -> None:
     good = []
     for port, each in zip(outputs, values, strict=True):
         complaint = port.type.check(each)
-        if complaint is None and port.type is File:
+        if complaint is None and port.type == File:
             path = present(each)  # type: ignore[arg-type]
             complaint, each = (path, each) if isinstance(path, str) else (None, path)
         if complaint:

@@ -43,7 +43,7 @@ class Slice:
         self.flow = flow
         self.notes = notes
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
-        self._files = any(p.spec.type is File for p in flow.inputs)
+        self._files = any(p.spec.type == File for p in flow.inputs)
         self._hire = hire
         self._lock = threading.Lock()
         self._freed = False
@@ -120,7 +120,7 @@ class Slice:
         """File inputs as absolute paths of what is there."""
         found = list(values)
         for i, port in enumerate(self.flow.inputs):
-            if port.spec.type is File:
+            if port.spec.type == File:
                 found[i] = present(values[i])  # type: ignore[arg-type]
                 if isinstance(found[i], str):
                     raise input_refused(port.spec.name, str(found[i]))

@@ -18,7 +18,7 @@ def _with_present_files(unit: Unit) -> Unit:
     first = len(unit.takes)
     for step in unit.steps:
         for port, register in zip(step.task.inputs, step.takes, strict=True):
-            if port.type is File and register >= first and rest[register - first] is not None:
+            if port.type == File and register >= first and rest[register - first] is not None:
                 found = present(rest[register - first])
                 if isinstance(found, str):
                     raise ValueRefused(f"task {step.label!r}, input {port.name!r}: {found}")

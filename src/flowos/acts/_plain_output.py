@@ -1,0 +1,34 @@
+"""A flow's outputs as JSON has them."""
+
+import json
+from typing import Any
+
+
+def plain_output(value: object) -> Any:
+    """Arrays as lists, files as paths, what JSON has not as text; numbers stay as they are."""
+    try:
+        return _plain(value)
+    except RecursionError:  # it holds itself
+        return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, dict):
+        return {_key(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if hasattr(value, "tolist"):
+        listed = value.tolist()
+        return str(value) if type(listed) is type(value) else _plain(listed)
+    return str(value)
+
+
+def _key(name: object) -> str:
+    plain = name is None or isinstance(name, (bool, int, float))
+    return json.dumps(name) if plain else str(name)
