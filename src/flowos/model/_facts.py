@@ -28,9 +28,16 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaNode:
+    """`cpus`: its own; of memory that has none, those with the shortest way to it.
+
+    kind: "" is what most memory is; HBM is faster than other memory of the machine, NVM persistent,
+    and that of a GPU is no place for what the CPUs work on.
+    """
+
     number: int
     cpus: tuple[int, ...]
     memory_bytes: int
+    kind: Literal["", "HBM", "NVM", "GPU"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,17 @@
-"""Cores, sockets, memory nodes and caches from sysfs (Linux Documentation/ABI/stable, cputopology).
+"""Cores, sockets and caches from sysfs (Linux Documentation/ABI/stable, cputopology).
 
-Core numbers of the kernel are unique in a socket only, and on Arm not even there, so cores are told
-apart by who shares them; what is told apart gets new numbers from 0, in the order of the CPUs.
+Core numbers of the kernel are unique in a socket only, on Arm not even there, and s390, POWER and
+Itanium give no number of a socket, so both are told apart by who shares them; what is told apart
+gets new numbers from 0, in the order of the CPUs.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Literal
 
-from flowos.model import Cache, LogicalCpu, NumaNode
-from flowos.probes._facts_tree import Tree, cpu_list, kilobytes, renumbered, size_bytes
+from flowos.model import Cache, LogicalCpu
+from flowos.probes._facts_nodes import own_cpus
+from flowos.probes._facts_tree import Tree, renumbered, size_bytes
 
 Kind = Literal["", "performance", "efficiency"]
 
@@ -29,8 +31,8 @@ def online_cpus(tree: Tree, processors: tuple[int, ...], count: int) -> tuple[in
 
 def cpus_of(tree: Tree, online: tuple[int, ...]) -> tuple[LogicalCpu, ...]:
     cores = renumbered({n: _core_key(tree, n, online) for n in online})
-    sockets = renumbered({n: max(0, _topology(tree, n, "physical_package_id")) for n in online})
-    nodes = {cpu: node.number for node in nodes_of(tree, online, 0) for cpu in node.cpus}
+    sockets = renumbered({n: _socket_key(tree, n, online) for n in online})
+    nodes = {cpu: node for node, cpus in own_cpus(tree, online).items() for cpu in cpus}
     kinds = _kinds(tree, online)
     return tuple(
         LogicalCpu(
@@ -50,11 +52,25 @@ def _topology(tree: Tree, cpu: int, name: str) -> int:
     return -1 if found is None else found
 
 
+def _first_sharer(tree: Tree, cpu: int, name: str, online: tuple[int, ...]) -> int | None:
+    """The first online CPU of a list to which the CPU itself must belong."""
+    siblings = set(tree.cpus(f"{_CPUS}/cpu{cpu}/topology/{name}")) & set(online)
+    return min(siblings) if cpu in siblings else None
+
+
+def _socket_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
+    """The first online CPU of those that share the socket; else the kernel's number."""
+    first = _first_sharer(tree, cpu, "core_siblings_list", online)
+    return (
+        ("number", max(0, _topology(tree, cpu, "physical_package_id"))) if first is None else first
+    )
+
+
 def _core_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
     """The first online CPU of those that share the core; else the kernel's numbers; else itself."""
-    siblings = tree.cpus(f"{_CPUS}/cpu{cpu}/topology/thread_siblings_list")
-    if cpu in siblings:
-        return min(set(siblings) & set(online))
+    first = _first_sharer(tree, cpu, "thread_siblings_list", online)
+    if first is not None:
+        return first
     names = ("physical_package_id", "die_id", "core_id")
     package, die, core = (_topology(tree, cpu, name) for name in names)
     return cpu if core < 0 else ("core", package, die, core)
@@ -78,22 +94,6 @@ def _kinds(tree: Tree, online: tuple[int, ...]) -> Mapping[int, Kind]:
         if slow and min(speeds.values()) > 0:
             return {n: "efficiency" if n in slow else "performance" for n in online}
     return {}
-
-
-def nodes_of(tree: Tree, online: tuple[int, ...], memory_bytes: int) -> tuple[NumaNode, ...]:
-    """Memory nodes, those without CPUs too; one with all there is where the kernel tells none."""
-    at = "/sys/devices/system/node/node"
-    found = {int(m[1]): cpu_list(text) for m, text in tree.matching(rf"{at}(\d{{1,6}})/cpulist")}
-    if len(found) < 2:
-        return (NumaNode(number=min(found, default=0), cpus=online, memory_bytes=memory_bytes),)
-    return tuple(
-        NumaNode(
-            number=number,
-            cpus=tuple(n for n in found[number] if n in online),
-            memory_bytes=kilobytes(tree.text(f"{at}{number}/meminfo"), "MemTotal") or 0,
-        )
-        for number in sorted(found)
-    )
 
 
 def caches_of(tree: Tree, online: tuple[int, ...]) -> tuple[Cache, ...]:

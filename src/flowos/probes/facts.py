@@ -10,6 +10,7 @@ from dataclasses import replace
 from flowos.model import Facts, Memory, Tried
 from flowos.probes._facts_memory import memory_limit_of, nominal_memory, quota_of
 from flowos.probes._facts_missing import installer_of, missing_of
+from flowos.probes._facts_nodes import nodes_of
 from flowos.probes._facts_processor import (
     blocks_of,
     gpus_of,
@@ -19,7 +20,7 @@ from flowos.probes._facts_processor import (
 )
 from flowos.probes._facts_software import compilers_of, libraries_of, mpis_of, tools_of
 from flowos.probes._facts_storage import storage_of
-from flowos.probes._facts_topology import caches_of, cpus_of, nodes_of, online_cpus, processors_of
+from flowos.probes._facts_topology import caches_of, cpus_of, online_cpus, processors_of
 from flowos.probes._facts_tree import MOST_CPUS, Tree, cpu_list, entries, kilobytes, texts
 
 Nominal = Sequence[tuple[str, float]]

@@ -12,6 +12,7 @@ from flowos.model import (
     Facts,
     Measurement,
     Mpi,
+    NumaNode,
     Run,
     Share,
     Tool,
@@ -194,7 +195,7 @@ def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("Instruction sets", ", ".join(facts.instruction_sets)),
         ("Caches", _caches(facts)),
         ("Memory", _memory(facts)),
-        ("NUMA", ", ".join(f"node {n.number}: {_units.size(n.memory_bytes)}" for n in facts.nodes)),
+        ("NUMA", ", ".join(map(_node, facts.nodes))),
         ("GPUs", ", ".join(facts.gpus)),
         ("Compilers", _listed(facts.compilers)),
         ("MPI", _listed(facts.mpis)),
@@ -202,6 +203,10 @@ def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("Tools", _listed(facts.tools)),
     )
     return tuple((what, words) for what, words in rows if words)
+
+
+def _node(node: NumaNode) -> str:
+    return f"node {node.number}: {_units.size(node.memory_bytes)} {node.kind}".rstrip()
 
 
 def _listed(found: Iterable[Compiler | Mpi | Blas | Tool]) -> str:
