@@ -73,7 +73,7 @@ def test_memory_of_twice_the_bandwidth_is_hbm(rate: int, kind: str) -> None:
     ("cpuinfo", "kind"), [(PHI, "HBM"), (PHI.replace("87", "133"), "HBM"), (PHI + "9", "")]
 )
 def test_nodes_without_cpus_of_a_xeon_phi_are_hbm(cpuinfo: str, kind: str) -> None:
-    files = tree({0: "0", 1: ""}).files | {"/proc/cpuinfo": cpuinfo}
+    files = {**tree({0: "0", 1: ""}).files, "/proc/cpuinfo": cpuinfo}
     assert [node.kind for node in nodes_of(Tree(files), (0,), 0)] == ["", kind]
 
 
