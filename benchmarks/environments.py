@@ -24,9 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from flowos.cli.compare import plain
 from flowos.engine import usability
-from flowos.model import Sample, Verdict, from_plain
+from flowos.model import Sample, Verdict, from_plain, to_json
 from flowos.plan import OVERALL
 
 AS_USER = Path(__file__).parents[1] / "tools/as-user"
@@ -169,7 +168,7 @@ def reached(verdicts: Iterable[Verdict]) -> int:
 
 
 def told(v: Verdict) -> dict[str, Any]:
-    known = plain(v)
+    known = to_json(v)
     names = ("answer", "ratio", "low", "high", "margin", "rounds")
     return {
         "probe": v.probe,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     assert listed["samples"] > 0
     assert listed["id"] in json.dumps(book)
     assert listed["id"] in flowos("show", listed["id"][:-2]).stdout
-    verdicts = json.loads(flowos("compare", "last", "--axis", "cores", "--json").stdout)
+    verdicts = json.loads(flowos("compare", "last", "--axis", "cores", "--json").stdout)["verdicts"]
     assert {v["axis"] for v in verdicts} == {"cores"}
     same = flowos("compare", "last", listed["id"], code=2).stderr
     assert same.endswith(f"both are run {listed['id']}: there is nothing to compare\n")
@@ -48,15 +49,30 @@ def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(flowos: Flow
     assert "flowos measure" in flowos("rm", "last", code=1).stderr
 
 
-def test_two_runs_are_compared_by_probe_and_only_what_differs_is_listed(flowos: Flowos) -> None:
+def compared(call: Flowos, runs: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+    """How it ends hangs on the machine; that it ends in one of these ways does not."""
+    for code in (0, 1, 2):
+        with suppress(AssertionError):
+            return call("compare", *runs, *words, code=code)
+    raise AssertionError("another exit code")
+
+
+def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(flowos: Flowos) -> None:
     for _ in range(2):
         flowos("measure", "--quick", "--only", "clock,flops", "--minutes", "0.1")
     runs = [run["id"] for run in json.loads(flowos("list", "--json").stdout)]
-    both = json.loads(flowos("compare", *runs, "--json").stdout)
-    clocks = json.loads(flowos("compare", *runs, "--only", "clock", "--json").stdout)
-    assert clocks == [v for v in both if v["probe"] == "clock"] != both
-    shown = flowos("compare", *runs, "--all").stdout
-    assert f"run {runs[1]} beside {runs[0]}: {len(both)} numbers; of " in shown
+    done = compared(flowos, runs, "--json")
+    told = json.loads(done.stdout)
+    codes = {"equal or better": 0, "worse": 1, "cannot judge": 2}
+    assert codes[told["answer"]] == told["exit_code"] == done.returncode
+    assert {v["metric"] for v in told["probes"]} == {"clock", "flops"}
+    for v in told["verdicts"]:
+        assert v["answer"] == "cannot tell" or not v["marks"]
+    only = json.loads(compared(flowos, runs, "--only", "clock", "--json").stdout)
+    assert only["verdicts"] == [v for v in told["verdicts"] if v["probe"] == "clock"]
+    shown = compared(flowos, runs, "--all").stdout
+    assert f"run {runs[1]} beside {runs[0]}, within 5" in shown
+    assert max(map(len, shown.splitlines())) <= 100
     assert "--only gemm: what can be compared is of clock, flops" in (
         flowos("compare", *runs, "--only", "gemm", code=2).stderr
     )
@@ -67,7 +83,8 @@ def test_a_comparison_fits_100_columns_and_says_what_would_tell(flowos: Flowos) 
     lines = flowos("compare", "last", "--axis", "stores").stdout.splitlines()
     assert max(map(len, lines)) <= 100
     assert "comparisons: " in lines[0]
-    verdicts = json.loads(flowos("compare", "last", "--axis", "stores", "--json").stdout)
+    shown = flowos("compare", "last", "--axis", "stores", "--json").stdout
+    verdicts = json.loads(shown)["verdicts"]
     assert len(verdicts) == int(lines[0].split()[0])
     open_ones = [v for v in verdicts if v["answer"] == "cannot tell"]
     assert all(v["needed"] >= 4 for v in open_ones)
@@ -111,7 +128,8 @@ def test_a_wrong_call_gets_one_clear_line(
 @pytest.mark.parametrize("command", ["show", "report", "compare"])
 def test_without_runs_every_reader_says_what_to_do(flowos: Flowos, command: str) -> None:
     axis = ("--axis", "cores") if command == "compare" else ()
-    assert "flowos measure" in flowos(command, *axis, code=1).stderr
+    code = 2 if command == "compare" else 1
+    assert "flowos measure" in flowos(command, *axis, code=code).stderr
 
 
 def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
@@ -135,7 +153,8 @@ def test_a_named_store_that_is_not_there_is_no_empty_one_and_is_not_made(
     flowos: Flowos, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     store = tmp_path / "no" / "such.db"
-    assert f"there is no store {store}" in flowos(*words, "--store", str(store), code=1).stderr
+    code = 2 if words[0] == "compare" else 1
+    assert f"there is no store {store}" in flowos(*words, "--store", str(store), code=code).stderr
     assert not store.parent.exists()
 
 

@@ -29,7 +29,8 @@ def test_bare_beside_bare_is_measured_in_turns_and_can_be_compared(
     first = [dict(s["case"]["levels"])["env"] for s in book["samples"] if s["round"] == 1]
     assert first == ["bare", "bare#2", "bare#2", "bare"]
     assert all(len(s["values"]) == 10 for s in book["samples"])
-    (verdict,) = json.loads(flowos("compare", "last", "--axis", "env", "--json").stdout)
+    told = json.loads(flowos("compare", "last", "--axis", "env", "--json").stdout)
+    (verdict,) = told["verdicts"]
     assert (verdict["base"], verdict["other"]) == ("bare", "bare#2")
     assert list(scratch.iterdir()) == []
 

@@ -7,11 +7,12 @@ from flowos.acts._book import book_of
 from flowos.acts._told import with_time_to_tell
 from flowos.acts.results import written
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
-from flowos.plan import compare, limits_for, side_by_side
+from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.report import Book
 from flowos.store import open_store
 
-MARGIN = 0.03
+MARGIN, RUNS_MARGIN = 0.03, 0.05
+"""Of levels that were interleaved, and of runs, between which more may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +79,25 @@ def compared(
     return with_time_to_tell(run, found)
 
 
-def beside(refs: tuple[str, str], url: str | None) -> tuple[Verdict, ...]:
-    """Two runs beside each other; see `plan.side_by_side` for how little that proves."""
+def beside(
+    refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN
+) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
+    """The second run beside the first: verdicts by probe, and on each number that both have.
+
+    See `plan.side_by_side` for what that proves.
+    """
     first, second = (book(ref, url) for ref in refs)
     if first.run.id == second.run.id:
         raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
-    return side_by_side(
-        first.measurements, second.measurements, names=(first.run.id, second.run.id)
+    base, other = _numbers(first), _numbers(second)
+    rows = side_by_side(base, other, margin=margin)
+    return by_probe(rows, base, other, margin=margin), rows
+
+
+def _numbers(book: Book) -> Numbers:
+    limits = limits_for(book.run.facts.architecture, (s.state for s in book.samples))
+    return Numbers(
+        run=book.run.id, measurements=book.measurements, samples=book.samples, limits=limits
     )
 
 

@@ -1,29 +1,41 @@
 """`flowos compare`: which level of an axis is better, or two runs beside each other."""
 
 import argparse
-import json
-import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, with_example
-from flowos.model import UsageError, to_plain
+from flowos.model import FlowosError, UsageError
 
 if TYPE_CHECKING:
     from flowos.model import Verdict
+    from flowos.plan import Outcome
+
+_CODES = """
+  0  equal or better
+  1  worse: a probe of the second run is slower, or with --axis and --base a level is
+  2  cannot judge, as too many numbers are marked or scatter; and whatever else fails
+Levels that are compared without --base are no question of better or worse: that ends in 0."""
+_EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = with_example(
         commands,
         "compare",
-        "the levels of an axis inside a run, or two runs beside each other",
-        "flowos compare last --axis stores",
+        "the levels of an axis inside a run, or a second run beside a first",
+        "flowos compare last --axis stores\n         flowos compare 2026-11-20-3fa2c1 last",
+        codes=_CODES,
     )
     command.add_argument("run_ids", nargs="*", default=["last"], metavar="RUN")
     command.add_argument("--axis", metavar="NAME", help="compiler, stores, library, isa, ...")
     command.add_argument("--base", default="", metavar="LEVEL", help="the level to compare with")
     command.add_argument(
-        "--margin", type=float, default=0.03, metavar="M", help="equal within M (default 0.03)"
+        "--margin",
+        type=float,
+        metavar="M",
+        help="equal within M (default 0.03; of two runs, which were not interleaved, 0.05)",
     )
     command.add_argument(
         "--only", metavar="PROBE,...", default="", help="what these probes measured only"
@@ -38,42 +50,69 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts import kept
-    from flowos.report import runs_text, verdicts_text
-
-    if not 0 < args.margin < 1:
+    """The exit code as the help says it; 2 for every failure, as 1 says that something is worse."""
+    if args.margin is not None and not 0 < args.margin < 1:
         raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
-    verdicts: tuple[Verdict, ...]
-    match args.run_ids, args.axis:
-        case [ref], str(axis):
-            verdicts = kept.compared(ref, args.store, axis=axis, base=args.base, margin=args.margin)
-        case [first, second], None:
-            verdicts = kept.beside((first, second), args.store)
-        case _:
-            raise UsageError("give one run and --axis NAME, or two runs")
+    margin = {} if args.margin is None else {"margin": args.margin}
+    try:
+        match args.run_ids, args.axis:
+            case [ref], str(axis):
+                return _levels(args, ref, axis, margin)
+            case [first, second], None:
+                return _runs(args, (first, second), margin)
+    except FlowosError as error:
+        raise UsageError(str(error)) from error
+    raise UsageError("give one run and --axis NAME, or two runs")
+
+
+def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:
+    from flowos.acts import kept
+    from flowos.plan import outcome
+    from flowos.report import verdicts_text
+
+    verdicts = kept.compared(ref, args.store, axis=axis, base=args.base, **margin)
     verdicts = _of_probes(verdicts, args.only)
+    answer = outcome(verdicts)
+    code = _EXITS[answer] if args.base else 0
     if args.json:
-        print(json.dumps([plain(v) for v in verdicts], indent=1))
-    elif args.axis is None:
-        print(runs_text(verdicts, everything=args.all), end="")
+        print_json({"answer": answer, "exit_code": code, "verdicts": verdicts})
     else:
         print(verdicts_text(verdicts), end="")
-    return 0
+    return code
 
 
-def plain(v: "Verdict") -> dict[str, object]:
-    """null is what is not known: no ratio, or no end of the interval."""
-    told: dict[str, object] = to_plain(v)
-    unknown = [name for name in ("ratio", "low", "high") if not math.isfinite(getattr(v, name))]
-    return told | dict.fromkeys(unknown)
+def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, float]) -> int:
+    from flowos.acts import kept
+    from flowos.plan import outcome
+    from flowos.report import runs_text
+
+    probes, numbers = kept.beside(refs, args.store, **margin)
+    known = dict.fromkeys(v.metric for v in probes)
+    only = _chosen(args.only, known)
+    probes = tuple(v for v in probes if v.metric in only)
+    numbers = tuple(v for v in numbers if v.probe in only)
+    answer = outcome(probes)
+    if args.json:
+        told = {"answer": answer, "exit_code": _EXITS[answer]}
+        open_ones = [v.metric for v in probes if v.answer == "cannot tell"]
+        print_json({**told, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
+    else:
+        print(runs_text(answer, probes, numbers, everything=args.all), end="")
+    return _EXITS[answer]
 
 
-def _of_probes(verdicts: "tuple[Verdict, ...]", only: str) -> "tuple[Verdict, ...]":
+def _of_probes(verdicts: "Sequence[Verdict]", only: str) -> "tuple[Verdict, ...]":
+    chosen = _chosen(only, dict.fromkeys(v.probe for v in verdicts))
+    return tuple(v for v in verdicts if v.probe in chosen)
+
+
+def _chosen(only: str, known: Iterable[str]) -> Sequence[str]:
+    """The probes that --only names; all that are known where it names none."""
     wanted = [name.strip() for name in only.split(",") if name.strip()]
-    known = dict.fromkeys(v.probe for v in verdicts)
+    known = list(known)
     for name in wanted:
         if name not in known:
             raise UsageError(
                 f"--only {name}: what can be compared is of {', '.join(known) or 'none'}"
             )
-    return tuple(v for v in verdicts if v.probe in wanted or not wanted)
+    return wanted or known

@@ -212,7 +212,8 @@ class Verdict:
     or of the mean time where that decides. `mean` and `p90`: the ratio of the mean times, and of
     the times that nine in ten turns do not exceed (None: not known). Of the `rounds` it rests on,
     `disturbed` were marked and had to be used; about `needed` would turn 'cannot tell' into an
-    answer (0: not known).
+    answer (0: not known). `marks`: what speaks against the numbers themselves, where two runs are
+    compared that were not interleaved; each begins with the run.
     """
 
     probe: str
@@ -233,6 +234,7 @@ class Verdict:
     statistic: Statistic = "median"
     mean: float | None = None
     p90: float | None = None
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

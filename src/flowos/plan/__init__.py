@@ -8,7 +8,7 @@ from flowos.plan._overall import OVERALL, overall
 from flowos.plan._regimes import Regimes, regimes
 from flowos.plan._rounds import judged, narrowed, next_round, turns
 from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
-from flowos.plan._sides import side_by_side
+from flowos.plan._sides import UNPAIRED, Numbers, Outcome, by_probe, outcome, side_by_side
 from flowos.plan._simulated import Noise, SimulatedMachine, Stalls, simulate
 from flowos.plan._steps import (
     CacheStep,
@@ -23,10 +23,13 @@ from flowos.plan._trust import LIMITS, Limits, judge, limits_for
 __all__ = [
     "LIMITS",
     "OVERALL",
+    "UNPAIRED",
     "CacheStep",
     "Fuse",
     "Limits",
     "Noise",
+    "Numbers",
+    "Outcome",
     "Plateau",
     "Regimes",
     "Schedule",
@@ -34,6 +37,7 @@ __all__ = [
     "Stalls",
     "Step",
     "Unit",
+    "by_probe",
     "compare",
     "compile_flow",
     "drawn",
@@ -47,6 +51,7 @@ __all__ = [
     "next_round",
     "no_ceiling",
     "no_nominal",
+    "outcome",
     "overall",
     "regimes",
     "rounds_to_tell",

@@ -1,44 +1,224 @@
-"""Two runs beside each other: what can be said of numbers that were not interleaved."""
+"""Two runs beside each other: what can be said of numbers that were not interleaved.
 
-from collections.abc import Iterable
+What changed between the runs, such as a neighbour or a clock, nobody watched. So this finds what
+became worse, and proves no cause: for that, measure both in one run (`flowos measure --env`).
+"""
 
-from flowos.model import Measurement, Verdict, lower_is_better
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
 
-UNPAIRED = "the runs were not interleaved: only the ranges say something"
+from flowos.model import Answer, Case, Measurement, Sample, Verdict, lower_is_better
+from flowos.plan._overall import OVERALL
+from flowos.plan._trust import LIMITS, Limits, undisturbed
+
+UNPAIRED = "the runs were not interleaved: what else changed between them is not known"
+MUCH = 3
+"""A single number that is slower by this many margins makes its probe slower."""
+
+_Key = tuple[Case, str, str]
+"""Case, metric, unit."""
 
 
-def side_by_side(
-    base: Iterable[Measurement], other: Iterable[Measurement], *, names: tuple[str, str]
-) -> tuple[Verdict, ...]:
-    """One verdict per case and metric that both runs have, in the order of `other`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What one run measured. samples: those that the measurements are of."""
+
+    run: str
+    measurements: Sequence[Measurement]
+    samples: Sequence[Sample] = ()
+    limits: Limits = LIMITS
+
+    @property
+    def by_key(self) -> dict[_Key, Measurement]:
+        return {(m.case, m.metric, m.unit): m for m in self.measurements}
+
+    @property
+    def means(self) -> dict[_Key, float]:
+        """Of the values of undisturbed samples; of all, where there are none."""
+        calm, rest = defaultdict[_Key, list[float]](list), defaultdict[_Key, list[float]](list)
+        for s in self.samples:
+            values = [v for v in s.values if math.isfinite(v)]
+            rest[s.case, s.metric, s.unit] += values
+            if undisturbed(s.state, self.limits):
+                calm[s.case, s.metric, s.unit] += values
+        return {key: fmean(calm[key] or values) for key, values in rest.items() if values}
+
+
+def side_by_side(base: Numbers, other: Numbers, *, margin: float) -> tuple[Verdict, ...]:
+    """One verdict for each number that both runs have, in the order of `other`.
 
     ratio: of the medians; low and high: of the quartiles that lie nearest and farthest, which is no
-    confidence interval. The answer is always 'cannot tell', since the machine may have changed
-    between the runs in ways that nobody watched.
+    confidence interval; mean: of the means. A number that is marked in either run cannot be judged.
+    Slower or faster: the middle halves lie apart and the medians by more than the margin. Equal:
+    medians and means lie within the margin, and so do the middle halves within twice as much.
     """
-    before = {(m.case, m.metric, m.unit): m for m in base}
-    pairs = ((before.get((m.case, m.metric, m.unit)), m) for m in other)
-    return tuple(_beside(b, o, names) for b, o in pairs if b is not None and _positive(b, o))
+    before, means = base.by_key, (base.means, other.means)
+    return tuple(
+        _judged(before[key], now, (base.run, other.run), _mean(key, means), margin)
+        for key, now in other.by_key.items()
+        if key in before
+    )
 
 
-def _positive(*measured: Measurement) -> bool:
-    return all(m.low > 0 for m in measured)
+def by_probe(
+    rows: Sequence[Verdict], base: Numbers, other: Numbers, *, margin: float
+) -> tuple[Verdict, ...]:
+    """One verdict for each probe of either run, from the verdicts on its numbers.
+
+    ratio, low and high are geometric means over the numbers that can be judged. Where less than
+    half can be judged, or the probe is in one run only, the answer is 'cannot tell'.
+    """
+    probes = dict.fromkeys(m.case.probe for m in (*base.measurements, *other.measurements))
+    return tuple(
+        _on_the_whole(probe, [v for v in rows if v.probe == probe], base, other, margin)
+        for probe in probes
+    )
 
 
-def _beside(base: Measurement, other: Measurement, names: tuple[str, str]) -> Verdict:
-    better, worse = (base, other) if lower_is_better(base.unit) else (other, base)
+Outcome = Literal["equal or better", "worse", "cannot judge"]
+
+
+def outcome(verdicts: Iterable[Verdict]) -> Outcome:
+    """Of several verdicts: worse if one is slower; else open if one is, or if there is none."""
+    answers = {v.answer for v in verdicts}
+    if "slower" in answers:
+        return "worse"
+    return "cannot judge" if "cannot tell" in answers or not answers else "equal or better"
+
+
+def _mean(key: _Key, means: tuple[Mapping[_Key, float], Mapping[_Key, float]]) -> float | None:
+    """The ratio of the means, above 1 if that of the other run is better; None: not known."""
+    before, after = (found.get(key, 0.0) for found in means)
+    if min(before, after) <= 0:
+        return None
+    return before / after if lower_is_better(key[2]) else after / before
+
+
+def _judged(
+    base: Measurement, other: Measurement, runs: tuple[str, str], mean: float | None, margin: float
+) -> Verdict:
+    ratio, low, high = _ratios(base, other)
+    both = list(zip(runs, (base, other), strict=True))
+    marks = tuple(f"{run}: {mark}" for run, m in both for mark in m.trust.marks)
+    answer, why = _answer((ratio, low, high), mean, margin, marks)
     return Verdict(
         probe=base.case.probe,
         axis="run",
-        base=names[0],
-        other=names[1],
+        base=runs[0],
+        other=runs[1],
         rest=base.case.levels,
         metric=base.metric,
-        ratio=better.median / worse.median,
-        low=better.low / worse.high,
-        high=better.high / worse.low,
-        margin=0.0,
+        ratio=ratio,
+        low=low,
+        high=high,
+        margin=margin,
         rounds=0,
-        answer="cannot tell",
-        why=UNPAIRED,
+        answer=answer,
+        why=why,
+        disturbed=sum(not m.trust.good for _, m in both),
+        mean=mean,
+        marks=marks,
     )
+
+
+def _ratios(base: Measurement, other: Measurement) -> tuple[float, float, float]:
+    """Of the medians, and the range; without an end where a value is 0 or below."""
+    better, worse = (base, other) if lower_is_better(base.unit) else (other, base)
+    ratio = better.median / worse.median if min(better.median, worse.median) > 0 else math.nan
+    if min(better.low, worse.low) <= 0:
+        return ratio, 0.0, math.inf
+    return ratio, better.low / worse.high, better.high / worse.low
+
+
+def _answer(
+    ratios: tuple[float, float, float], mean: float | None, margin: float, marks: tuple[str, ...]
+) -> tuple[Answer, str]:
+    if marks:
+        return "cannot tell", f"not to be trusted: {marks[0]}"
+    if not (math.isfinite(ratios[0]) and math.isfinite(ratios[2])):
+        return "cannot tell", "a value is 0, so that there is no ratio"
+    at, low, high = map(math.log, ratios)
+    bound = math.log1p(margin)
+    if high < 0 and at < -bound:
+        return "slower", ""
+    if low > 0 and at > bound:
+        return "faster", ""
+    if abs(at) > bound:
+        return "cannot tell", "the medians lie apart, and the middle halves meet"
+    if max(-low, high) > 2 * bound:
+        return "cannot tell", "the middle halves are wider than the margin"
+    if mean is not None and abs(math.log(mean)) > bound:
+        return "cannot tell", f"the medians are equal, but the ratio of the means is {mean:.3f}"
+    return "equal", ""
+
+
+def _on_the_whole(
+    probe: str, rows: Sequence[Verdict], base: Numbers, other: Numbers, margin: float
+) -> Verdict:
+    judged = [v for v in rows if not v.marks and math.isfinite(v.high) and v.ratio > 0]
+    answer, why = _whole_answer(rows, judged, margin)
+    alone = _alone(probe, base, other)
+    return Verdict(
+        probe=OVERALL,
+        axis="run",
+        base=base.run,
+        other=other.run,
+        rest=(),
+        metric=probe,
+        ratio=_geometric_mean(judged, lambda v: v.ratio),
+        low=_geometric_mean(judged, lambda v: v.low) if judged else 0.0,
+        high=_geometric_mean(judged, lambda v: v.high) if judged else math.inf,
+        margin=margin,
+        rounds=0,
+        answer=answer,
+        why="; ".join(word for word in (why, *alone) if word),
+        disturbed=sum(bool(v.marks) for v in rows),
+        marks=tuple(dict.fromkeys(v.marks[0] for v in rows if v.marks))[:1],
+    )
+
+
+def _whole_answer(
+    rows: Sequence[Verdict], judged: Sequence[Verdict], margin: float
+) -> tuple[Answer, str]:
+    if 2 * len(judged) <= len(rows):
+        return "cannot tell", _unjudged(rows, judged)
+    bound = math.log1p(margin)
+    at = math.log(_geometric_mean(judged, lambda v: v.ratio)) / bound
+    mean = math.log(_geometric_mean(judged, lambda v: v.mean or v.ratio)) / bound
+    slower, faster, equal = (
+        [v for v in judged if v.answer == answer] for answer in ("slower", "faster", "equal")
+    )
+    told = f"{len(slower)} slower, {len(equal)} equal, {len(faster)} faster of {len(judged)}"
+    if slower and (at < -1 or any(math.log(v.ratio) < -MUCH * bound for v in slower)):
+        return "slower", told
+    if slower or at < -1:
+        return "cannot tell", f"{told}: single numbers and the whole do not agree"
+    if mean < -1:
+        return "cannot tell", f"{told}; the means are slower, though not the medians"
+    if at > 1:
+        return ("faster" if faster else "cannot tell"), told
+    return ("equal" if 2 * len([*equal, *faster]) >= len(judged) else "cannot tell"), told
+
+
+def _unjudged(rows: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
+    marked = sum(bool(v.marks) for v in rows)
+    words = [f"{marked} of {len(rows)} numbers are marked"] if marked else []
+    if zero := len(rows) - len(judged) - marked:
+        words.append(f"{zero} of {len(rows)} have no ratio, as a value is 0")
+    return ", ".join(words)
+
+
+def _alone(probe: str, base: Numbers, other: Numbers) -> Iterable[str]:
+    """What only one of the runs has."""
+    for here, there in ((base, other), (other, base)):
+        ours = [key for key in here.by_key if key[0].probe == probe]
+        if lone := sum(key not in there.by_key for key in ours):
+            yield f"{lone} of {len(ours)} numbers are in {here.run} only"
+
+
+def _geometric_mean(rows: Sequence[Verdict], of: Callable[[Verdict], float]) -> float:
+    return math.exp(fmean(math.log(of(v)) for v in rows)) if rows else math.nan

@@ -1,27 +1,52 @@
-"""Two runs beside each other, for a terminal: the cases whose ranges lie apart, farthest first."""
+"""Two runs beside each other, for a terminal: first what cannot be judged, then each probe, then
+the numbers that lie apart."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from flowos.model import Case, Verdict
+from flowos.plan import UNPAIRED, Outcome
 from flowos.report._lines import wrapped
+from flowos.report._units import share
 from flowos.report._words import case_text, counted, ratio_text
 
 
-def lines_of_runs(verdicts: Sequence[Verdict], *, everything: bool) -> Iterator[str]:
-    """everything: the cases whose ranges meet come too, behind the others."""
-    if not verdicts:
-        yield "nothing to compare: no case is in both"
+def lines_of_runs(
+    outcome: Outcome, probes: Sequence[Verdict], numbers: Sequence[Verdict], *, everything: bool
+) -> Iterator[str]:
+    """everything: the numbers that do not lie apart come too, behind the others."""
+    if not probes:
+        yield "nothing to compare: neither run has a number"
         return
-    first = verdicts[0]
-    ordered = sorted(verdicts, key=gap, reverse=True)
+    first = probes[0]
+    yield from _cannot_be_judged(probes)
+    yield from wrapped(f"run {first.other} beside {first.base}, within {share(first.margin)}:")
+    yield f"  {outcome}"
+    yield from wrapped(f"  {UNPAIRED}", rest="  ")
+    yield ""
+    yield from _table("ratio (range)", probes, lambda v: f"{v.metric}: {v.why}")
+    yield from _numbers(numbers, everything=everything)
+
+
+def _cannot_be_judged(probes: Sequence[Verdict]) -> Iterator[str]:
+    """What stands first: of these probes nothing is known."""
+    open_ones = [v for v in probes if v.answer == "cannot tell"]
+    if not open_ones:
+        return
+    yield f"{counted(len(open_ones), 'probe')} of {len(probes)} cannot be judged:"
+    for v in open_ones:
+        because = f" ({v.marks[0]})" if v.marks else ""
+        yield from wrapped(f"{v.metric}: {v.why}{because}", "  ", "    ")
+    yield ""
+
+
+def _numbers(numbers: Sequence[Verdict], *, everything: bool) -> Iterator[str]:
+    ordered = sorted(numbers, key=gap, reverse=True)
     apart = [v for v in ordered if gap(v) > 0]
-    yield from wrapped(
-        f"run {first.other} beside {first.base}: {counted(len(ordered), 'number')}; of "
-        f"{len(apart) or 'none'} the ranges lie apart"
-    )
-    yield from wrapped(first.why)
-    yield from _table(ordered if everything else apart)
+    if rows := ordered if everything else apart:
+        yield ""
+        yield "numbers whose ranges lie apart" + (", then the others" if everything else "")
+        yield from _table("ratio (range), below 1 is worse", rows, _what)
     if not everything and len(apart) < len(ordered):
         yield ""
         yield f"{len(ordered) - len(apart)} whose ranges meet are not listed: --all shows them"
@@ -29,19 +54,24 @@ def lines_of_runs(verdicts: Sequence[Verdict], *, everything: bool) -> Iterator[
 
 def gap(v: Verdict) -> float:
     """How far the ranges of the two runs lie apart, as a logarithm; not above 0 if they meet."""
-    return max(math.log(v.low), -math.log(v.high))
+    return max(math.log(v.low) if v.low > 0 else -math.inf, -math.log(v.high))
 
 
-def _table(rows: Sequence[Verdict]) -> Iterator[str]:
-    if not rows:
-        return
-    ratios = ["ratio (range), below 1 is worse", *map(ratio_text, rows)]
-    width = max(map(len, ratios)) + 4
-    yield ""
-    for ratio, what in zip(ratios, ["case", *map(_what, rows)], strict=True):
-        yield from wrapped(what, f"  {ratio}".ljust(width), " " * width)
+def _table(title: str, rows: Sequence[Verdict], what: Callable[[Verdict], str]) -> Iterator[str]:
+    cells = [(ratio_text(v), f"{v.answer} !" if v.marks else v.answer) for v in rows]
+    widths = [max(map(len, column)) for column in zip((title, "answer"), *cells, strict=True)]
+    for (ratio, answer), said in zip(
+        [(title, "answer"), *cells], ["what", *map(what, rows)], strict=True
+    ):
+        head = f"  {ratio.ljust(widths[0])}  {answer.ljust(widths[1])}  "
+        yield from wrapped(said, head, " " * len(head))
+    if any(v.marks for v in rows):
+        yield from wrapped(
+            "! one of the two numbers, or some of several, must not be believed", "  "
+        )
 
 
 def _what(v: Verdict) -> str:
     told = case_text(Case(v.probe, v.rest))
-    return told if v.metric == v.probe else f"{told}: {v.metric.replace('_', ' ')}"
+    named = told if v.metric == v.probe else f"{told}: {v.metric.replace('_', ' ')}"
+    return f"{named} ({v.why})" if v.why and not v.marks else named

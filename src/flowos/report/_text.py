@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Verdict
+from flowos.plan import Outcome
 from flowos.report._book import Book, Headline
 from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
@@ -48,9 +49,16 @@ def verdicts_text(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(_safe(line) for line in lines_of(verdicts)) + "\n"
 
 
-def runs_text(verdicts: Sequence[Verdict], *, everything: bool = False) -> str:
-    """Two runs beside each other; everything: also the cases whose ranges meet."""
-    return "\n".join(map(_safe, lines_of_runs(verdicts, everything=everything))) + "\n"
+def runs_text(
+    outcome: Outcome,
+    probes: Sequence[Verdict],
+    numbers: Sequence[Verdict],
+    *,
+    everything: bool = False,
+) -> str:
+    """Two runs beside each other; everything: also the numbers whose ranges meet."""
+    lines = lines_of_runs(outcome, probes, numbers, everything=everything)
+    return "\n".join(map(_safe, lines)) + "\n"
 
 
 def _head(book: Book) -> list[str]:

@@ -1,9 +1,10 @@
+import math
 from dataclasses import replace
 
 import pytest
 
-from flowos.model import Case, Measurement
-from flowos.plan import side_by_side
+from flowos.model import Case, MachineState, Measurement, Sample, Trust, Verdict
+from flowos.plan import Numbers, by_probe, outcome, side_by_side
 
 RATE = Measurement(
     case=Case("stream", (("threads", "2"),)),
@@ -11,36 +12,168 @@ RATE = Measurement(
     unit="byte/s",
     count=8,
     median=40.0,
-    low=38.0,
-    high=42.0,
+    low=39.8,
+    high=40.2,
     best=43.0,
 )
 TIME = replace(RATE, case=Case("mpi"), metric="latency", unit="second")
-NAMES = ("before", "after")
+MARKED = Trust(marks=("the clock went away",))
+
+
+def scaled(m: Measurement, factor: float) -> Measurement:
+    return replace(m, median=m.median * factor, low=m.low * factor, high=m.high * factor)
+
+
+def of(run: str, *measured: Measurement, samples: tuple[Sample, ...] = ()) -> Numbers:
+    return Numbers(run=run, measurements=measured, samples=samples)
+
+
+def sample(m: Measurement, *values: float, state: MachineState | None = None) -> Sample:
+    return Sample(
+        run="r",
+        case=m.case,
+        round=1,
+        metric=m.metric,
+        unit=m.unit,
+        values=values,
+        state=state or MachineState(),
+    )
+
+
+def judged(base: Numbers, other: Numbers, margin: float = 0.05) -> Verdict:
+    (found,) = side_by_side(base, other, margin=margin)
+    return found
+
+
+def whole(base: Numbers, other: Numbers, margin: float = 0.05) -> Verdict:
+    rows = side_by_side(base, other, margin=margin)
+    (found,) = by_probe(rows, base, other, margin=margin)
+    return found
+
+
+def many(factors: list[float]) -> tuple[Measurement, ...]:
+    """A number of one probe for each factor."""
+    return tuple(
+        replace(scaled(RATE, f), case=Case("stream", (("n", str(n)),)))
+        for n, f in enumerate(factors)
+    )
 
 
 def test_a_higher_rate_is_a_ratio_above_one_with_the_quartiles_range() -> None:
     faster = replace(RATE, median=50.0, low=49.0, high=51.0)
-    (found,) = side_by_side([RATE], [faster], names=NAMES)
-    assert (found.base, found.other) == NAMES
+    found = judged(of("before", RATE), of("after", faster))
+    assert (found.base, found.other, found.answer) == ("before", "after", "faster")
     assert found.ratio == pytest.approx(50 / 40)
-    assert found.low == pytest.approx(49 / 42)
-    assert found.high == pytest.approx(51 / 38)
+    assert found.low == pytest.approx(49 / 40.2)
+    assert found.high == pytest.approx(51 / 39.8)
 
 
-def test_a_longer_time_is_a_ratio_below_one() -> None:
-    slower = replace(TIME, median=50.0, low=49.0, high=51.0)
-    (found,) = side_by_side([TIME], [slower], names=NAMES)
-    assert found.ratio == pytest.approx(40 / 50)
+def test_a_longer_time_is_slower() -> None:
+    found = judged(of("a", TIME), of("b", scaled(TIME, 1.25)))
+    assert found.ratio == pytest.approx(1 / 1.25)
     assert found.low < found.ratio < found.high
+    assert found.answer == "slower"
 
 
-def test_runs_that_were_not_interleaved_never_get_a_verdict() -> None:
-    (found,) = side_by_side([RATE], [replace(RATE, median=400.0)], names=NAMES)
+def test_a_number_that_is_marked_in_either_run_is_not_judged_and_carries_its_marks() -> None:
+    marked = replace(scaled(RATE, 0.5), trust=MARKED)
+    for base, other, run in ((RATE, marked, "b"), (marked, RATE, "a")):
+        found = judged(of("a", base), of("b", other))
+        assert found.answer == "cannot tell"
+        assert found.marks == (f"{run}: the clock went away",)
+        assert found.disturbed == 1
+        assert "not to be trusted" in found.why
+
+
+@pytest.mark.parametrize(
+    ("other", "margin", "answer", "why"),
+    [
+        (scaled(RATE, 1.0), 0.05, "equal", ""),
+        (scaled(RATE, 0.97), 0.05, "equal", ""),
+        (scaled(RATE, 0.97), 0.01, "slower", ""),
+        (scaled(RATE, 1.03), 0.01, "faster", ""),
+        (replace(RATE, median=36.0, low=35.0, high=41.0), 0.05, "cannot tell", "halves meet"),
+        (replace(RATE, low=30.0, high=50.0), 0.05, "cannot tell", "wider than the margin"),
+        (replace(RATE, low=0.0), 0.05, "cannot tell", "a value is 0"),
+        (replace(RATE, median=0.0, low=0.0), 0.05, "cannot tell", "a value is 0"),
+    ],
+)
+def test_a_trusted_number_is_judged_by_margin_and_middle_halves(
+    other: Measurement, margin: float, answer: str, why: str
+) -> None:
+    found = judged(of("a", RATE), of("b", other), margin)
+    assert found.answer == answer
+    assert why in found.why
+
+
+def test_what_stalls_is_not_equal_though_the_medians_are() -> None:
+    calm = of("a", RATE, samples=(sample(RATE, 40.0, 40.0),))
+    stalls = of("b", RATE, samples=(sample(RATE, 40.0, 20.0),))
+    found = judged(calm, stalls)
+    assert found.mean == pytest.approx(0.75)
+    assert (found.answer, "ratio of the means is 0.750" in found.why) == ("cannot tell", True)
+    assert whole(calm, stalls).answer == "cannot tell"
+    assert "the means are slower" in whole(calm, stalls).why
+    slow = of("b", TIME, samples=(sample(TIME, 1.0, 3.0),))
+    assert judged(of("a", TIME, samples=(sample(TIME, 1.0),)), slow).mean == pytest.approx(0.5)
+
+
+def test_disturbed_samples_count_in_no_mean_unless_there_are_no_others() -> None:
+    stolen = MachineState(steal_share=0.5)
+    bad, good = sample(RATE, 1.0, math.nan, state=stolen), sample(RATE, 40.0)
+    assert of("a", RATE, samples=(bad, good)).means == {(RATE.case, "triad", "byte/s"): 40.0}
+    assert of("a", RATE, samples=(bad,)).means == {(RATE.case, "triad", "byte/s"): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("factors", "answer"),
+    [
+        ([1.0, 1.01, 0.99], "equal"),
+        ([0.9, 0.9, 0.9], "slower"),
+        ([1.2, 1.2, 1.0], "faster"),
+        ([1.0] * 9 + [0.5], "slower"),  # one number that is much slower is not hidden by the others
+        ([1.0] * 9 + [0.93], "cannot tell"),
+        ([1.2] * 9 + [0.93], "cannot tell"),
+    ],
+)
+def test_a_probe_is_judged_as_a_whole_and_hides_no_number_that_is_slower(
+    factors: list[float], answer: str
+) -> None:
+    base, other = of("a", *many([1.0] * len(factors))), of("b", *many(factors))
+    assert whole(base, other).answer == answer
+
+
+def test_a_whole_that_is_apart_while_no_number_is_cannot_be_told() -> None:
+    wide = replace(RATE, low=30.0, high=50.0)
+    for factor in (0.9, 1.12):
+        found = whole(of("a", RATE), of("b", replace(wide, median=40.0 * factor)))
+        assert found.answer == "cannot tell"
+    assert whole(of("a", RATE), of("b", wide)).answer == "cannot tell"
+
+
+def test_where_half_of_the_numbers_are_marked_the_probe_is_not_judged() -> None:
+    first, second = many([1.0, 1.0])
+    found = whole(of("a", first, second), of("b", first, replace(second, trust=MARKED)))
     assert found.answer == "cannot tell"
-    assert "not interleaved" in found.why
+    assert found.why == "1 of 2 numbers are marked"
+    assert found.marks == ("b: the clock went away",)
+    zero = whole(of("a", RATE), of("b", replace(RATE, low=0.0)))
+    assert zero.why == "1 of 1 have no ratio, as a value is 0"
+    assert (zero.low, zero.high) == (0.0, math.inf)
 
 
-def test_cases_that_one_run_lacks_or_that_are_zero_are_left_out() -> None:
-    zero = replace(RATE, low=0.0)
-    assert side_by_side([RATE], [TIME, zero], names=NAMES) == ()
+def test_what_only_one_run_has_is_told() -> None:
+    found = by_probe((), of("a", RATE), of("b", TIME), margin=0.05)
+    assert [(v.metric, v.answer, v.why) for v in found] == [
+        ("stream", "cannot tell", "1 of 1 numbers are in a only"),
+        ("mpi", "cannot tell", "1 of 1 numbers are in b only"),
+    ]
+
+
+def test_of_several_answers_the_worst_that_is_known_counts() -> None:
+    equal = judged(of("a", RATE), of("b", RATE))
+    slower, open_one = replace(equal, answer="slower"), replace(equal, answer="cannot tell")
+    assert outcome([equal]) == "equal or better"
+    assert outcome([equal, open_one]) == "cannot judge"
+    assert outcome([equal, open_one, slower]) == "worse"
+    assert outcome([]) == "cannot judge"

@@ -1,5 +1,6 @@
-"""Two runs beside each other: what lies apart first, the rest on demand."""
+"""Two runs beside each other: what cannot be judged first, then probes, then what lies apart."""
 
+import math
 from dataclasses import replace
 
 from flowos.report import runs_text
@@ -7,40 +8,61 @@ from flowos.report import runs_text
 from .conftest import VERDICT
 
 MEET = replace(
-    VERDICT, axis="run", base="one", other="two", rounds=0, low=0.9, high=1.1, why="not interleaved"
+    VERDICT, axis="run", base="one", other="two", rounds=0, low=0.9, high=1.1, answer="equal"
 )
-SLOWER = replace(MEET, ratio=0.7, low=0.6, high=0.8, metric="copy")
+SLOWER = replace(MEET, ratio=0.7, low=0.6, high=0.8, metric="copy", answer="slower")
 FASTER = replace(MEET, probe="clock", metric="clock", ratio=2.0, low=1.9, high=2.1, rest=())
 WILD = replace(MEET, probe="fio", ratio=34433.585, low=34085.969, high=42812.829, metric="rate")
+MARKED = replace(FASTER, answer="cannot tell", marks=("one: disturbed",), why="not to be trusted")
+PROBE = replace(MEET, probe="overall", metric="stream", rest=(), margin=0.05, why="1 slower of 2")
+OPEN = replace(
+    PROBE,
+    metric="clock",
+    answer="cannot tell",
+    ratio=math.nan,
+    low=0.0,
+    high=math.inf,
+    why="1 of 1 numbers are marked",
+    marks=("one: disturbed",),
+)
 
 
-def test_what_lies_apart_comes_after_the_sum_the_farthest_first() -> None:
-    lines = runs_text((MEET, SLOWER, FASTER)).splitlines()
-    assert lines[:3] == [
-        "run two beside one: 3 numbers; of 2 the ranges lie apart",
-        "not interleaved",
-        "",
+def test_what_cannot_be_judged_stands_first_then_each_probe_then_what_lies_apart() -> None:
+    shown = runs_text("cannot judge", (PROBE, OPEN), (MEET, SLOWER, MARKED)).splitlines()
+    assert shown[:2] == [
+        "1 probe of 2 cannot be judged:",
+        "  clock: 1 of 1 numbers are marked (one: disturbed)",
     ]
-    assert [line.split(" (")[0].strip() for line in lines[3:6]] == ["ratio", "2.000", "0.700"]
-    assert lines[4].endswith(" clock")
-    assert lines[5].endswith(" stream: threads 2: copy")
-    assert lines[6:] == ["", "1 whose ranges meet are not listed: --all shows them"]
+    assert shown[3:5] == ["run two beside one, within 5.0%:", "  cannot judge"]
+    places = [
+        next(i for i, line in enumerate(shown) if word in line)
+        for word in ("stream: 1 slower of 2", "numbers whose ranges lie apart", "clock", "copy")
+    ]
+    assert places[0] < places[1] < places[3]
+    marked = next(line for line in shown if line.startswith("  2.000"))
+    assert "cannot tell !" in marked
+    assert shown[-1] == "1 whose ranges meet are not listed: --all shows them"
 
 
 def test_everything_has_those_that_meet_behind_the_others() -> None:
-    lines = runs_text((MEET, SLOWER), everything=True).splitlines()
-    assert [line.split()[0] for line in lines[4:]] == ["0.700", "0.747"]
+    shown = runs_text("worse", (PROBE,), (MEET, SLOWER), everything=True)
+    assert shown.index("0.700") < shown.index("0.747", shown.index("then the others"))
+    assert "cannot be judged" not in shown
 
 
-def test_where_nothing_lies_apart_there_is_no_table() -> None:
-    first, *rest = runs_text((MEET,)).splitlines()
-    assert first == "run two beside one: 1 number; of none the ranges lie apart"
-    assert "ratio" not in "".join(rest)
+def test_where_nothing_lies_apart_there_is_no_table_of_numbers() -> None:
+    shown = runs_text("equal or better", (PROBE,), (MEET, replace(MEET, low=0.0, high=math.inf)))
+    assert "lie apart" not in shown
 
 
 def test_absurd_ratios_are_short() -> None:
-    assert "34434 (34086 to 42813)" in runs_text((WILD,))
+    assert "34434 (34086 to 42813)" in runs_text("worse", (PROBE,), (WILD,))
 
 
-def test_runs_without_a_common_case_say_so() -> None:
-    assert runs_text(()) == "nothing to compare: no case is in both\n"
+def test_runs_without_a_number_say_so() -> None:
+    assert "nothing to compare" in runs_text("cannot judge", (), ())
+
+
+def test_why_a_number_that_is_not_marked_cannot_be_told_stands_beside_it() -> None:
+    wide = replace(SLOWER, answer="cannot tell", why="the middle halves meet")
+    assert "copy (the middle halves meet)" in runs_text("worse", (PROBE,), (wide,))
