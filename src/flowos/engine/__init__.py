@@ -2,6 +2,7 @@
 
 from flowos.engine._clock import now, utc, utc_of
 from flowos.engine._foreground import run_in_foreground
+from flowos.engine._launch_leftovers import await_unused
 from flowos.engine._launching import (
     Prepared,
     composed,
@@ -31,6 +32,7 @@ __all__ = [
     "Prepared",
     "Ready",
     "Running",
+    "await_unused",
     "check_mpi",
     "composed",
     "gpu_devices",

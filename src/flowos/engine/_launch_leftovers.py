@@ -13,6 +13,7 @@ from pathlib import Path
 _PASSES = 100
 _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0
+_UNUSED_SECONDS = 0.05
 
 
 class Started:
@@ -69,6 +70,16 @@ def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
 def is_named(folder: Path) -> bool:
     """Whether a process still has this run folder in its command line."""
     return any(_belongs(pid, Marks(folder=folder)) for pid in _pids())
+
+
+def await_unused(folder: Path, seconds: float) -> None:
+    """Wait until no process names this folder, but `seconds` at most.
+
+    For who finds it unlocked because a supervisor was killed, whose launch ends a little later.
+    """
+    until = time.monotonic() + seconds
+    while is_named(folder) and time.monotonic() < until:
+        time.sleep(_UNUSED_SECONDS)
 
 
 def is_monitor(file: Path, folder: Path) -> bool:

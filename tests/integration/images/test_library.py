@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flowos.acts import image
-from flowos.acts._images._scratch import scratch
+from flowos.acts._images._scratch import builders_storage, scratch
 from flowos.model import EnvironmentRefused, UsageError
 
 from .conftest import left
@@ -276,3 +276,14 @@ def test_two_that_make_images_at_once_do_not_disturb_each_other(tmp_path: Path) 
         assert each.returncode == 0
     assert image.verify("x").ok
     assert in_image(image.find("x"), "bin/hello") == b"hello\n"
+
+
+def test_storage_is_handed_on_when_the_build_of_a_killed_flowos_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with builders_storage() as storage:
+        pass
+    build = subprocess.Popen(["sh", "-c", "sleep 1; exit 0", "--root", storage / "layers"])
+    with builders_storage():
+        assert build.poll() == 0

@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from flowos.engine import ON_DISK, PASSABLE, locked, own_folder, remove_tree
+from flowos.engine import ON_DISK, PASSABLE, await_unused, locked, own_folder, remove_tree
 from flowos.model import EnvironmentRefused
 from flowos.report import number
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_ENDING_SECONDS = 30.0
 
 
 @contextmanager
@@ -48,9 +49,13 @@ def scratch(*, others_pass: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def builders_storage() -> Iterator[Path]:
-    """The one storage of the programs that build; whoever comes second waits."""
+    """The one storage of the programs that build; whoever comes second waits.
+
+    Also for a build whose flowos was killed: its lock is free at once, and it works on for seconds.
+    """
     place = own_folder(_disk(), "containers")
     with locked(place, _FOLDER):
+        await_unused(place, _ENDING_SECONDS)
         yield place
 
 
