@@ -43,16 +43,18 @@ using Path = std::filesystem::path;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 using Numbers = std::vector<std::int64_t>;
 using Array = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
+using Mask = nb::ndarray<nb::numpy, bool, nb::ndim<1>, nb::c_contig>;
 
 Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
              const Numbers& group_of, const Numbers& sizes, const std::optional<Numbers>& labels,
-             const std::optional<Numbers>& offsets) {
+             const std::optional<Numbers>& offsets, std::vector<FileName> classes) {
   const std::size_t count = names.size();
   if (group_of.size() != count || sizes.size() != count || (labels && labels->size() != count) ||
       (offsets && offsets->size() != count)) {
     throw nb::value_error("Catalog: as many of each as there are names");
   }
   Catalog catalog(offsets ? Catalog::Kind::tars : Catalog::Kind::named);
+  catalog.set_classes(bytes_of(std::move(classes)));
   std::uint64_t bytes_of_names = 0;
   for (const FileName& name : names) bytes_of_names += name.bytes.size();
   catalog.reserve(count, bytes_of_names);
@@ -68,7 +70,7 @@ Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
   if (!catalog.is_sound()) {
     throw nb::value_error(
         "Catalog: group_of counts groups from 0; a size is -1 at least, and 0 where there are "
-        "offsets, which are not negative");
+        "offsets, which are not negative; labels count classes, where these have names");
   }
   return catalog;
 }
@@ -117,7 +119,8 @@ Array column(const Catalog& catalog, const Of& of) {
   return Array(numbers->data(), {numbers->size()}, owner);
 }
 
-Array labels(const Catalog& catalog) {
+std::optional<Array> labels(const Catalog& catalog) {
+  if (!catalog.has_labels()) return std::nullopt;
   return column(catalog, [&](std::uint64_t i) { return catalog.label(i); });
 }
 Array group_of(const Catalog& catalog) {
@@ -132,10 +135,48 @@ Array offsets(const Catalog& catalog) {
   });
 }
 
-std::vector<FileName> groups(const Catalog& catalog) {
+std::vector<FileName> names_of(const std::vector<std::string>& texts) {
   std::vector<FileName> names;
-  for (const std::string& group : catalog.groups()) names.push_back({group});
+  for (const std::string& text : texts) names.push_back({text});
   return names;
+}
+
+std::vector<FileName> folders(const Catalog& catalog) {
+  std::vector<FileName> names;
+  if (catalog.kind() != Catalog::Kind::folder) return names;
+  for (const Catalog::Stamp& stamp : catalog.stamps()) names.push_back({stamp.path});
+  return names;
+}
+
+const char* kind(const Catalog& catalog) {
+  switch (catalog.kind()) {
+    case Catalog::Kind::folder:
+      return "folder";
+    case Catalog::Kind::tars:
+      return "tars";
+    case Catalog::Kind::records:
+      return "records";
+    case Catalog::Kind::named:
+      break;
+  }
+  return "named";
+}
+
+Mask ends_in(const Catalog& catalog, std::vector<FileName> endings) {
+  const auto texts = bytes_of(std::move(endings));
+  auto* found = new std::vector<std::uint8_t>(catalog.ends_in(texts));
+  const nb::capsule owner(
+      found, [](void* p) noexcept { delete static_cast<std::vector<std::uint8_t>*>(p); });
+  return Mask(reinterpret_cast<bool*>(found->data()), {found->size()}, owner);
+}
+
+Catalog only(const Catalog& catalog, const Mask& mask) {
+  if (mask.size() != catalog.count()) throw nb::value_error("Catalog.only: one for each sample");
+  std::vector<std::uint64_t> samples;
+  for (std::uint64_t i = 0; i < catalog.count(); ++i) {
+    if (mask.data()[i]) samples.push_back(i);
+  }
+  return catalog.only(samples);
 }
 
 void check(const Catalog& catalog, std::uint64_t sample) {
@@ -211,11 +252,12 @@ void bind_catalog(nb::module_& m) {
                               "What a data set holds: its samples in a fixed order. Names are str "
                               "as of os.fsdecode.");
   catalog
-      .def(nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
-           "offsets"_a = nb::none(),
-           "What somebody else has listed. sizes: bytes, -1 is unknown. labels: -1 is none; None: "
-           "the groups, counted without one that is called \"\". offsets: samples are pieces of "
-           "files, which the groups name; a sample is then called GROUP:NAME. ValueError.")
+      .def(
+          nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
+          "offsets"_a = nb::none(), "classes"_a = std::vector<FileName>(),
+          "What somebody else has listed. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. "
+          "classes: the names that labels number, if they have any. offsets: samples are pieces of "
+          "files, which the groups name; a sample is then called GROUP:NAME. ValueError.")
       .def("__len__", &Catalog::count)
       .def(
           "name",
@@ -224,8 +266,18 @@ void bind_catalog(nb::module_& m) {
             return FileName{its.name(sample)};
           },
           "sample"_a, "As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError.")
-      .def("groups", &groups, "Folders, shards or arrays, relative to the root.")
-      .def("labels", &labels, "(samples,); -1: none.")
+      .def_prop_ro("kind", &kind, "folder, tars, records or named.")
+      .def(
+          "groups", [](const Catalog& its) { return names_of(its.groups()); },
+          "Folders, shards or arrays, relative to the root.")
+      .def("folders", &folders, "Of a folder, all below it and itself, also such without samples.")
+      .def("labels", &labels, "(samples,), NO_LABEL: none; None: nobody gave any.")
+      .def(
+          "classes", [](const Catalog& its) { return names_of(its.classes()); },
+          "The names that labels number; empty: they are numbers by themselves.")
+      .def("ends_in", &ends_in, "endings"_a,
+           "(samples,), whether each name ends in a dot and one of these, which are lower case.")
+      .def("only", &only, "samples"_a, "A catalog of those where this (samples,) is true.")
       .def("group_of", &group_of, "(samples,), numbers of groups.")
       .def("sizes", &sizes, "(samples,), bytes; -1: not known.")
       .def("offsets", &offsets, "(samples,), bytes within the file.")
@@ -243,6 +295,7 @@ void bind_catalog(nb::module_& m) {
           "Nothing was added, removed or renamed in any folder, no shard and no array written. "
           "False also where that cannot be told.")
       .def("serialized", &serialized, "To be kept, and given to parse().");
+  catalog.attr("NO_LABEL") = Catalog::no_label;
   bind_listings(catalog);
   bind_early(early);
 

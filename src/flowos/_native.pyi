@@ -120,9 +120,9 @@ class Catalog:
     What a data set holds: its samples in a fixed order. Names are str as of os.fsdecode.
     """
 
-    def __init__(self, groups: Sequence[str], names: Sequence[str], group_of: Sequence[int], sizes: Sequence[int], labels: Sequence[int] | None = None, offsets: Sequence[int] | None = None) -> None:
+    def __init__(self, groups: Sequence[str], names: Sequence[str], group_of: Sequence[int], sizes: Sequence[int], labels: Sequence[int] | None = None, offsets: Sequence[int] | None = None, classes: Sequence[str] = []) -> None:
         """
-        What somebody else has listed. sizes: bytes, -1 is unknown. labels: -1 is none; None: the groups, counted without one that is called "". offsets: samples are pieces of files, which the groups name; a sample is then called GROUP:NAME. ValueError.
+        What somebody else has listed. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. classes: the names that labels number, if they have any. offsets: samples are pieces of files, which the groups name; a sample is then called GROUP:NAME. ValueError.
         """
 
     def __len__(self) -> int: ...
@@ -130,11 +130,29 @@ class Catalog:
     def name(self, sample: int) -> str:
         """As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError."""
 
+    @property
+    def kind(self) -> str:
+        """folder, tars, records or named."""
+
     def groups(self) -> list[str]:
         """Folders, shards or arrays, relative to the root."""
 
-    def labels(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """(samples,); -1: none."""
+    def folders(self) -> list[str]:
+        """Of a folder, all below it and itself, also such without samples."""
+
+    def labels(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))] | None:
+        """(samples,), NO_LABEL: none; None: nobody gave any."""
+
+    def classes(self) -> list[str]:
+        """The names that labels number; empty: they are numbers by themselves."""
+
+    def ends_in(self, endings: Sequence[str]) -> NDArray[numpy.bool_]:
+        """
+        (samples,), whether each name ends in a dot and one of these, which are lower case.
+        """
+
+    def only(self, samples: NDArray[numpy.bool_]) -> Catalog:
+        """A catalog of those where this (samples,) is true."""
 
     def group_of(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """(samples,), numbers of groups."""
@@ -162,6 +180,8 @@ class Catalog:
 
     def serialized(self) -> bytes:
         """To be kept, and given to parse()."""
+
+    NO_LABEL: int = -9223372036854775808
 
     @staticmethod
     def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None, early: Early | None = None) -> Catalog:

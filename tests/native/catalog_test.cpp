@@ -86,14 +86,29 @@ void names_and_files_are_as_the_kind_has_them() {
   CHECK(all[0].file(2) == "a/z" && all[1].file(2) == "0.tar" && all[2].file(1) == "a.npy");
 }
 
-void labels_are_given_or_groups() {
+void labels_are_those_that_were_given() {
   const std::vector<Catalog> all = of_all_kinds();
-  CHECK(all[0].label(0) == -1 && all[0].label(1) == 1 && all[0].label(2) == 0);
+  CHECK(!all[0].has_labels() && all[0].label(1) == Catalog::no_label);
   CHECK(all[1].label(0) == 3 && all[1].label(1) == -1 && all[1].label(2) == 0);
-  CHECK(all[2].label(0) == -1 && all[3].label(0) == 1);
-  const Catalog mixed =
-      made(Kind::folder, {"a"}, {{0, 0, -1, "x"}, {0, 0, -1, "y", 9}, {0, 0, -1, "z"}});
-  CHECK(mixed.label(0) == -1 && mixed.label(1) == 9 && mixed.label(2) == -1);
+  Catalog mixed = made(Kind::folder, {"a"}, {{0, 0, -1, "x"}, {0, 0, -1, "y", 1}, {0, 0, -1, "z"}});
+  CHECK(mixed.label(0) == Catalog::no_label && mixed.label(1) == 1);
+  CHECK(mixed.label(2) == Catalog::no_label && mixed.is_sound());
+  mixed.set_classes({"one"});
+  CHECK(!mixed.is_sound() && !Catalog::parse(mixed.serialized()));
+  mixed.set_classes({"one", "two"});
+  CHECK(mixed.is_sound() && Catalog::parse(mixed.serialized())->classes() == mixed.classes());
+}
+
+void some_of_a_catalog_are_as_if_listed_without_the_others() {
+  const Catalog all =
+      made(Kind::folder, {"", "a"},
+           {{0, 0, -1, "x.JPG"}, {1, 0, -1, "jpg"}, {1, 0, -1, ".jpg", 7}, {1, 0, 5, "y.tar.gz"}});
+  CHECK((all.ends_in({"jpg", "tar.gz"}) == std::vector<std::uint8_t>{1, 0, 1, 1}));
+  CHECK((all.ends_in({}) == std::vector<std::uint8_t>(4)));
+  const Catalog some = all.only({0, 3});
+  CHECK(
+      are_same(some, made(Kind::folder, {"", "a"}, {{0, 0, -1, "x.JPG"}, {1, 0, 5, "y.tar.gz"}})));
+  CHECK(all.only({2}).label(0) == 7 && all.only({}).count() == 0);
 }
 
 void bytes_and_back_is_the_same() {
@@ -188,7 +203,8 @@ void a_shown_name_is_one_line_of_utf8() {
 
 int main() {
   names_and_files_are_as_the_kind_has_them();
-  labels_are_given_or_groups();
+  labels_are_those_that_were_given();
+  some_of_a_catalog_are_as_if_listed_without_the_others();
   bytes_and_back_is_the_same();
   bytes_that_are_cut_off_changed_or_more_give_nothing();
   what_is_unsound_gives_nothing_though_its_sum_is_right();

@@ -125,7 +125,7 @@ void links_are_followed_but_not_round_in_circles() {
   CHECK(names_of(listed(folder.path())) == expected);
 }
 
-void groups_are_the_folders_with_files_and_labels_count_them() {
+void groups_are_the_folders_with_files() {
   const Folder folder;
   folder.write("a/1", "");
   folder.write("a-b/2", "");
@@ -134,13 +134,12 @@ void groups_are_the_folders_with_files_and_labels_count_them() {
   const Catalog classes = listed(folder.path());
   CHECK((classes.groups() == Names{"a", "a-b", "a/deep", "empty/deeper"}));
   CHECK((names_of(classes) == Names{"a-b/2", "a/1", "a/deep/3", "empty/deeper/4"}));
-  CHECK(classes.label(0) == 1 && classes.label(1) == 0 && classes.label(3) == 3);
+  CHECK(!classes.has_labels());
 
   folder.write("README", "");
   const Catalog with_loose = listed(folder.path());
   CHECK(with_loose.groups()[0].empty());
-  CHECK(with_loose.name(0) == "README" && with_loose.label(0) == -1);
-  CHECK(with_loose.label(1) == 1 && with_loose.label(2) == 0);
+  CHECK(with_loose.name(0) == "README" && with_loose.extent(0).group == 0);
 }
 
 void a_folder_that_cannot_be_listed_is_told_in_one_line() {
@@ -219,7 +218,7 @@ int main() {
   order_is_that_of_the_paths_bytes_whatever_the_tree_and_the_threads();
   hidden_files_and_folders_and_what_is_no_file_are_left_out();
   links_are_followed_but_not_round_in_circles();
-  groups_are_the_folders_with_files_and_labels_count_them();
+  groups_are_the_folders_with_files();
   a_folder_that_cannot_be_listed_is_told_in_one_line();
   a_folder_that_may_not_be_read_is_told();
   a_listing_that_is_stopped_ends();

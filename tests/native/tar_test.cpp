@@ -59,22 +59,34 @@ void members_of_one_key_are_one_sample_with_its_class() {
                          tar_member("a/2.seg.PNG", "second") + tar_member("b.x/3.jpg", "third") +
                          tar_member("a/1.jpg", "again") + tar_member("4.cls", "4") + tar_end());
   CHECK((names_of(catalog) == Names{"s.tar:a/1", "s.tar:a/2", "s.tar:b.x/3", "s.tar:a/1"}));
-  CHECK(catalog.label(0) == 7 && catalog.label(1) == -3 && catalog.label(2) == -1);
+  CHECK(catalog.label(0) == 7 && catalog.label(1) == -3);
+  CHECK(catalog.label(2) == Catalog::no_label && catalog.classes().empty());
   const Files files(folder.path(), source_tools::shared(catalog));
   CHECK(bytes_of(files, 0) == "first" && bytes_of(files, 1) == "second");
   CHECK(bytes_of(files, 2) == "third" && bytes_of(files, 3) == "again");
 }
 
-void what_is_no_number_is_no_class() {
+void words_become_classes_in_byte_order_over_all_shards() {
   const Folder folder;
-  for (const char* text : {"", "cat", "7 8", "99999999999999999999", "0x7"}) {
+  const auto of = [](const std::string& key, const std::string& word) {
+    return tar_member(key + ".jpg", "x") + tar_member(key + ".cls", word);
+  };
+  folder.write("a.tar", of("1", "dog\n") + of("2", "-8") + of("3", "dog") + tar_end());
+  folder.write("b.tar", of("1", "cat") + of("2", " 7 8 ") + tar_end());
+  const Catalog catalog = listed(folder, Names{"a.tar", "b.tar"});
+  CHECK((catalog.classes() == Names{"-8", "7 8", "cat", "dog"}));
+  CHECK(catalog.label(0) == 3 && catalog.label(1) == 0 && catalog.label(2) == 3);
+  CHECK(catalog.label(3) == 2 && catalog.label(4) == 1);
+}
+
+void a_class_that_cannot_be_read_is_none_and_that_is_known() {
+  const Folder folder;
+  for (const std::string& text : {""s, " \n"s, "a\0b"s, std::string(1025, 'x')}) {
     const Catalog catalog =
-        listed(folder, tar_member("1.jpg", "x") + tar_member("1.cls", text) +
-                           tar_member("2.jpg", "x") + tar_member("2.cls", "5") + tar_end());
-    CHECK(catalog.label(0) == -1 && catalog.label(1) == 5);
+        listed(folder, tar_member("1.jpg", "x") + tar_member("1.cls", text) + tar_end());
+    CHECK(catalog.has_labels() && catalog.label(0) == Catalog::no_label);
   }
-  const Catalog none = listed(folder, tar_member("1.jpg", "x") + tar_end());
-  CHECK(none.label(0) == -1);
+  CHECK(!listed(folder, tar_member("1.jpg", "x") + tar_end()).has_labels());
 }
 
 void a_wished_member_is_the_sample_and_keys_without_it_are_none() {
@@ -236,7 +248,8 @@ void a_kept_listing_of_shards_holds_until_one_is_written() {
 
 int main() {
   members_of_one_key_are_one_sample_with_its_class();
-  what_is_no_number_is_no_class();
+  words_become_classes_in_byte_order_over_all_shards();
+  a_class_that_cannot_be_read_is_none_and_that_is_known();
   a_wished_member_is_the_sample_and_keys_without_it_are_none();
   links_folders_hidden_files_and_meta_are_no_samples();
   paths_and_sizes_of_all_formats_are_read();

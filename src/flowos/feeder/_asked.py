@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from flowos.feeder._extensions import ALL, Meant
 from flowos.model import FeedError, shown
 
 
@@ -15,6 +16,7 @@ class Asked:
 
     member: of a tar's members with the same stem the one that is the sample, such as "jpg".
     dtype, length: of token arrays. column, label_column: of Parquet files.
+    files: of a folder or a bucket those that are samples.
     """
 
     member: str = ""
@@ -22,6 +24,7 @@ class Asked:
     length: int | None = None
     column: str = ""
     label_column: str = ""
+    files: Meant = ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,14 @@ class Record:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def asked(member: str, dtype: object, length: int | None, column: str, label_column: str) -> Asked:
+def asked(
+    member: str,
+    dtype: object,
+    length: int | None,
+    column: str,
+    label_column: str,
+    files: Meant = ALL,
+) -> Asked:
     """FeedError: one of them cannot be so."""
     for name, word in (("member", member), ("column", column), ("label_column", label_column)):
         if not isinstance(word, str):
@@ -49,6 +59,7 @@ def asked(member: str, dtype: object, length: int | None, column: str, label_col
         length=length,
         column=column,
         label_column=label_column,
+        files=files,
     )
 
 

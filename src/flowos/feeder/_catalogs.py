@@ -5,10 +5,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from flowos.feeder._early import Early, Listing, Meanwhile
+from flowos.feeder._extensions import Meant, only_meant
 from flowos.feeder._home import Home, write_whole
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._source import digest
-from flowos.model import FeedError
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 def catalog_of(
     source: "Mounted | Source",
     home: Home,
+    files: Meant,
     found: "Counter | None" = None,
     meanwhile: Meanwhile | None = None,
-) -> "Iterator[tuple[Catalog, int, Early | None]]":
-    """The catalog, and a key: what was cached under another one is not of these bytes.
+) -> "Iterator[tuple[Catalog, int, str, Early | None]]":
+    """The catalog of the samples among the files, a key, and what was left out, in words.
+
+    What was cached under another key is not of these bytes.
 
     Kept in its home, where one process lists for all: the others wait until the end of the `with`.
     Early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
@@ -40,10 +43,10 @@ def catalog_of(
             if listing.early is not None:
                 while_listed.callback(listing.early.end)
             catalog, early, is_new = listing.catalog(found), listing.early, True
-            _refuse_caches_in(catalog, source.name, home)
-        key = catalog.cache_key()
+        some, left_out = only_meant(catalog, source.name, files)
+        key = some.cache_key()
         key = int(digest(str(key), identity)[:16], 16) if identity else key
-        yield catalog, key, early
+        yield some, key, left_out, early
         if is_new:  # not before: who finds it waits for nobody
             _keep(catalog, home, identity)
 
@@ -75,16 +78,6 @@ def _listing(source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None
     if meanwhile is None or home.samples.exists():
         return Listing(source.catalog)
     return source.listing(meanwhile)
-
-
-def _refuse_caches_in(catalog: "Catalog", name: str, home: Home) -> None:
-    """FeedError: what was listed has a cache of itself in it, there by a link or from before."""
-    for group in catalog.groups():
-        if group.endswith(home.folder.name):
-            raise FeedError(
-                f"Feed: {name}: {group} in it is a cache of it, and would be taken for data: "
-                "remove it with flowos feed clear, or the link to it"
-            )
 
 
 def _keep(catalog: "Catalog", home: Home, identity: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flowos.feeder._asked import Asked
 from flowos.feeder._catalogs import catalog_of
 from flowos.feeder._early import Meanwhile
+from flowos.feeder._extensions import only_meant
 from flowos.feeder._home import Home, cache_folder
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._places import Where, refuse_inside, source_at
@@ -37,6 +38,7 @@ class Room:
 class Data:
     """complaint: why there is no cache though one was wanted; empty: there is, or none was.
 
+    left_out: one line on files that are no samples; empty: all are, or a person said which.
     early_samples, early_bytes: read of the source while it was listed.
     """
 
@@ -44,6 +46,7 @@ class Data:
     catalog: "Catalog"
     cache: "Cache | None"
     complaint: str
+    left_out: str = ""
     early_samples: int = 0
     early_bytes: int = 0
 
@@ -75,10 +78,14 @@ def open_data(
         refuse_inside(where, asked, cache_folder(cache))
     home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
     if home is None:
-        return Data(source=source, catalog=source.catalog(found), cache=None, complaint=complaint)
+        catalog, left_out = only_meant(source.catalog(found), source.name, asked.files)
+        return Data(
+            source=source, catalog=catalog, cache=None, complaint=complaint, left_out=left_out
+        )
     within = None if complaint else _within(meanwhile, room, home)
     try:
-        with catalog_of(source, home, found, within) as (catalog, cache_key, early):
+        listing = catalog_of(source, home, asked.files, found, within)
+        with listing as (catalog, cache_key, left_out, early):
             attached = None
             try:
                 attached = _attached(home, catalog, cache_key, room)
@@ -94,6 +101,7 @@ def open_data(
         catalog=catalog,
         cache=attached,
         complaint=complaint,
+        left_out=left_out,
         early_samples=early.samples if early else 0,
         early_bytes=early.bytes if early else 0,
     )

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from flowos.feeder._arrays import stacked
 from flowos.feeder._asked import Record
+from flowos.feeder._extensions import ALL, PICTURES, Meant, meant
 from flowos.feeder._samples import Int64s, Samples
 from flowos.feeder._source import one_line
-from flowos.feeder.decode import image, jpeg
+from flowos.feeder.decode import Pictures, image, jpeg
 from flowos.model import FeedError, SampleError, shown
 
 if TYPE_CHECKING:
@@ -52,20 +53,23 @@ class Way:
     native: "Decoder | None" = None
     record: Record | None = None
     function: Decode | None = None
+    files: Meant = ALL
+    """Those that are samples, by what was said, or by what it decodes."""
 
 
-def chosen(decode: object) -> Way:
-    """FeedError: that is no way to decode."""
+def chosen(decode: object, extensions: object = None) -> Way:
+    """FeedError: that is no way to decode, or no endings of files."""
+    files = meant(extensions, PICTURES if isinstance(decode, Pictures) else ())
     if decode is None:
-        return Way()
+        return Way(files=files)
     if decode in (image, jpeg):
         raise FeedError("Feed: decode=fo.decode.jpeg is to be called, as fo.decode.jpeg(224)")
     if isinstance(decode, Native):
-        return Way(native=decode.native, record=decode.record)
+        return Way(native=decode.native, record=decode.record, files=files)
     if isinstance(decode, Seeded) and not isinstance(decode, type):  # bytes has a decode too
-        return Way(function=decode.decode)
+        return Way(function=decode.decode, files=files)
     if callable(decode):
-        return Way(function=lambda data, _epoch, _sample: decode(data))
+        return Way(function=lambda data, _epoch, _sample: decode(data), files=files)
     raise FeedError(
         f"Feed: decode={shown(decode)}; expected fo.decode.jpeg(...), a function of bytes, or None"
     )

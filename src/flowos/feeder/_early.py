@@ -108,7 +108,7 @@ class EarlyReads:
         with self._changed:
             held, self._held = self._held, {}
         for key, data in held.items():
-            sample = _number_of(catalog, key)
+            sample = number_of(catalog, key)
             if sample is not None and not cache.offer(sample, data):
                 break
 
@@ -153,7 +153,7 @@ class EarlyReads:
         return False
 
 
-def _number_of(catalog: "Catalog", key: str) -> int | None:
+def number_of(catalog: "Catalog", key: str) -> int | None:
     """Samples are in byte order of their keys."""
     everyone, wanted = range(len(catalog)), os.fsencode(key)
     number = bisect_left(everyone, wanted, key=lambda sample: os.fsencode(catalog.name(sample)))

@@ -3,7 +3,7 @@
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -58,14 +58,17 @@ class Feed:
     rank, world_size: of torch.distributed, or of torchrun, MPI or Slurm, by default.
     decode: None gives the bytes (`Samples`), `fo.decode.jpeg(...)` arrays of images, and a
     function of a sample's bytes what it returns, stacked where that can be.
-    labels: "folders" (classes are numbered in sorted order, see `classes`; of shards, what the
+    labels: "folders" (a class is a folder of the source, with all below it; of shards, what the
     .cls member says), the path of a CSV file with rows PATH,LABEL, a function of a sample's
-    name, or None.
+    name, or None. classes: their names in the order of their numbers, or another feed, such as the
+    training set's; None: all that there are, sorted.
     last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
     (with samples from the epoch's beginning).
     on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
     "replace" takes another of the batch; both count, up to `most_skipped`.
     as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
+    extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
+    None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all.
     member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
     array; a sample is so many of its values. column, label_column: of Parquet files.
     cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
@@ -92,6 +95,7 @@ class Feed:
         world_size: int | None = None,
         decode: object = None,
         labels: How = "folders",
+        classes: "Iterable[str] | Feed | None" = None,
         last: str = "keep",
         on_error: str = "error",
         most_skipped: int = 1000,
@@ -101,6 +105,7 @@ class Feed:
         length: int | None = None,
         column: str = "",
         label_column: str = "",
+        extensions: str | Iterable[str] | None = None,
         cache_bytes: int = 0,
         least_free_bytes: int = 1 << 30,
         memory_bytes: int = 1 << 30,
@@ -120,19 +125,19 @@ class Feed:
             threads=threads,
         )
         self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
-        convert = converter(as_)
-        way = chosen(decode)
-        of_data = asked(member, dtype, length, column, label_column)
-        room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
+        convert, way = converter(as_), chosen(decode, extensions)
+        of_data = asked(member, dtype, length, column, label_column, way.files)
         meanwhile = None if checked(peers) else self._settings.meanwhile
+        room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
         self._data = open_data(source, cache, of_data, room, meanwhile=meanwhile)
-        self._decoding = self._threads_for(way.function)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
-        self._own()
-        self._begin(labels_of(self._data.catalog, labels), way, convert)
+        self._own(self._threads_for(way.function))
+        self._begin(labels_of(self._data.catalog, labels, classes), way, convert)
 
     def _begin(self, found: Labels, way: Way, convert: Convert | None) -> None:
         self._warned = ""
+        if self._data.left_out:
+            warnings.warn(self._data.left_out, stacklevel=3)
         self._warn(self._data.complaint)
         self.classes = found.classes
         """The names that class numbers stand for; empty where there are none."""
@@ -281,9 +286,10 @@ class Feed:
         skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
         return stats_of(feeder.stats(), skipped, replaced, self._data)
 
-    def _own(self) -> None:
+    def _own(self, decoding: Decoding | None) -> None:
         """From here on the threads end with this object, or with the process."""
         assert self._feeder
+        self._decoding = decoding
         self._ending = when_collected(self, partial(_end, self._feeder, self._decoding))
         _feeds.add(self)
 

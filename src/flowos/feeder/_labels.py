@@ -3,7 +3,8 @@
 import csv
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos.feeder._extensions import has_files
 from flowos.feeder._source import one_line
 from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:
     from flowos._native import Catalog
 
-_TABLE = ".parquet"
-_FILES = (".tar", _TABLE)
+_SPLITS = frozenset({"train", "val", "valid", "validation", "test"})
 
 Label: TypeAlias = int | float | str
 How: TypeAlias = str | PathLike[str] | Callable[[str], Label] | None
@@ -37,18 +38,25 @@ class Labels:
     classes: tuple[str, ...] = ()
 
 
-def labels_of(catalog: "Catalog", how: How) -> Labels:
+def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
     """how: "folders", the path of a CSV file, a function of a sample's name, or None.
 
-    FeedError: a sample has none, or what was given cannot be a label.
+    classes: names in the order of their numbers, or what has such (a feed); None: those that there
+    are, sorted. FeedError: a sample has no label or one of another class, a class has no sample and
+    nobody said which there are, or what was given cannot be a label.
     """
+    names = None if classes is None else _names(classes)
+    if how is None and names is not None:
+        raise FeedError("labels: classes= tells of labels, and labels=None is none of them")
     if how is None:
-        return Labels()
-    if callable(how):
-        return _by_function(catalog, how)
-    if how == "folders":
-        return _as_listed(catalog)
-    return _by_table(catalog, Path(fspath(how)))
+        found = Labels()
+    elif callable(how):
+        found = _by_function(catalog, how)
+    elif how == "folders":
+        found = _as_listed(catalog, may_be_empty=names is not None)
+    else:
+        found = _by_table(catalog, Path(fspath(how)))
+    return found if names is None else _renumbered(found, names)
 
 
 def numbered(given: Sequence[Label]) -> Labels:
@@ -67,25 +75,96 @@ def numbered(given: Sequence[Label]) -> Labels:
     raise FeedError(f"labels: {what} among them; expected whole numbers, or floats, or names")
 
 
-def _as_listed(catalog: "Catalog") -> Labels:
-    """What a shard's or a table's own labels say; else the folder that a sample lies in.
+def _names(classes: object) -> tuple[str, ...]:
+    given = getattr(classes, "classes", classes)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        names = tuple(given)
+        if all(isinstance(name, str) for name in names) and (names or given is not classes):
+            twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+            if twice is None:
+                return tuple(map(str, names))
+            raise FeedError(f"labels: classes= has {twice!r:.80} twice")
+    raise FeedError(
+        f"labels: classes={shown(classes)}; expected names, as ['ant', 'bee'], or another feed"
+    )
+
+
+def _renumbered(found: Labels, names: tuple[str, ...]) -> Labels:
+    """The same labels, counted as these names are."""
+    if found.values is None:
+        raise FeedError("labels: classes= was given, but these samples have no labels")
+    if found.classes:
+        number = {name: at for at, name in enumerate(names)}
+        strange = [name for name in found.classes if name not in number]
+        if strange:
+            also = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+            known = f"{len(names)} of classes=: {shown(list(names))}" if names else "no names"
+            raise FeedError(f"labels: the class {strange[0]!r:.80}{also} is none of the {known}")
+        values = np.asarray([number[name] for name in found.classes], dtype=np.int64)
+        return Labels(values[found.values], names)
+    if found.values.dtype != np.int64:
+        raise FeedError("labels: classes= has names for whole numbers, and these are not whole")
+    least, most = int(found.values.min()), int(found.values.max())
+    if names and not 0 <= least <= most < len(names):
+        strange_number = least if least < 0 else most
+        raise FeedError(
+            f"labels: {strange_number} is none of the {len(names)} classes, which count from 0"
+        )
+    return Labels(found.values, names)
+
+
+def _as_listed(catalog: "Catalog", *, may_be_empty: bool) -> Labels:
+    """What a shard's or a table's own labels say; else the folder below the root.
 
     Samples in the root of a folder are in no class.
     """
-    values, groups = catalog.labels(), catalog.groups()
-    if not bool((values >= 0).any()):
+    values = catalog.labels()
+    if values is None:
+        return _by_folder(catalog, may_be_empty) if has_files(catalog) else Labels()
+    classes = tuple(catalog.classes())
+    none = values == catalog.NO_LABEL
+    if bool(none.any()):
+        raise FeedError(
+            f"labels: {catalog.name(int(np.argmax(none)))} has no class, others have: its .cls is "
+            "missing, empty or no text; mend it, or give labels=None"
+        )
+    if classes and _as_numbers(classes, float):
+        raise FeedError(
+            f"labels: a .cls member holds {classes[0]!r:.40}, which is neither a whole number nor "
+            "the name of a class; give labels=None, or a function of a sample's name"
+        )
+    return Labels(values, classes)
+
+
+def _by_folder(catalog: "Catalog", may_be_empty: bool) -> Labels:
+    """As torchvision's ImageFolder: a class is a folder of the root, with all that is below it."""
+    group_of = catalog.group_of()
+    tops = [_top(group) for group in catalog.groups()]
+    classes = sorted({tops[at] for at in np.unique(group_of)} - {""}, key=os.fsencode)
+    if not classes:
         return Labels()
+    number = {name: at for at, name in enumerate(classes)}
+    values = np.asarray([number.get(top, -1) for top in tops], dtype=np.int64)[group_of]
     if bool((values < 0).any()):
         bare = catalog.name(int(np.argmax(values < 0)))
         raise FeedError(f"labels: {bare} is in no class, others are: mend it, or give labels=None")
-    group_of = catalog.group_of()
-    if not np.array_equal(values, group_of) or all(name.endswith(_FILES) for name in groups):
-        by_file = groups[0].endswith(_TABLE) and np.array_equal(values, group_of)
-        return Labels() if by_file else Labels(values)
-    order = sorted(range(len(groups)), key=lambda at: os.fsencode(groups[at]))
-    number = np.empty(len(groups), dtype=np.int64)
-    number[order] = np.arange(len(groups))
-    return Labels(number[values], tuple(groups[at] for at in order))
+    empty = sorted({_top(folder) for folder in catalog.folders()} - {"", *classes})
+    if empty and not may_be_empty:
+        also = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+        raise FeedError(
+            f"labels: the folder {empty[0]!r}{also} has no sample in it, and without it all later "
+            "classes would get other numbers: remove it, or say which classes there are: classes="
+        )
+    if not _SPLITS.isdisjoint(classes) and _SPLITS.issuperset(classes):
+        warnings.warn(
+            f"Feed: the classes are {', '.join(classes)}: is the data set one of these folders?",
+            stacklevel=2,
+        )
+    return Labels(values, tuple(classes))
+
+
+def _top(folder: str) -> str:
+    return folder.partition("/")[0]
 
 
 def _by_function(catalog: "Catalog", label: Callable[[str], Label]) -> Labels:
@@ -113,6 +192,8 @@ def _by_table(catalog: "Catalog", file: Path) -> Labels:
             "the source, as in: n01440764/10026.jpg,tench"
         )
     said = [rows[name] for name in names]
+    if "" in said:
+        raise FeedError(f"{file}: {names[said.index('')]} has an empty label")
     return numbered(_as_numbers(said, int) or _as_numbers(said, float) or said)
 
 

@@ -78,14 +78,14 @@ class ParquetSource:
         column = self._column(keys[0])
         with ThreadPoolExecutor(_THREADS, "flowos-parquet") as pool:
             counts = list(pool.map(lambda key: self._count(key, found), keys))
-            labels = self._labels(keys, pool) if self._label_column else None
+            labels, classes = self._labels(keys, pool) if self._label_column else (None, [])
         if not sum(counts):
             raise FeedError(f"{self.name}: there are no rows of {column}")
         names = [
             f"{key}[{row}]" for key, rows in zip(keys, counts, strict=True) for row in range(rows)
         ]
         groups = np.repeat(np.arange(len(keys)), counts).tolist()
-        return Catalog(keys, names, groups, [-1] * len(names), labels)
+        return Catalog(keys, names, groups, [-1] * len(names), labels, classes=classes)
 
     def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
         keys = catalog.groups()
@@ -176,8 +176,10 @@ class ParquetSource:
             raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
         return likely[0]
 
-    def _labels(self, keys: Sequence[str], pool: ThreadPoolExecutor) -> list[int]:
-        """FeedError: no such column, nulls in it, or neither whole numbers nor texts."""
+    def _labels(self, keys: Sequence[str], pool: ThreadPoolExecutor) -> tuple[list[int], list[str]]:
+        """And the names that they number. FeedError: no such column, nulls in it, or neither whole
+        numbers nor texts.
+        """
         import pyarrow as pa
         import pyarrow.types as types
 
@@ -191,12 +193,13 @@ class ParquetSource:
         if values.null_count:
             raise FeedError(f"{self.name}: {values.null_count} labels in {name} are null")
         if types.is_integer(values.type) or types.is_boolean(values.type):
-            return [int(value) for value in values.to_pylist()]
+            return [int(value) for value in values.to_pylist()], []
         if not (types.is_string(values.type) or types.is_large_string(values.type)):
             raise FeedError(f"{self.name}: labels are whole numbers or texts, {name} is not")
         texts = values.to_pylist()
-        numbers = {text: at for at, text in enumerate(sorted(set(texts), key=str.encode))}
-        return [numbers[text] for text in texts]
+        classes = sorted(set(texts), key=str.encode)
+        numbers = {text: at for at, text in enumerate(classes)}
+        return [numbers[text] for text in texts], classes
 
 
 def _row(rows: Rows | Exception, row: int) -> memoryview:

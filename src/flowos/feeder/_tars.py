@@ -5,6 +5,7 @@ together. The index of a shard costs one small request per large member; small o
 caption) come along with the header before them.
 """
 
+import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -23,17 +24,20 @@ _BLOCK = 512
 _WINDOW = 8 << 10
 _NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
 _DUNDER = re.compile(r"__.*__")
-_MOST_CLASS_BYTES = 32
+_MOST_CLASS_BYTES = 1024
+_WHOLE = re.compile(r"-?[0-9]+")
+_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A sample: where its bytes are in the shard. label: -1 is none."""
+    """A sample: where its bytes are in the shard. word: what its .cls says; "": nothing that can be
+    read; None: it has none."""
 
     name: str
     offset: int
     size_bytes: int
-    label: int
+    word: str | None
 
 
 def tar_catalog(
@@ -54,17 +58,34 @@ def tar_catalog(
     groups: list[int] = []
     offsets: list[int] = []
     sizes: list[int] = []
-    labels: list[int] = []
+    words: list[str | None] = []
     for number, pieces in enumerate(_indexed(place, shards, member, threads, found)):
         groups += [number] * len(pieces)
         names += [piece.name for piece in pieces]
         offsets += [piece.offset for piece in pieces]
         sizes += [piece.size_bytes for piece in pieces]
-        labels += [piece.label for piece in pieces]
+        words += [piece.word for piece in pieces]
     if not names:
         wanted = f"with a member .{member}" if member else "of WebDataset's layout"
         raise FeedError(f"{place.name}: no sample {wanted} in {len(shards)} tar shards")
-    return Catalog([shard.key for shard in shards], names, groups, sizes, labels, offsets)
+    labels, classes = _labels(words)
+    return Catalog([shard.key for shard in shards], names, groups, sizes, labels, offsets, classes)
+
+
+def _labels(words: Sequence[str | None]) -> tuple[list[int] | None, list[str]]:
+    """Numbers, where all words are; else the places of the words in byte order, and these."""
+    from flowos._native import Catalog
+
+    if all(word is None for word in words):
+        return None, []
+    said = {word for word in words if word}
+    classes = [] if all(map(_is_whole, said)) else sorted(said, key=os.fsencode)
+    number = {word: at for at, word in enumerate(classes)} or {word: int(word) for word in said}
+    return [number[word] if word else Catalog.NO_LABEL for word in words], classes
+
+
+def _is_whole(word: str) -> bool:
+    return bool(_WHOLE.fullmatch(word)) and -_LIMIT < int(word) < _LIMIT
 
 
 def _indexed(
@@ -91,7 +112,8 @@ class _Grouping:
     def __init__(self, where: str, member: str) -> None:
         self.pieces: list[_Piece] = []
         self._where, self._wanted = where, member.removeprefix(".")
-        self._key, self._label = "", -1
+        self._key = ""
+        self._word: str | None = None
         self._chosen: tuple[tarfile.TarInfo, str] | None = None
 
     def take(self, info: tarfile.TarInfo, tar: tarfile.TarFile) -> None:
@@ -104,8 +126,8 @@ class _Grouping:
         if key != self._key:
             self.finish()
             self._key = key
-        if ending == "cls" and info.size <= _MOST_CLASS_BYTES:
-            self._label = _class_in(tar, info)
+        if ending == "cls":
+            self._word = _word_in(tar, info)
         if ending == self._wanted if self._wanted else ending not in _NEVER_THE_SAMPLE:
             self._choose(info, ending)
 
@@ -120,8 +142,8 @@ class _Grouping:
     def finish(self) -> None:
         if self._chosen:
             info = self._chosen[0]
-            self.pieces.append(_Piece(self._key, info.offset_data, info.size, self._label))
-        self._key, self._label, self._chosen = "", -1, None
+            self.pieces.append(_Piece(self._key, info.offset_data, info.size, self._word))
+        self._key, self._word, self._chosen = "", None, None
 
 
 def _members(place: Place, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
@@ -141,11 +163,8 @@ def _members(place: Place, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarf
         raise FeedError(f"{where}: damaged: no header of a member at byte {end}")
 
 
-def _class_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> int:
-    """-1: it is no whole number."""
-    inside = tar.extractfile(info)
-    text = inside.read().decode(errors="replace") if inside else ""
-    try:
-        return int(text)
-    except ValueError:
-        return -1
+def _word_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> str:
+    """Empty: it is too long, or no text."""
+    inside = tar.extractfile(info) if info.size <= _MOST_CLASS_BYTES else None
+    word = os.fsdecode(inside.read()).strip(" \t\r\n") if inside else ""
+    return word if all(letter >= " " for letter in word) else ""

@@ -30,6 +30,12 @@ def names_of(catalog: Catalog) -> list[str]:
     return [catalog.name(sample) for sample in range(len(catalog))]
 
 
+def labels_of(catalog: Catalog) -> list[int | None]:
+    labels = catalog.labels()
+    assert labels is not None
+    return [None if label == Catalog.NO_LABEL else label for label in labels.tolist()]
+
+
 def contents_of(root: Path, catalog: Catalog) -> list[bytes]:
     files = Files(root, catalog)
     return [files.read(sample) for sample in range(len(catalog))]
@@ -52,13 +58,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_lists_its_files_with_groups_and_labels(folder: Path) -> None:
+def test_a_folder_lists_its_files_with_groups_and_folders(folder: Path) -> None:
     found = Counter()
     catalog = Catalog.list_folder(str(folder), 4, found)
     assert names_of(catalog) == ["cat/1", "cat/2", "dog/1", "dog/puppies/1"]
     assert (len(catalog), found.value) == (4, 4)
     assert catalog.groups() == ["cat", "dog", "dog/puppies"]
-    assert catalog.group_of().tolist() == catalog.labels().tolist() == [0, 0, 1, 2]
+    assert catalog.group_of().tolist() == [0, 0, 1, 2]
+    (folder / "empty" / "below").mkdir(parents=True)
+    folders = Catalog.list_folder(folder).folders()
+    assert sorted(folders) == ["", "cat", "dog", "dog/puppies", "empty", "empty/below"]
+    assert (catalog.kind, catalog.labels(), catalog.classes()) == ("folder", None, [])
     assert catalog.sizes().tolist() == [-1] * 4
     assert contents_of(folder, catalog) == [name.encode() for name in names_of(catalog)]
 
@@ -117,7 +127,7 @@ def test_tars_of_all_formats_are_read_as_tarfile_reads_them(tmp_path: Path, form
         "s-1.tar:only",
     ]
     assert contents_of(tmp_path, catalog) == [b"first" * 1000, b"second", b"third", b""]
-    assert catalog.labels().tolist() == [17, -1, -1, -1]
+    assert labels_of(catalog) == [17, None, None, None]
     assert found.value == 4
     with tarfile.open(tmp_path / "s-0.tar") as archive:
         images = [i for i in archive if i.name.endswith(("jpg", "png"))]
@@ -140,12 +150,16 @@ def test_arrays_are_cut_into_records(tmp_path: Path) -> None:
 def test_what_others_have_listed_becomes_a_catalog() -> None:
     catalog = Catalog(["a", "b"], ["a/x", "b/y", "b/\udcff"], [0, 1, 1], [5, -1, 7])
     assert names_of(catalog) == ["a/x", "b/y", "b/\udcff"]
-    assert catalog.labels().tolist() == [0, 1, 1]
+    assert (catalog.kind, catalog.labels()) == ("named", None)
     assert catalog.sizes().tolist() == [5, -1, 7]
     assert not catalog.still_holds("/")  # nothing is known that could be looked at
-    without = Catalog(["a"], ["a/x"], [0], [5], [-1])
-    assert without.labels().tolist() == [-1]
+    labels = [1, Catalog.NO_LABEL]
+    given = Catalog(["a"], ["a/x", "a/y"], [0, 0], [5, 5], labels, classes=["b", "c"])
+    back = Catalog.parse(given.serialized())
+    assert back is not None
+    assert (labels_of(back), back.classes()) == ([1, None], ["b", "c"])
     shards = Catalog(["s.tar"], ["x", "y"], [0, 0], [5, 6], [3, -1], [512, 2048])
+    assert (shards.kind, labels_of(shards)) == ("tars", [3, -1])
     assert names_of(shards) == ["s.tar:x", "s.tar:y"]
     assert shards.offsets().tolist() == [512, 2048]
     array = np.zeros(3, dtype=np.int64)
@@ -175,6 +189,26 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="Catalog: "):
         Catalog(["a"], ["x", "y"], group_of, sizes, labels, offsets)
+    with pytest.raises(ValueError, match="labels count classes"):
+        Catalog(["a"], ["x", "y"], [0, 0], [1, 1], [0, 1], classes=["one"])
+
+
+def test_a_catalog_of_some_is_as_if_the_others_were_not_there(folder: Path) -> None:
+    before = Catalog.list_folder(folder)
+    for stray in ("cat/Thumbs.db", "dog/1.JPG", "dog/jpg"):
+        (folder / stray).touch()
+    every = Catalog.list_folder(folder)
+    are_strays = every.ends_in(["db", "jpg"])
+    assert [name for name, is_one in zip(names_of(every), are_strays, strict=True) if is_one] == [
+        "cat/Thumbs.db",
+        "dog/1.JPG",
+    ]
+    (folder / "dog/jpg").unlink()
+    some = every.only(~every.ends_in(["db", "jpg"]) & (np.array(names_of(every)) != "dog/jpg"))
+    assert names_of(some) == names_of(before)
+    assert some.cache_key() == before.cache_key()
+    with pytest.raises(ValueError, match="one for each sample"):
+        every.only(np.array([True]))
 
 
 def test_a_sample_beyond_the_last_is_an_index_error(folder: Path) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import flowos as fo
 from flowos._native import Catalog, Counter
+from flowos.feeder._labels import labels_of
 from flowos.feeder._remote import open_url
 from flowos.feeder._tars import tar_catalog
 from flowos.model import FeedError
@@ -40,7 +42,7 @@ def test_every_object_below_a_prefix_is_a_sample_in_byte_order(store: ObjectStor
     names = [catalog.name(sample) for sample in range(len(catalog))]
     assert names == sorted(name.removeprefix("train/") for name in objects)
     assert catalog.groups() == ["a", "b", "c"]
-    assert catalog.labels().tolist() == [0] * 20 + [1] * 20 + [2] * 20
+    assert labels_of(catalog, "folders").classes == ("a", "b", "c")
     assert catalog.sizes().tolist() == [len(objects[f"train/{name}"]) for name in names]
     assert found.value >= 60
 
@@ -86,8 +88,35 @@ def test_shards_in_a_bucket_are_indexed_as_native_code_indexes_files(
     assert ours.groups() == native.groups() == names
     for sample in range(len(native)):
         assert ours.name(sample) == native.name(sample)
+    assert ours.classes() == native.classes()
+    assert "seven" in ours.classes()
     for column in ("offsets", "sizes", "labels", "group_of"):
         assert getattr(ours, column)().tolist() == getattr(native, column)().tolist()
+
+
+def test_words_in_class_members_of_remote_shards_are_numbered_as_those_of_files_are(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    words = ["dog", "7", " cat\n", "", "x" * 2000, "a\0b", "99999999999999999999"]
+    members: dict[str, bytes] = {}
+    for number, word in enumerate(words):
+        members |= {f"{number}.jpg": b"x", f"{number}.cls": word.encode()}
+    (tmp_path / "s.tar").write_bytes(tar_of(members))
+    store.bucket("shards", {"t/s.tar": tar_of(members)})
+    native, ours = Catalog.list_tars(tmp_path, ["s.tar"]), open_url("s3://shards/t").catalog()
+    assert native.classes() == ours.classes() == ["7", "99999999999999999999", "cat", "dog"]
+    labels, same = native.labels(), ours.labels()
+    assert labels is not None
+    assert same is not None
+    none = Catalog.NO_LABEL
+    assert labels.tolist() == same.tolist() == [3, 0, 2, none, none, none, 1]
+
+
+def test_a_bucket_of_shards_and_other_files_is_refused(store: ObjectStore) -> None:
+    store.bucket("mixed", {"t/0.tar": tar_of(shard(0)), "t/notes.pdf": b"x"})
+    line = r"s3://mixed/t has 0\.tar in it.*given as s3://mixed/t/\*"
+    with pytest.raises(FeedError, match=line):
+        fo.Feed("s3://mixed/t", batch_size=1)
 
 
 def test_members_of_shards_are_read_by_ranges(store: ObjectStore) -> None:

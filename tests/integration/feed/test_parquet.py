@@ -77,7 +77,9 @@ def test_every_row_is_a_sample(folder: Path) -> None:
     source = ParquetSource(folder, label_column="label")
     catalog = source.catalog()
     assert [catalog.name(row) for row in range(len(catalog))] == names()
-    assert catalog.labels().tolist() == [row % 7 for row in range(ROWS)]
+    labels = catalog.labels()
+    assert labels is not None
+    assert labels.tolist() == [row % 7 for row in range(ROWS)]
     assert catalog.groups() == ["a.parquet", "b.parquet", "sub/c.parquet"]
     assert fed(source, epochs=3) == {name: content(row) for row, name in enumerate(names())}
 
@@ -120,9 +122,16 @@ def test_what_is_inside_of_a_struct_is_named_with_dots(tmp_path: Path) -> None:
 
 
 def test_texts_as_labels_are_numbered_in_byte_order(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.parquet", range(0), x=[b"1"] * 4, kind=["cat", "Ant", "bee", "cat"])
+    kinds = ["cat", "Ant", "bee", "cat"]
+    path = write(tmp_path / "x.parquet", range(0), x=[b"1"] * 4, kind=kinds)
     source = ParquetSource(path, column="x", label_column="kind")
-    assert source.catalog().labels().tolist() == [2, 0, 1, 2]
+    catalog = source.catalog()
+    labels = catalog.labels()
+    assert labels is not None
+    assert ([catalog.classes()[label] for label in labels], labels.tolist()) == (
+        kinds,
+        [2, 0, 1, 2],
+    )
 
 
 def test_with_a_cache_a_row_group_is_read_no_more_than_it_takes_to_fill_it(

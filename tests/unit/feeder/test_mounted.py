@@ -38,7 +38,7 @@ def test_a_folder_of_nothing_but_tars_is_shards(tmp_path: Path) -> None:
     found = at(tmp_path)
     assert (found.kind, found.files) == ("tars", ("a.tar", "b.tar"))
     touch(tmp_path / "stray.jpg")
-    assert at(tmp_path).kind == "folder"
+    assert at(tmp_path).kind == "folder"  # and refused once it is listed
 
 
 def test_patterns_and_braces_stand_for_shards(tmp_path: Path) -> None:

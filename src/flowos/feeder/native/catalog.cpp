@@ -54,6 +54,13 @@ class Digest {
   std::uint64_t state_ = 0x243F6A8885A308D3U;
 };
 
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool has(std::string_view name, std::string_view ending) {
+  if (name.size() <= ending.size() || name[name.size() - ending.size() - 1] != '.') return false;
+  return std::ranges::equal(name.substr(name.size() - ending.size()), ending, {}, lower);
+}
+
 bool is_as_it_was(int root, const Catalog::Stamp& then) {
   struct stat state{};
   int done = 0;
@@ -73,10 +80,10 @@ std::uint32_t Catalog::add_group(std::string name) {
 }
 
 void Catalog::add(Extent extent, std::string_view name, std::optional<std::int64_t> label) {
-  if (label && labels_.empty()) labels_.assign(extents_.size(), -1);
+  if (label && labels_.empty()) labels_.assign(extents_.size(), no_label);
   const bool has_labels = label.has_value() || !labels_.empty();
   extents_.push_back(extent);
-  if (has_labels) labels_.push_back(label.value_or(-1));
+  if (has_labels) labels_.push_back(label.value_or(no_label));
   if (kind_ == Kind::records) return;
   names_ += name;
   name_ends_.push_back(names_.size());
@@ -121,12 +128,28 @@ std::string Catalog::file(std::uint64_t sample) const {
   return path;
 }
 
-std::int64_t Catalog::label(std::uint64_t sample) const {
-  if (!labels_.empty()) return labels_[sample];
-  if (kind_ == Kind::tars || kind_ == Kind::records) return -1;
-  const std::uint32_t group = extents_[sample].group;
-  if (groups_[group].empty()) return -1;
-  return static_cast<std::int64_t>(group) - (groups_[0].empty() ? 1 : 0);
+std::vector<std::uint8_t> Catalog::ends_in(const std::vector<std::string>& endings) const {
+  std::vector<std::uint8_t> of_each(count());
+  for (std::uint64_t i = 0; i < count(); ++i) {
+    const std::string_view name = own_name(i);
+    of_each[i] = std::ranges::any_of(endings, [&](const auto& one) { return has(name, one); });
+  }
+  return of_each;
+}
+
+Catalog Catalog::only(const std::vector<std::uint64_t>& samples) const {
+  Catalog some(kind_);
+  some.groups_ = groups_;
+  some.classes_ = classes_;
+  some.stamps_ = stamps_;
+  std::uint64_t bytes_of_names = 0;
+  for (const std::uint64_t sample : samples) bytes_of_names += own_name(sample).size();
+  some.reserve(samples.size(), bytes_of_names);
+  for (const std::uint64_t sample : samples) {
+    some.add(extents_[sample], own_name(sample),
+             has_labels() ? std::optional(labels_[sample]) : std::nullopt);
+  }
+  return some;
 }
 
 bool Catalog::is_sound() const {
@@ -136,7 +159,11 @@ bool Catalog::is_sound() const {
     return extent.group < groups_.size() && extent.size >= (are_pieces ? 0 : -1) &&
            extent.offset <= static_cast<std::uint64_t>(INT64_MAX - size);
   };
+  const auto is_class = [&](std::int64_t label) {
+    return label == no_label || (label >= 0 && static_cast<std::uint64_t>(label) < classes_.size());
+  };
   return std::ranges::all_of(extents_, is_right) &&
+         (classes_.empty() || std::ranges::all_of(labels_, is_class)) &&
          (kind_ != Kind::records || std::ranges::is_sorted(extents_, {}, &Extent::group));
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "progress.h"
@@ -22,6 +23,8 @@ class Catalog {
     records,  // pieces of equal size of arrays; groups are the arrays
     named,    // whatever else has names: they are whole, groups are not part of them
   };
+
+  static constexpr std::int64_t no_label = INT64_MIN;
 
   struct Extent {
     std::uint32_t group;
@@ -48,10 +51,19 @@ class Catalog {
   std::string name(std::uint64_t sample) const;
   // The file to open, relative to the root.
   std::string file(std::uint64_t sample) const;
-  // As it was given; else, of a folder or of named samples, the group's number, counted without
-  // the root itself; else, and for what lies in the root itself, -1: none. In a tar the .cls
-  // member gives it.
-  std::int64_t label(std::uint64_t sample) const;
+  // As it was given: no_label where it was not. In a tar the .cls member gives it.
+  std::int64_t label(std::uint64_t sample) const {
+    return labels_.empty() ? no_label : labels_[sample];
+  }
+  // Whether any sample was given a label, or something that should have been one.
+  bool has_labels() const { return !labels_.empty(); }
+  // The names that labels number, in byte order; empty: labels are numbers by themselves.
+  const std::vector<std::string>& classes() const { return classes_; }
+
+  // Of each sample: does its name end in a dot and one of these (lower case; its own may be upper)?
+  std::vector<std::uint8_t> ends_in(const std::vector<std::string>& endings) const;
+  // Some of the samples, in this order. It is as it would have been listed without the others.
+  Catalog only(const std::vector<std::uint64_t>& samples) const;
 
   // Of all names, extents' places and groups, not of sizes: two catalogs with the same one hold
   // the same samples in the same order.
@@ -71,10 +83,12 @@ class Catalog {
   // For those that make one. Records take no name.
   std::uint32_t add_group(std::string name);
   void add(Extent extent, std::string_view name, std::optional<std::int64_t> label = {});
+  void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
   void add_stamp(Stamp stamp) { stamps_.push_back(std::move(stamp)); }
   void reserve(std::uint64_t samples, std::uint64_t bytes_of_names);
   // Every extent is of a group that there is, and can be read; records are in order of their
-  // groups. Listings and `parse` give no others.
+  // groups; every label is of a class that there is, where classes have names. Listings and `parse`
+  // give no others.
   bool is_sound() const;
 
   // Bytes with magic, version, length and crc32c; `parse` takes any bytes, and gives nothing for
@@ -90,7 +104,8 @@ class Catalog {
   Kind kind_;
   std::vector<std::string> groups_;
   std::vector<Extent> extents_;
-  std::vector<std::int64_t> labels_;  // empty: as the kind has them
+  std::vector<std::int64_t> labels_;  // empty: there are none
+  std::vector<std::string> classes_;
   std::string names_;
   std::vector<std::uint64_t> name_ends_;
   std::vector<Stamp> stamps_;
@@ -110,6 +125,8 @@ Catalog list_folder(const std::string& root, unsigned threads, Progress& progres
 // the same path up to the first dot of the base name, one after the other, are one sample; links,
 // hidden files and __meta__ folders are none.
 // `member`: which member is the sample, such as "jpg"; empty: the first that is no cls, json, txt.
+// A .cls member holds a whole number, or the name of a class: where all are numbers, these are the
+// labels. One that is empty, no text or beyond 1 KiB gives none.
 // What has no such member is left out. FeedError: a shard is no tar, compressed, truncated,
 // damaged, sparse, or holds the member twice for one key; no samples.
 Catalog list_tars(const std::string& root, const std::vector<std::string>& shards,

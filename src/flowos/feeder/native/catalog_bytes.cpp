@@ -1,8 +1,9 @@
 // A catalog as bytes, little-endian where the machine is:
 //
 //   magic, version, crc32c of all that follows, length of all that follows
-//   kind, which columns there are, counts of groups, samples and stamps
-//   groups; of samples: group, [offset], [size], [label], [length of the name]; the names; stamps
+//   kind, which columns there are, counts of groups, classes, samples and stamps
+//   groups; classes; of samples: group, [offset], [size], [label], [length of the name]; the names;
+//   stamps
 //
 // A column that says the same for all samples is left out.
 
@@ -25,7 +26,7 @@ namespace flowos::feed {
 namespace {
 
 constexpr std::array<char, 8> magic = {'F', 'l', 'o', 'w', 'C', 'a', 't', '\n'};
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 
 struct Head {
   std::array<char, 8> magic;
@@ -37,7 +38,7 @@ struct Head {
 struct Counts {
   std::uint32_t kind;
   std::uint32_t columns;
-  std::uint64_t groups, samples, stamps;
+  std::uint64_t groups, classes, samples, stamps;
 };
 
 enum Column : std::uint8_t { offsets = 1, sizes = 2, labels = 4, names = 8, all_columns = 15 };
@@ -107,20 +108,21 @@ class CatalogReader {
       return std::nullopt;
     }
     catalog_.kind_ = static_cast<Catalog::Kind>(counts_.kind);
-    if (!read_groups() || !read_extents() || !read_labels() || !read_names() || !read_stamps() ||
-        !bytes_.is_empty() || !catalog_.is_sound()) {
+    if (!read_texts(catalog_.groups_, counts_.groups) ||
+        !read_texts(catalog_.classes_, counts_.classes) || !read_extents() || !read_labels() ||
+        !read_names() || !read_stamps() || !bytes_.is_empty() || !catalog_.is_sound()) {
       return std::nullopt;
     }
     return std::move(catalog_);
   }
 
  private:
-  bool read_groups() {
-    if (!bytes_.may_hold(counts_.groups, sizeof(std::uint32_t))) return false;
-    for (std::uint64_t i = 0; i < counts_.groups; ++i) {
-      std::string_view name;
-      if (!bytes_.take_text(name) || has_zero(name)) return false;
-      catalog_.groups_.emplace_back(name);
+  bool read_texts(std::vector<std::string>& texts, std::uint64_t count) {
+    if (!bytes_.may_hold(count, sizeof(std::uint32_t))) return false;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::string_view text;
+      if (!bytes_.take_text(text) || has_zero(text)) return false;
+      texts.emplace_back(text);
     }
     return true;
   }
@@ -203,9 +205,11 @@ std::string Catalog::serialized() const {
   put(bytes, Counts{.kind = static_cast<std::uint32_t>(kind_),
                     .columns = columns,
                     .groups = groups_.size(),
+                    .classes = classes_.size(),
                     .samples = extents_.size(),
                     .stamps = stamps_.size()});
   for (const std::string& group : groups_) put_text(bytes, group);
+  for (const std::string& name : classes_) put_text(bytes, name);
   for (const Extent& extent : extents_) put(bytes, extent.group);
   if ((columns & offsets) != 0) {
     for (const Extent& extent : extents_) put(bytes, extent.offset);

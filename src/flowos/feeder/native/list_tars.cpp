@@ -2,11 +2,13 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,7 @@
 namespace flowos::feed {
 namespace {
 
-constexpr std::size_t most_class_bytes = 32;
+constexpr std::size_t most_class_bytes = 1024;
 constexpr std::size_t most_endings = 8;
 
 // A path as WebDataset divides it: at the first dot of its base name.
@@ -43,26 +45,36 @@ std::optional<Parts> parts_of(std::string_view path) {
   return Parts{.key = std::string(path.substr(0, dot)), .ending = std::move(ending)};
 }
 
-std::int64_t class_in(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blank = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(blank), text.size()));
-  text = text.substr(0, text.find_last_not_of(blank) + 1);
-  std::int64_t number = -1;
+  return text.substr(0, text.find_last_not_of(blank) + 1);
+}
+
+bool is_text(std::string_view text) {
+  return !text.empty() && std::ranges::none_of(text, [](unsigned char c) { return c < ' '; });
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
 struct Piece {
   std::string name;
   std::uint64_t offset = 0;
-  std::int64_t size = -1;  // no member was chosen yet
-  std::int64_t label = -1;
+  std::int64_t size = -1;                  // no member was chosen yet
+  std::int64_t label = Catalog::no_label;  // which of the shard's words
 };
 
 // What one shard holds.
 struct Shard {
   std::vector<Piece> pieces;
-  std::set<std::string> endings;  // of some members, for a complaint
+  std::set<std::string> endings;                        // of some members, for a complaint
+  std::unordered_map<std::string, std::int64_t> words;  // what .cls members say, as it comes
+  bool has_classes = false;                             // a .cls member, whatever it says
   Catalog::Stamp stamp{};
 };
 
@@ -92,11 +104,19 @@ class Grouping {
     }
     const std::string& ending = parts->ending;
     if (shard_.endings.size() < most_endings) shard_.endings.insert(ending);
-    if (ending == "cls" && member.size <= most_class_bytes) {
-      current_.label = class_in(reader.content(member, most_class_bytes));
-    }
+    if (ending == "cls") current_.label = word_in(member, reader);
     if (is_sample(ending)) choose(member, ending);
     return completes;
+  }
+
+  std::int64_t word_in(const TarMember& member, TarReader& reader) {
+    shard_.has_classes = true;
+    if (member.size > most_class_bytes) return Catalog::no_label;
+    const std::string content = reader.content(member, most_class_bytes);
+    const std::string_view text = trimmed(content);
+    if (!is_text(text)) return Catalog::no_label;
+    const auto next = static_cast<std::int64_t>(shard_.words.size());
+    return shard_.words.try_emplace(std::string(text), next).first->second;
   }
 
   bool is_sample(std::string_view ending) const {
@@ -148,23 +168,60 @@ std::string joined(const std::set<std::string>& endings) {
                   shown(root) + ": " + why);
 }
 
+// The labels that words stand for: what they say where all are whole numbers, else their places in
+// byte order.
+class Labels {
+ public:
+  explicit Labels(const std::vector<Shard>& shards) {
+    for (const Shard& shard : shards) {
+      for (const auto& [word, place] : shard.words) labels_.try_emplace(word);
+    }
+    are_numbers_ = std::ranges::all_of(
+        labels_, [](const auto& each) { return whole_number(each.first).has_value(); });
+    std::int64_t next = 0;
+    for (auto& [word, label] : labels_) label = are_numbers_ ? *whole_number(word) : next++;
+  }
+
+  // Of a shard's words, by their places in it.
+  std::vector<std::int64_t> of(const Shard& shard) const {
+    std::vector<std::int64_t> labels(shard.words.size());
+    for (const auto& [word, place] : shard.words) {
+      labels[static_cast<std::size_t>(place)] = labels_.at(word);
+    }
+    return labels;
+  }
+
+  std::vector<std::string> classes() const {
+    std::vector<std::string> names;
+    if (are_numbers_) return names;
+    for (const auto& [word, label] : labels_) names.push_back(word);
+    return names;
+  }
+
+ private:
+  std::map<std::string, std::int64_t> labels_;
+  bool are_numbers_ = false;
+};
+
 Catalog catalog_of(const std::vector<std::string>& names, std::vector<Shard>& shards) {
   std::uint64_t samples = 0, bytes_of_names = 0;
-  bool has_labels = false;
   for (const Shard& shard : shards) {
     samples += shard.pieces.size();
-    for (const Piece& piece : shard.pieces) {
-      bytes_of_names += piece.name.size();
-      has_labels = has_labels || piece.label != -1;
-    }
+    for (const Piece& piece : shard.pieces) bytes_of_names += piece.name.size();
   }
+  const bool has_classes = std::ranges::any_of(shards, &Shard::has_classes);
+  const Labels labels(shards);
   Catalog catalog(Catalog::Kind::tars);
   catalog.reserve(samples, bytes_of_names);
+  catalog.set_classes(labels.classes());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::uint32_t group = catalog.add_group(names[i]);
+    const std::vector<std::int64_t> of_words = labels.of(shards[i]);
     for (const Piece& piece : shards[i].pieces) {
-      catalog.add({.group = group, .offset = piece.offset, .size = piece.size}, piece.name,
-                  has_labels ? std::optional(piece.label) : std::nullopt);
+      std::optional<std::int64_t> label;
+      if (has_classes) label = Catalog::no_label;
+      if (piece.label >= 0) label = of_words[static_cast<std::size_t>(piece.label)];
+      catalog.add({.group = group, .offset = piece.offset, .size = piece.size}, piece.name, label);
     }
     shards[i].pieces = {};
     catalog.add_stamp(std::move(shards[i].stamp));

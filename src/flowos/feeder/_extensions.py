@@ -1,0 +1,116 @@
+"""Which files of a folder or a bucket are samples, by the endings of their names."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flowos.feeder._early import number_of
+from flowos.model import FeedError, shown
+
+if TYPE_CHECKING:
+    from flowos._native import Catalog
+
+# fmt: off
+PICTURES = (
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm", "pgm", "pbm",
+    "pnm", "avif", "heic", "heif", "jp2",
+)
+# fmt: on
+_SHARDS = ("tar", "tgz", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "parquet")
+_ALL, _PICTURES = "all", "pictures"
+_TABLE = ".parquet"
+_KEY_OF_CACHE = re.compile(r"(?:.*/)?[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """endings: of the files that are samples, lower case, without the dot; empty: all are.
+
+    said: by a person, so that no file is refused for what it looks like.
+    """
+
+    endings: tuple[str, ...] = ()
+    said: bool = False
+
+
+ALL = Meant()
+
+
+def meant(extensions: object, usual: tuple[str, ...] = ()) -> Meant:
+    """extensions: "all", "pictures", endings of names, or None: the usual ones. FeedError."""
+    if extensions is None:
+        return Meant(endings=usual)
+    if isinstance(extensions, str) and extensions in (_ALL, _PICTURES):
+        return Meant(endings=PICTURES if extensions == _PICTURES else (), said=True)
+    if isinstance(extensions, Iterable) and not isinstance(extensions, str | bytes):
+        endings = tuple(extensions)
+        if endings and all(isinstance(word, str) and word.strip(".") for word in endings):
+            return Meant(endings=tuple(word.lstrip(".").lower() for word in endings), said=True)
+    raise FeedError(
+        f"Feed: extensions={shown(extensions)}; expected endings, as ['jpg', 'png'], or 'all', or "
+        "'pictures'"
+    )
+
+
+def has_files(catalog: "Catalog") -> bool:
+    """Whether its samples are files or objects, each one whole: no pieces of shards, no rows."""
+    if catalog.kind == "named":
+        return not all(group.endswith(_TABLE) for group in catalog.groups())
+    return catalog.kind == "folder"
+
+
+def only_meant(catalog: "Catalog", name: str, files: Meant) -> "tuple[Catalog, str]":
+    """The samples among the files, and one line on what was left out though nobody said so.
+
+    FeedError: none is left; shards or a cache are among the files.
+    """
+    if not has_files(catalog):
+        return catalog, ""
+    _refuse_caches(catalog, name)
+    if not files.said:
+        _refuse_shards(catalog, name)
+    if not files.endings:
+        return catalog, ""
+    fits = catalog.ends_in(files.endings)
+    left = len(fits) - int(fits.sum())
+    if left == 0:
+        return catalog, ""
+    such_as = catalog.name(int(fits.argmin()))
+    if left == len(fits):
+        raise FeedError(
+            f"Feed: {name}: none of {left} files is a sample by the ending of its name, such as "
+            f"{such_as}: say which are, as extensions=['x', 'y'], or extensions='all'"
+        )
+    told = (
+        f"Feed: {name}: {left} of {len(fits)} files are no samples by their endings, such as "
+        f"{such_as}, and left out: say which are, as extensions=['x', 'y'], or extensions='all'"
+    )
+    return catalog.only(fits), "" if files.said else told
+
+
+def _refuse_shards(catalog: "Catalog", name: str) -> None:
+    are_shards = catalog.ends_in(_SHARDS)
+    if not are_shards.any():
+        return
+    one = catalog.name(int(are_shards.argmax()))
+    if one.endswith(_TABLE):
+        way = "Parquet files have to be alone in their folder, or column= says what is read of them"
+    elif one.endswith(".tar"):
+        way = f"shards have to be alone in their folder, or are given as {name}/*.tar"
+    else:
+        way = "shards are read as they lie, uncompressed: unpack them to .tar"
+    raise FeedError(
+        f"Feed: {name} has {one} in it, which would be one sample: {way}; if files are the samples,"
+        " say which, as extensions=['jpg'], or extensions='all'"
+    )
+
+
+def _refuse_caches(catalog: "Catalog", name: str) -> None:
+    """What was listed has a cache in it, there by a link or from before."""
+    for group in catalog.groups():
+        if _KEY_OF_CACHE.fullmatch(group) and number_of(catalog, f"{group}/source") is not None:
+            raise FeedError(
+                f"Feed: {name}: {group} in it is a cache of samples, and would be taken for data: "
+                "remove it with flowos feed clear, or the link to it"
+            )
