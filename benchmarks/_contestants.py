@@ -11,56 +11,35 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from _contest_peers import PEERS
+from _contest_tasks import (
+    ARRAY_BYTES,
+    HOPS,
+    ITEMS,
+    TASKS,
+    TASKS_OF,
+    Cases,
+    add,
+    increment,
+    produce,
+    subtract,
+    touch,
+)
+
 NOT_HERE = 77
-TASKS, HOPS = 1000, 200
-ARRAY_BYTES = 100_000_000
-TASKS_OF = {"two": 1, "wide": TASKS, "deep": TASKS, "hop": HOPS, "array": 1}
-"""Tasks that the seconds of a case are shared by; a flow of two counts as one run."""
-WORKERS = 2
 LEAST_REPETITIONS, MOST_REPETITIONS = 3, 2000
-
-Cases = Mapping[str, Callable[[], object]]
-"""Case -> what runs it once and gives its result, the same from every engine."""
-
-
-def add(x: int, y: int) -> int:
-    return x + y
-
-
-def subtract(x: int, y: int) -> int:
-    return x - y
-
-
-_made: Any = None
-
-
-def produce(count: int) -> Any:
-    """The same array each time, so that making it is not what is measured."""
-    global _made
-    if _made is None:
-        import numpy
-
-        _made = numpy.ones(count)
-    return _made
-
-
-def touch(values: Any) -> float:
-    """Read something of every page."""
-    return float(values[::512].sum())
 
 
 def flowos(workers: str) -> Callable[[], AbstractContextManager[Cases]]:
     @contextmanager
     def contestant() -> Iterator[Cases]:
         import flowos as fo
-        from flowos.engine.local import open_slice
 
-        adds, subtracts = fo.task(add), fo.task(subtract)
+        adds, subtracts, increments = fo.task(add), fo.task(subtract), fo.task(increment)
         a, b, c = (fo.flow_input(name, fo.int64) for name in "abc")
         chain = a
         for _ in range(TASKS):
@@ -76,14 +55,17 @@ def flowos(workers: str) -> Callable[[], AbstractContextManager[Cases]]:
             fo.slice(subtracts(adds(a, b), c), **on) as two,
             fo.slice([adds(a, i) for i in range(TASKS)], **on) as wide,
             fo.slice(chain, **on) as deep,
-            open_slice(fo.flow_output(alternating), fuse="none", **on) as hop,
-            open_slice(fo.flow_output(touches(makes(n))), fuse="none", **on) as array,
+            fo.slice(increments(a), **on) as one,
+            fo.slice(alternating, fuse="none", **on) as hop,
+            fo.slice(touches(makes(n)), fuse="none", **on) as array,
         ):
             cases: dict[str, Callable[[], object]] = {
                 "refusals": lambda: refuses(two, wide, deep),
                 "two": lambda: two.run(1, 2, 3),
                 "wide": lambda: wide.run(1),
                 "deep": lambda: deep.run(1, 2),
+                "loop": lambda: [one.run(i)[0] for i in range(TASKS)],
+                "map": lambda: [value for (value,) in one.map(range(ITEMS))],
             }
             if workers == "process":
                 cases["hop"] = lambda: hop.run(1, 2)
@@ -116,100 +98,11 @@ def refuses(*slices: Any) -> int:
     return refused
 
 
-def futures(kind: Callable[[int], Executor]) -> Callable[[], AbstractContextManager[Cases]]:
-    @contextmanager
-    def contestant() -> Iterator[Cases]:
-        with kind(WORKERS) as pool:
-
-            def chain(length: int) -> list[int]:
-                value = 1
-                for _ in range(length):
-                    value = pool.submit(add, value, 2).result()
-                return [value]
-
-            def wide() -> list[int]:
-                return [f.result() for f in [pool.submit(add, 1, i) for i in range(TASKS)]]
-
-            cases: dict[str, Callable[[], object]] = {
-                "two": lambda: [pool.submit(subtract, pool.submit(add, 1, 2).result(), 3).result()],
-                "wide": wide,
-                "deep": lambda: chain(TASKS),
-            }
-            if isinstance(pool, ProcessPoolExecutor):
-                made = ARRAY_BYTES // 8
-                cases["hop"] = lambda: chain(HOPS)
-                cases["array"] = lambda: [
-                    pool.submit(touch, pool.submit(produce, made).result()).result()
-                ]
-            yield cases
-
-    return contestant
-
-
-@contextmanager
-def ray_tasks() -> Iterator[Cases]:
-    import ray
-
-    ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
-    try:
-        adds, subtracts = ray.remote(add), ray.remote(subtract)
-        makes, touches = ray.remote(produce), ray.remote(touch)
-
-        def chain(length: int) -> list[int]:
-            value: Any = 1
-            for _ in range(length):
-                value = adds.remote(value, 2)
-            return [ray.get(value)]
-
-        yield {
-            "two": lambda: [ray.get(subtracts.remote(adds.remote(1, 2), 3))],
-            "wide": lambda: ray.get([adds.remote(1, i) for i in range(TASKS)]),
-            "deep": lambda: chain(TASKS),
-            "hop": lambda: chain(HOPS),
-            "array": lambda: [ray.get(touches.remote(makes.remote(ARRAY_BYTES // 8)))],
-        }
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def dask_tasks() -> Iterator[Cases]:
-    from distributed import Client, LocalCluster
-
-    options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
-        first, second = list(client.scheduler_info()["workers"])[:2]
-
-        def submit(*words: Any, **more: Any) -> Any:
-            return client.submit(*words, pure=False, **more)
-
-        def chain(length: int) -> list[int]:
-            value: Any = 1
-            for _ in range(length):
-                value = submit(add, value, 2)
-            return [value.result()]
-
-        def array() -> list[float]:
-            made = submit(produce, ARRAY_BYTES // 8, workers=[first])
-            return [submit(touch, made, workers=[second]).result()]
-
-        yield {
-            "two": lambda: [submit(subtract, submit(add, 1, 2), 3).result()],
-            "wide": lambda: client.gather([submit(add, 1, i) for i in range(TASKS)]),
-            "deep": lambda: chain(TASKS),
-            "hop": lambda: chain(HOPS),
-            "array": array,
-        }
-
-
 CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Cases]]] = {
     "flowos inline": flowos("inline"),
     "flowos threads": flowos("thread"),
     "flowos processes": flowos("process"),
-    "futures threads": futures(ThreadPoolExecutor),
-    "futures processes": futures(ProcessPoolExecutor),
-    "ray": ray_tasks,
-    "dask": dask_tasks,
+    **PEERS,
 }
 
 
@@ -254,7 +147,7 @@ def main(name: str, seconds: float) -> int:
     began = time.perf_counter()
     try:
         with CONTESTANTS[name]() as cases:
-            cases["wide"]()
+            next(iter(cases.values()))()
             start_seconds = time.perf_counter() - began
             memory, processes = pss_bytes()
             refused = cases.get("refusals", int)()

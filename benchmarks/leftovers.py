@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from environments import (  # type: ignore[import-not-found]  # python finds a script's neighbours
+from environments import (
     AS_USER,
     IMAGE,
     words_for,

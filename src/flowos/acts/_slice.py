@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 from flowos.acts.environment import Word, environment
 from flowos.engine.local import Emit, Slice, Workers, open_slice
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 
 _WORKERS = ("thread", "process", "inline")
+_FUSE = ("chains", "none")
 
 
 def slice_(
@@ -18,6 +20,7 @@ def slice_(
     *,
     cores: int | None = None,
     folder: str | PathLike[str] | None = None,
+    fuse: Literal["chains", "none"] = "chains",
     emit: Emit | None = None,
 ) -> Slice:
     """Compile a flow once, to be run many times on this node.
@@ -29,6 +32,8 @@ def slice_(
     worker processes, in an image by its own python3; "inline" in the calling thread only.
     cores: how many to hold; all that we may use by default.
     folder: where files that commands write are kept; without it they are removed by `free`.
+    fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
+    task by itself, so that events name it alone.
     emit: is told when units of tasks start and end.
     Raises SliceRefused for what is not to be had here, EnvironmentRefused for an image or runtime
     that cannot be used, WiringError for what is no flow, ValueRefused for a file written into the
@@ -36,6 +41,8 @@ def slice_(
     """
     if workers is not None and workers not in _WORKERS:
         raise SliceRefused(f"slice: workers={shown(workers)}; one of {', '.join(_WORKERS)}")
+    if fuse not in _FUSE:
+        raise SliceRefused(f"slice: fuse={shown(fuse)}; one of {', '.join(_FUSE)}")
     if cores is not None and (type(cores) is not int or cores < 1):
         raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
     return open_slice(
@@ -44,5 +51,6 @@ def slice_(
         env=environment(env),
         cores=cores,
         folder=None if folder is None else Path(folder).absolute(),
+        fuse=None if fuse == "chains" else fuse,
         emit=emit,
     )

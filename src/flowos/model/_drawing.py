@@ -15,6 +15,9 @@ Kind = Literal["input", "task", "output", "bend"]
 _FILL: Mapping[Kind, str] = {"input": "#d8e6f5", "task": "#f2efe6", "output": "#dcefd8"}
 _LETTER, _HEIGHT, _LAYER, _GAP, _MARGIN = 7.3, 28.0, 66.0, 22.0, 12.0
 _SWEEPS = 6
+_LONGEST_BENT = 16
+"""Edges over more layers run straight, behind the boxes: bends at each layer would be more than all
+else in a long chain that reads one input at every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _width(node: _Node) -> float:
 
 
 class _Layout:
-    """Layers by longest path, long edges bent at each layer, order by barycentres.
+    """Layers by longest path, edges bent at each layer, order by barycentres.
 
     The method is that of Sugiyama, Tagawa, Toda (1981), with a fixed number of sweeps.
     """
@@ -170,6 +173,8 @@ class _Layout:
 
     def _bent(self, a: int, b: int) -> list[int]:
         chain = [a]
+        if self.layer[b] - self.layer[a] > _LONGEST_BENT:
+            return [a, b]
         for layer in range(self.layer[a] + 1, self.layer[b]):
             chain.append(len(self.nodes))
             self.nodes.append(_Node("bend", "", ""))
@@ -181,14 +186,16 @@ class _Layout:
         below: dict[int, list[int]] = {}
         for chain in self.chains:
             for a, b in pairwise(chain):
-                below.setdefault(a, []).append(b)
-                above.setdefault(b, []).append(a)
+                if self.layer[b] == self.layer[a] + 1:
+                    below.setdefault(a, []).append(b)
+                    above.setdefault(b, []).append(a)
+        place = {n: i for row in self.rows for i, n in enumerate(row)}
         for sweep in range(_SWEEPS):
             down = sweep % 2 == 0
             near = above if down else below
             for row in self.rows[1:] if down else self.rows[-2::-1]:
-                place = {n: i for r in self.rows for i, n in enumerate(r)}
-                row.sort(key=lambda n, near=near, place=place: _mean(near.get(n), place, place[n]))  # type: ignore[misc]
+                row.sort(key=lambda n, near=near: _mean(near.get(n), place, place[n]))  # type: ignore[misc]
+                place.update((n, i) for i, n in enumerate(row))
 
     def _place(self) -> float:
         wide = [sum(_width(self.nodes[n]) + _GAP for n in row) - _GAP for row in self.rows]
@@ -222,9 +229,12 @@ def _layers(graph: _Graph) -> list[int]:
     layer = [0] * len(graph.nodes)
     for a, b in sorted(graph.edges, key=lambda e: e[1]):
         layer[b] = max(layer[b], layer[a] + 1)
+    uses: dict[int, list[int]] = {}
+    for a, b in graph.edges:
+        uses.setdefault(a, []).append(layer[b])
     for i, node in enumerate(graph.nodes):
         if node.kind == "input":
-            layer[i] = min(layer[b] for a, b in graph.edges if a == i) - 1
+            layer[i] = min(uses[i]) - 1
     last = max(layer, default=0)
     return [last if n.kind == "output" else x for n, x in zip(graph.nodes, layer, strict=True)]
 

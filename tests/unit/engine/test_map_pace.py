@@ -22,10 +22,11 @@ def test_batches_begin_once_two_items_a_place_did_not_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("each", "size"), [(2e-6, 256), (1e-5, 100), (1e-4, 10), (6e-4, 1), (1e-3, 1), (1.0, 1)]
+    ("each", "size"),
+    [(2e-6, 500), (1e-7, 1024), (1e-5, 100), (1e-4, 10), (6e-4, 1), (1e-3, 1), (1.0, 1)],
 )
 def test_a_batch_takes_about_a_millisecond(each: float, size: int) -> None:
-    assert learned(Pace(places=1), *[(64, 64 * each, 64 * each)] * 3).size == size
+    assert learned(Pace(places=1), *[(256, 256 * each, 256 * each)] * 3).size == size
 
 
 def test_items_that_wait_run_alone_until_many_did_not() -> None:

@@ -105,3 +105,17 @@ def test_a_deep_and_a_wide_flow_can_be_drawn() -> None:
     assert str(flow_output(port)).count("\n") == 2002
     wide = flow_output(*(add(a, i) for i in range(100)))
     assert len(boxes(wide.svg())) == 201
+
+
+def test_a_drawing_grows_as_the_flow_does() -> None:
+    """Also where every task of a long chain reads the same input, and each an input of its own."""
+
+    def chain(length: int, inputs: int) -> int:
+        ports = [flow_input(f"i{k}", m.int64) for k in range(inputs)]
+        port = ports[0]
+        for k in range(length):
+            port = add(port, ports[k % inputs])
+        return len(flow_output(port).svg())
+
+    assert chain(800, 1) < 2.2 * chain(400, 1)
+    assert chain(800, 800) < 2.2 * chain(400, 400)

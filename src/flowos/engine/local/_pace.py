@@ -6,7 +6,7 @@ from time import perf_counter
 
 from flowos.engine.local._lanes import BATCH_SECONDS
 
-_MAX_ITEMS = 256
+_MAX_ITEMS = 1024
 _GROWTH = 4
 _QUICK_ITEMS = 64
 _WAITING_SHARE = 0.5
