@@ -128,6 +128,7 @@ def private_ray() -> Iterator[Any]:
     import ray
 
     os.environ.pop("RAY_ADDRESS", None)
+    os.environ.setdefault("RAY_CGRAPH_get_timeout", "120")
     ray.init(address="local", num_cpus=WORKERS, include_dashboard=False, log_to_driver=False)
     try:
         yield ray
