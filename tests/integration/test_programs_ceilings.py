@@ -113,6 +113,22 @@ def test_the_size_that_was_asked_for_is_the_last(built: Built, per_octave: int) 
     assert int(found[-1]["levels"]["bytes"]) == asked
 
 
+def test_the_sizes_go_on_until_the_curve_is_flat_and_not_beyond_their_limit(built: Built) -> None:
+    least, most, limit = 3 << 14, 3 << 15, 3 << 24
+    sizes = ("--least", str(least), "--most", str(most), "--limit", str(limit))
+    words = (*sizes, "--per-octave", "1", "--repetitions", "2", "--seconds", "0.0005")
+    found = readings(built.program("gcc", "working_set"), "--cpus", CPU, *words)
+    best: dict[int, float] = {}
+    for r in found:
+        size = int(r["levels"]["bytes"])
+        best[size] = max(best.get(size, 0.0), *r["values"])
+    *_, before, last = sorted(best)
+    assert most <= last <= limit
+    assert last == limit or best[last] >= working_set.FLAT * best[before]
+    beyond = [size for size in best if most <= size < last]
+    assert all(best[size] < working_set.FLAT * best[size // 2] for size in beyond)
+
+
 @pytest.mark.skipif(not (QEMU and CROSS), reason="needs gcc-aarch64-linux-gnu and qemu-user-static")
 @pytest.mark.parametrize("cpu", ["cortex-a72", "max,sve512=on"])
 def test_the_programs_give_right_answers_on_aarch64(built: Built, cpu: str) -> None:

@@ -39,7 +39,7 @@ def summarize(
 
     median, low and high (the quartiles) and best are of all values of the samples with an unmarked
     machine state; where every sample is marked, of all, and the marks stay. A measured ceiling is
-    the best value in this unit of the cases with the ceiling's probe and at least its levels; a
+    the best of these in this unit among the cases with the ceiling's probe and its levels; a
     share is the median over it (for times: under it), and marked when it is above 1.02.
     """
     found: dict[_Key, list[Sample]] = {}
@@ -47,8 +47,8 @@ def summarize(
         if any(map(math.isfinite, sample.values)):
             key = (sample.case, sample.metric, sample.unit)
             found.setdefault(key, []).append(sample)
-    bests = {key: _best(_values(samples), key[2]) for key, samples in found.items()}
-    plain = (_measurement(key, samples, limits) for key, samples in found.items())
+    plain = [_measurement(key, samples, limits) for key, samples in found.items()]
+    bests = {(m.case, m.metric, m.unit): m.best for m in plain}
     return tuple(_with_shares(m, bests, ceiling_of(m.case), nominal_of) for m in plain)
 
 

@@ -8,7 +8,8 @@ from flowos.model import Case, Chart, Facts, Measurement, Outcome, Reading, Unme
 from flowos.plan import find_steps, memory_plateau
 from flowos.probes._base import Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
-from flowos.probes.stream import last_cache_bytes
+from flowos.probes._suspect import suspected
+from flowos.probes.stream import elements_for, last_cache_bytes
 
 KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"
@@ -18,34 +19,45 @@ CACHES_END_AT = "caches_end_at"
 """The note of MEMORY that holds the steps found: bytes, rising, between commas."""
 
 LEAST_BYTES_PER_CORE = 16 << 10
-MEMORY_SHARE = 0.25
+MEMORY_SHARE = 0.5
 BEYOND_CACHES = 3
 """From so many times the last-level caches on, hardly anything is found in them."""
+
+FARTHEST_BYTES = 8 << 30
+"""Beyond which no curve goes on only because it still falls: one core would take minutes."""
+
+FLAT = 0.9
+"""The best rate over that of half the bytes, at least, where the curve has become flat. The program
+has the same number: it goes on to larger sizes until then, or to the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How far the curve goes: so many bytes, or so many times the last-level caches."""
+    """How far the curve goes: so many bytes, or times the last-level caches, and a size beyond what
+    STREAM works on. farther: so many times that, where it is not flat yet.
+    """
 
     bytes: int
     caches: int
+    farther: int
     per_octave: int
     repetitions: int
 
 
 EFFORTS = {
-    "quick": Effort(128 << 20, 5, 2, 2),
-    "normal": Effort(256 << 20, 4, 3, 3),
-    "full": Effort(2 << 30, 8, 4, 8),
+    "quick": Effort(128 << 20, 5, 2, 2, 2),
+    "normal": Effort(256 << 20, 4, 4, 3, 3),
+    "full": Effort(2 << 30, 8, 4, 4, 8),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingSet:
-    """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: the best of the last plateau.
+    """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: what comes from beyond caches.
 
-    `bytes` is the working set of all cores together. The reading of memory notes where the caches
-    end, as the curve itself shows it.
+    `bytes` is the working set of all cores together. Memory is the best rate of the last plateau,
+    at sizes from STREAM's own on, as it bounds STREAM. Its reading notes where the caches end, as
+    the curve itself shows it; where the curve falls to its end, that is said.
     """
 
     name: str = "working_set"
@@ -74,7 +86,7 @@ class WorkingSet:
         if compiler is None:
             return NO_COMPILER
         effort = EFFORTS[wanted.effort]
-        most = _most_bytes(facts, effort)
+        most, limit = _most_bytes(facts, effort)
         sets = core_sets(facts)
         chosen = sets if wanted.effort == "full" else dict.fromkeys((sets[0], sets[-1]))
         return tuple(
@@ -85,23 +97,25 @@ class WorkingSet:
                 details=(
                     ("least", str(LEAST_BYTES_PER_CORE * len(cpus))),
                     ("most", str(max(most, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
+                    ("limit", str(max(limit, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
                     ("per_octave", str(effort.per_octave)),
                     ("repetitions", str(effort.repetitions)),
                     ("beyond", str(BEYOND_CACHES * last_cache_bytes(facts))),
+                    ("stream", str(_stream_bytes(facts))),
                 ),
             )
             for cpus in chosen
         )
 
     def seconds(self, case: Case) -> float:
-        """Taken as 20 GB/s, and 2 ms for each repetition of a small size."""
+        """Taken as 20 GB/s, 2 ms for each repetition of a small size, and no size beyond `most`."""
         per_octave, repetitions = int(case.detail("per_octave")), int(case.detail("repetitions"))
         swept = int(case.detail("most")) / (1 - 2 ** (-1 / per_octave))
         small = 12 * per_octave * 0.002
         return len(KERNELS) * (repetitions + 2) * (small + swept / 20e9)
 
     def program(self, case: Case) -> Program:
-        options = ("cpus", "least", "most", "per_octave", "repetitions")
+        options = ("cpus", "least", "most", "limit", "per_octave", "repetitions")
         return Program(
             argv=tuple(
                 word
@@ -110,14 +124,15 @@ class WorkingSet:
             ),
             build=build_for(case, "working_set.c", ("-O2", "-pthread"), ("-lm",)),
             cores=int(case.level("cores")),
-            limit_seconds=60 + 10 * self.seconds(case),
+            limit_seconds=60 + 10 * self.seconds(case) * _times_farther(case),
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         readings = read_answer(outcome)
         if isinstance(readings, Unmeasured):
             return readings
-        return (*readings, *_memory(readings, float(case.detail("beyond"))))
+        beyond, stream = (float(case.detail(name, "0")) for name in ("beyond", "stream"))
+        return (*readings, *_memory(readings, beyond, stream))
 
     def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
         return None
@@ -142,23 +157,38 @@ def _in_words(sizes: str) -> str:
     )
 
 
-def _most_bytes(facts: Facts, effort: Effort) -> int:
+def _most_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
+    """To where the curve goes, and to where it goes on while it still falls."""
     limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts))
-    return min([wanted, *(int(MEMORY_SHARE * limit) for limit in limits)])
+    beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
+    wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
+    room = [int(MEMORY_SHARE * limit) for limit in limits]
+    farther = max(wanted, min(wanted * effort.farther, FARTHEST_BYTES))
+    return min([wanted, *room]), min([farther, *room])
 
 
-def _memory(readings: Sequence[Reading], beyond_bytes: float) -> Iterable[Reading]:
+def _stream_bytes(facts: Facts) -> int:
+    """What STREAM's three arrays take."""
+    return 3 * 8 * elements_for(facts)
+
+
+def _times_farther(case: Case) -> float:
+    return int(case.detail("limit")) / int(case.detail("most"))
+
+
+def _memory(readings: Sequence[Reading], beyond: float, stream: float) -> Iterable[Reading]:
     """One reading: the best kernel's best rate at each size in memory; or none.
 
     Memory begins where the curve shows its last plateau, and where a disturbed curve shows none,
-    at `beyond_bytes`.
+    at `beyond` bytes; in any case not before the `stream` bytes of what it bounds, as far as the
+    curve goes.
     """
     found: list[tuple[str, float, tuple[float, ...]]] = []
     for kernel in KERNELS:
         sizes, rates = _curve(readings, kernel)
         plateau = memory_plateau(sizes, rates) if sizes else None
-        begin = plateau.first_bytes if plateau else beyond_bytes
+        begin = plateau.first_bytes if plateau else beyond
+        begin = max(begin, min(stream, sizes[-1] if sizes else 0.0))
         values = tuple(r for s, r in zip(sizes, rates, strict=True) if s >= begin)
         if values:
             found.append((kernel, begin, values))
@@ -166,11 +196,32 @@ def _memory(readings: Sequence[Reading], beyond_bytes: float) -> Iterable[Readin
         kernel, begin, values = max(found, key=lambda one: max(one[2]))
         ends = ",".join(f"{s.size_bytes:.0f}" for s in find_steps(*_curve(readings, "triad")))
         notes = (("kernel", kernel), ("from_bytes", f"{begin:.0f}"), (CACHES_END_AT, ends))
-        yield Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
+        memory = Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
+        yield from suspected([memory], [_still_falls(readings)])
+
+
+def _still_falls(readings: Sequence[Reading]) -> str:
+    """In words, where the best rate of the largest size is clearly below that of half its bytes."""
+    best: dict[float, float] = {}
+    for size, rate in (point for kernel in KERNELS for point in _points(readings, kernel)):
+        best[size] = max(rate, best.get(size, 0.0))
+    last = max(best)
+    half = max((size for size in best if size <= 0.51 * last), default=last)
+    if best[last] >= FLAT * best[half]:
+        return ""
+    return (
+        f"the curve still falls where it ends: {1 - best[last] / best[half]:.0%} from"
+        f" {_in_words(str(half))} to {_in_words(str(last))}, so that caches may serve a part of it"
+    )
+
+
+def _points(readings: Sequence[Reading], metric: str) -> list[tuple[float, float]]:
+    """Size and best rate, sizes rising."""
+    return sorted(
+        (float(dict(r.levels)["bytes"]), max(r.values)) for r in readings if r.metric == metric
+    )
 
 
 def _curve(readings: Sequence[Reading], metric: str) -> tuple[list[float], list[float]]:
-    points = sorted(
-        (float(dict(r.levels)["bytes"]), max(r.values)) for r in readings if r.metric == metric
-    )
+    points = _points(readings, metric)
     return [size for size, _ in points], [rate for _, rate in points]

@@ -80,6 +80,14 @@ def test_the_ceiling_is_the_best_of_all_cases_within_it() -> None:
     assert of(PEAK_512, found).shares == ()
 
 
+def test_a_share_is_of_the_number_that_stands_for_the_ceiling() -> None:
+    found = summarize(
+        [sample(PEAK, 90, 100), sample(PEAK, 150, state=DISTURBED), sample(GEMM, 80)],
+        ceiling_of=ceiling_of,
+    )
+    assert of(GEMM, found).shares[0].ceiling == of(PEAK, found).best == 100
+
+
 def test_a_ceiling_that_names_its_metric_is_that_metric() -> None:
     found = summarize(
         [sample(PEAK, 100, metric="fma"), sample(PEAK, 900, metric="other"), sample(GEMM, 80)],

@@ -14,9 +14,11 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
+from flowos.probes import SUSPECT
 from flowos.probes.working_set import (
     BEYOND_CACHES,
     EFFORTS,
+    FARTHEST_BYTES,
     WorkingSet,
     caches_found,
 )
@@ -25,6 +27,7 @@ PROBE = WorkingSet()
 MakeNode = Callable[..., Facts]
 CasesOf = Callable[..., tuple[Case, ...]]
 MIB = 1 << 20
+STREAM_BYTES = 3 * 128 * MIB
 
 
 @pytest.fixture
@@ -71,14 +74,27 @@ def test_one_core_and_all_are_swept_and_with_full_effort_a_socket_too(cases_of: 
     assert full == ["1", "20", "40"]
 
 
-def test_the_curve_goes_to_four_times_the_largest_caches(cases_of: CasesOf) -> None:
-    (case, _) = cases_of(l3_bytes=300 * MIB)
-    assert int(case.detail("most")) == 1200 * MIB
+@pytest.mark.parametrize("effort", ["quick", "normal", "full"])
+@pytest.mark.parametrize("l3_bytes", [8 * MIB, 32 * MIB, 300 * MIB])
+def test_the_curve_goes_a_step_beyond_what_stream_works_on(
+    cases_of: CasesOf, effort: Effort, l3_bytes: int
+) -> None:
+    case = cases_of(effort, l3_bytes=l3_bytes)[0]
+    stream = 3 * max(64 * MIB, 4 * l3_bytes)
+    assert int(case.detail("stream")) == stream
+    assert int(case.detail("most")) > stream * 2 ** (1 / int(case.detail("per_octave")))
+    assert int(case.detail("limit")) >= int(case.detail("most"))
 
 
-def test_the_curve_takes_at_most_a_quarter_of_the_memory(cases_of: CasesOf) -> None:
+def test_a_curve_that_still_falls_goes_farther_but_not_for_minutes(cases_of: CasesOf) -> None:
+    (small, _), (large, _) = cases_of(), cases_of(l3_bytes=1 << 30)
+    assert int(small.detail("limit")) == 4 * int(small.detail("most"))
+    assert int(large.detail("limit")) == int(large.detail("most")) > FARTHEST_BYTES
+
+
+def test_the_curve_takes_at_most_half_of_the_memory(cases_of: CasesOf) -> None:
     (case, _) = cases_of(l3_bytes=300 * MIB, memory_bytes=1 << 30)
-    assert int(case.detail("most")) == 256 * MIB
+    assert (int(case.detail("most")), int(case.detail("limit"))) == (512 * MIB, 512 * MIB)
 
 
 def test_each_core_begins_in_its_first_cache(cases_of: CasesOf) -> None:
@@ -95,7 +111,8 @@ def test_the_command_line_says_all_that_was_decided(cases_of: CasesOf) -> None:
     program = PROBE.program(cases_of()[1])
     assert program.argv[:2] == ("--cpus", "0,1")
     words = dict(zip(program.argv[::2], program.argv[1::2], strict=True))
-    assert set(words) == {"--cpus", "--least", "--most", "--per-octave", "--repetitions"}
+    sizes = {"--least", "--most", "--limit"}
+    assert set(words) == {"--cpus", *sizes, "--per-octave", "--repetitions"}
     assert program.cores == 2
     assert program.build is not None
     assert program.build.libraries == ("-lm",)
@@ -116,7 +133,7 @@ def test_memory_is_the_best_kernel_beyond_the_last_cache(
     assert (memory.metric, max(memory.values)) == ("memory", 55e9)
     notes = dict(memory.notes)
     assert notes["kernel"] == "triad_nt"
-    assert float(notes["from_bytes"]) == 64 * MIB
+    assert float(notes["from_bytes"]) == STREAM_BYTES
     ends = [float(end) for end in notes["caches_end_at"].split(",")]
     assert MIB <= ends[0] <= 2 * MIB
     assert 32 * MIB <= ends[1] <= 64 * MIB
@@ -128,7 +145,51 @@ def test_a_curve_without_a_last_plateau_uses_the_caches_that_the_system_reports(
     flat = curve("triad", 400e9, 400e9)
     memory = read(flat)[-1]
     assert memory.metric == "memory"
-    assert float(dict(memory.notes)["from_bytes"]) == 96 * MIB
+    assert float(dict(memory.notes)["from_bytes"]) == STREAM_BYTES
+
+
+def falling(*rates: float) -> list[dict[str, object]]:
+    """A triad curve whose last sizes are 128 MiB, 256 MiB, ... with these rates."""
+    there = curve("triad", 400e9, 150e9, end=64 * MIB)
+    more = [
+        {
+            "metric": "triad",
+            "unit": "byte/s",
+            "levels": {"bytes": str(128 * MIB * 2**i)},
+            "values": [r],
+        }
+        for i, r in enumerate(rates)
+    ]
+    return there + more
+
+
+def test_memory_is_taken_where_stream_works_and_not_where_caches_still_help(
+    read: Callable[..., tuple[Reading, ...]],
+) -> None:
+    memory = read(falling(144e9, 111e9, 60e9, 59e9))[-1]
+    assert memory.values == (60e9, 59e9)
+    assert SUSPECT not in dict(memory.notes)
+
+
+@pytest.mark.parametrize(("last", "said"), [(54.0e9, False), (53.9e9, True)])
+def test_a_curve_that_is_not_flat_at_its_end_says_so(
+    read: Callable[..., tuple[Reading, ...]], last: float, *, said: bool
+) -> None:
+    memory = read(falling(144e9, 111e9, 60e9, last))[-1]
+    why = dict(memory.notes).get(SUSPECT, "")
+    assert bool(why) is said
+    if said:
+        assert why == (
+            "the curve still falls where it ends: 10% from 512.0 MiB to 1024.0 MiB, so that caches"
+            " may serve a part of it"
+        )
+
+
+def test_where_memory_is_too_small_for_stream_the_largest_size_counts(
+    read: Callable[..., tuple[Reading, ...]],
+) -> None:
+    memory = read(curve("triad", 400e9, 60e9, end=256 * MIB))[-1]
+    assert (memory.metric, memory.values) == ("memory", (60e9,))
 
 
 def test_a_curve_that_ends_within_the_caches_says_nothing_of_memory(

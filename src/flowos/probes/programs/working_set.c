@@ -1,13 +1,15 @@
 /* How fast data come from wherever they fit: from the first cache to memory.
  *
- *   working_set --cpus 0,1 [--least 16384] [--most 1073741824] [--per-octave 3]
+ *   working_set --cpus 0,1 [--least 16384] [--most 1073741824] [--limit 0] [--per-octave 3]
  *               [--repetitions 4] [--seconds 0.002]
  *
  * For sizes that grow by 2^(1/per-octave), each thread on its cpu works again and again on its
- * share of `bytes`. Readings per size, in byte/s of all threads together: read, triad (a = b + 3 c;
- * 24 bytes each, so without what a cache reads only to overwrite it) and triad_nt, which stores
- * past the caches (x86-64). Memory is touched first by the thread that uses it, in huge pages where
- * the system gives them, and outside of what is timed. */
+ * share of `bytes`. Where the best rate of the largest size is still less than 0.9 of that of an
+ * octave before, sizes go on growing, to --limit and to half of the memory that is available.
+ * Readings per size, in byte/s of all threads together: read, triad (a = b + 3 c; 24 bytes each, so
+ * without what a cache reads only to overwrite it) and triad_nt, which stores past the caches
+ * (x86-64). Memory is touched first by the thread that uses it, in huge pages where the system
+ * gives them, and outside of what is timed. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/mman.h>
@@ -15,7 +17,8 @@
 #include "flowos_clock.h"
 
 enum { READ, TRIAD, TRIAD_NT, KERNELS };
-enum { MOST_REPETITIONS = 100, GRAIN = 512, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+enum { MOST_REPETITIONS = 100, MOST_SIZES = 4096, GRAIN = 512, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+static const double flat = 0.9;
 static const char *const names[] = {"read", "triad", "triad_nt"};
 
 typedef double read_function(const void *from, long bytes);
@@ -87,8 +90,10 @@ static struct kernels widest(void) {
 
 struct run {
   int members, per_octave, repetitions, printed;
-  long least, most;      /* bytes of all members together */
-  double window_seconds; /* for which a kernel runs at least */
+  long least, most;        /* bytes of all members together */
+  long limit;              /* to which the sizes go on where the curve still falls */
+  double best[MOST_SIZES]; /* rate of each size, of whatever kernel */
+  double window_seconds;   /* for which a kernel runs at least */
   pthread_barrier_t barrier;
   struct kernels kernels;
   double *start, *end; /* per member */
@@ -176,6 +181,19 @@ static void print(struct run *run, const struct share *share) {
                  notes);
 }
 
+static double best_rate(const struct run *run) {
+  double best = 0;
+  for (int k = 0; k < KERNELS; k++)
+    for (int r = 0; r < run->repetitions; r++)
+      if (run->rate[k][r] > best) best = run->rate[k][r];
+  return best;
+}
+
+static int still_falls(const struct run *run, int step) {
+  const int before = step - 1 - run->per_octave;
+  return before >= 0 && run->best[step - 1] < flat * run->best[before];
+}
+
 static void measure_size(struct run *run, int member, const struct share *share) {
   const int kernels = run->kernels.triad_nt ? KERNELS : TRIAD_NT;
   fill(array_of(share, 1), share->bytes, 1);
@@ -191,13 +209,16 @@ static void measure_size(struct run *run, int member, const struct share *share)
 
 static void measure(int member, void *shared) {
   struct run *run = shared;
-  struct share share = {.room = touched(run->most / run->members + 4L * PAGE)};
+  struct share share = {.room = touched(run->limit / run->members + 4L * PAGE)};
   fm_dependent_adds_per_second(100000000);
-  for (int step = 0;; step++) {
+  for (int step = 0; step < MOST_SIZES; step++) {
     const double bytes = (double)run->least * exp2((double)step / run->per_octave);
-    if (bytes > (double)run->most) return;
+    if (bytes > (double)run->limit) return;
+    if (bytes > (double)run->most && !still_falls(run, step)) return;
     share.bytes = (long)(bytes / run->members / 3 / GRAIN + 0.5) * GRAIN;
     if (share.bytes) measure_size(run, member, &share);
+    if (member == 0) run->best[step] = best_rate(run);
+    pthread_barrier_wait(&run->barrier);
   }
 }
 
@@ -206,6 +227,7 @@ static void read_words(struct run *run, int *cpus, int count, char **words) {
     if (!strcmp(words[i], "--cpus")) run->members = fm_parse_cpus(words[i + 1], cpus);
     if (!strcmp(words[i], "--least")) run->least = atol(words[i + 1]);
     if (!strcmp(words[i], "--most")) run->most = atol(words[i + 1]);
+    if (!strcmp(words[i], "--limit")) run->limit = atol(words[i + 1]);
     if (!strcmp(words[i], "--per-octave")) run->per_octave = atoi(words[i + 1]);
     if (!strcmp(words[i], "--repetitions")) run->repetitions = atoi(words[i + 1]);
     if (!strcmp(words[i], "--seconds")) run->window_seconds = atof(words[i + 1]);
@@ -214,8 +236,25 @@ static void read_words(struct run *run, int *cpus, int count, char **words) {
       run->per_octave < 1 || run->repetitions < 1 || run->repetitions > MOST_REPETITIONS)
     fm_fail(
         "usage: working_set --cpus LIST [--least BYTES, at least %d per cpu] [--most BYTES]"
-        " [--per-octave N] [--repetitions 1..%d] [--seconds S]",
+        " [--limit BYTES] [--per-octave N] [--repetitions 1..%d] [--seconds S]",
         3 * GRAIN, MOST_REPETITIONS);
+}
+
+/* 0 where the kernel does not say. */
+static long available_bytes(void) {
+  char line[128];
+  long kilobytes = 0;
+  FILE *file = fopen("/proc/meminfo", "r");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "MemAvailable: %ld kB", &kilobytes) == 1) break;
+  if (file) fclose(file);
+  return kilobytes * 1024;
+}
+
+static void set_limit(struct run *run) {
+  const long half = available_bytes() / 2;
+  if (half && run->limit > half) run->limit = half;
+  if (run->limit < run->most) run->limit = run->most;
 }
 
 int main(int count, char **words) {
@@ -226,6 +265,7 @@ int main(int count, char **words) {
                            .repetitions = 4,
                            .window_seconds = 0.002};
   read_words(&run, cpus, count, words);
+  set_limit(&run);
   run.kernels = widest();
   run.start = calloc((size_t)run.members, sizeof *run.start);
   run.end = calloc((size_t)run.members, sizeof *run.end);
