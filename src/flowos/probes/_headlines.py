@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from flowos.model import Measurement, Pairs, Sample, lower_is_better
 from flowos.plan import LIMITS, Limits
 from flowos.probes._best import case_effects
+from flowos.probes.stream import USUAL_PAGES
 
 CEILINGS = (("flops", "flops"), ("working_set", "memory"))
 """Probe and metric of the numbers that bound others."""
@@ -35,6 +36,10 @@ def _mpi(label: str, metric: str, size: int) -> Headline:
     return Headline(label, "mpi", metric, (("bytes", str(size)),))
 
 
+def _stream(label: str, **levels: str) -> Headline:
+    return Headline(label, "stream", "triad", tuple(levels.items()))
+
+
 HEADLINES = (
     Headline("Clock", "clock", "clock"),
     Headline("Arithmetic ceiling, f64", "flops", "flops", (("type", "f64"),)),
@@ -42,9 +47,11 @@ HEADLINES = (
     Headline("Matrix product, f64", "gemm", "flops", (("type", "f64"),)),
     Headline("Matrix product, f32", "gemm", "flops", (("type", "f32"),)),
     Headline("Memory ceiling", "working_set", "memory"),
-    Headline("STREAM triad", "stream", "triad"),
-    Headline("STREAM triad, one thread", "stream", "triad", (("threads", "1"),)),
+    _stream("STREAM triad, system pages", pages=USUAL_PAGES),
+    _stream("STREAM triad, huge pages", pages="huge"),
+    _stream("STREAM triad, system pages, one thread", pages=USUAL_PAGES, threads="1"),
     Headline("Sparse solver, Poisson", "solve", "total", (("problem", "poisson"),)),
+    Headline("Sparse solver, memory traffic", "solve", "bandwidth", (("problem", "poisson"),)),
     _mpi("MPI latency, 8 B", "latency", 8),
     _mpi("MPI bandwidth, 1 MiB", "bandwidth", 1 << 20),
     _mpi("MPI allreduce, 8 B", "allreduce", 8),

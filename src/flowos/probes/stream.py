@@ -5,7 +5,7 @@ Source: McCalpin, STREAM; the sweep is table A of Nagai et al., AXIES 2023 (Azur
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from flowos.model import (
@@ -25,6 +25,8 @@ from flowos.probes._suspect import suspected
 
 KERNELS = ("copy", "scale", "add", "triad")
 STORES = ("nt", "plain")
+USUAL_PAGES = "system"
+"""What a program gets unasked, as the official STREAM and likwid-bench do."""
 CACHES_PER_ARRAY = 4
 LEAST_ARRAY_BYTES = 64 << 20
 MEMORY_SHARE = 0.5
@@ -56,7 +58,7 @@ class Point:
     affinity: Affinity
     same: tuple[Affinity, ...]
     threads: int
-    pages: str = "huge"
+    pages: str = USUAL_PAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +260,13 @@ def _at(facts: Facts, stack: Stack, threads: int) -> list[tuple[Affinity, tuple[
     return list(distinct(possible, facts.usable, threads))
 
 
-def _usual(facts: Facts, stack: Stack, stores: str, threads: int, pages: str = "huge") -> Point:
+def _usual(facts: Facts, stack: Stack, stores: str, threads: int) -> Point:
     affinity, same = _at(facts, stack, threads)[0]
-    return Point(stack, stores, affinity, same, threads, pages)
+    return Point(stack, stores, affinity, same, threads)
+
+
+def _with_huge_pages(point: Point) -> Point:
+    return replace(point, pages="huge")
 
 
 def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
@@ -272,7 +278,7 @@ def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
 
 def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
     """On all cores each family's newest compiler with its flags, the first with all of them; then,
-    with that one, each placement, the pages that a program gets unasked, and all thread counts."""
+    with that one, each placement, huge pages, and all thread counts."""
     everything = _all(facts)
     first = stacks[0]
     newest = {s.compiler.family: s.compiler for s in reversed(stacks)}
@@ -286,14 +292,14 @@ def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
     for threads in thread_counts(facts):
         for stores in STORES:
             yield _usual(facts, first, stores, threads)
-    yield _usual(facts, first, STORES[0], everything, "system")
+    yield _with_huge_pages(_usual(facts, first, STORES[0], everything))
 
 
 def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
     """Everything with everything, except that other pages are tried on all cores only."""
     for stack in stacks:
         for stores in STORES:
-            yield _usual(facts, stack, stores, _all(facts), "system")
+            yield _with_huge_pages(_usual(facts, stack, stores, _all(facts)))
             for threads in thread_counts(facts):
                 for affinity, same in _at(facts, stack, threads):
                     yield Point(stack, stores, affinity, same, threads)

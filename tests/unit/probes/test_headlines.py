@@ -70,6 +70,17 @@ def test_ceilings_are_measured_by_probes() -> None:
     assert {probe for probe, _ in CEILINGS} <= {p.name for p in PROBES}
 
 
+def test_a_headline_of_stream_names_its_pages_and_is_of_no_other() -> None:
+    found = [h for h in HEADLINES if h.probe == "stream"]
+    assert {dict(h.levels)["pages"] for h in found} == {"system", "huge"}
+    assert all(f"{dict(h.levels)['pages']} pages" in h.label for h in found)
+
+
+def test_the_solver_has_a_headline_that_memory_bounds() -> None:
+    ours = {h.metric for h in HEADLINES if h.probe == "solve"}
+    assert ours == {"total", "bandwidth"}
+
+
 def test_every_headline_belongs_to_a_probe_that_measures_it() -> None:
     assert {h.probe for h in HEADLINES} <= {p.name for p in PROBES}
     drawn = {(p.name, metric) for p in PROBES for chart in p.charts for metric in chart.metrics}

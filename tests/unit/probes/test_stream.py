@@ -257,7 +257,7 @@ def test_the_program_is_built_by_the_cases_compiler_and_bound_by_its_levels() ->
     assert program.build is not None
     assert (program.build.source, program.build.compiler) == ("stream.c", "/usr/bin/gcc-12")
     assert "-march=native" in program.build.flags
-    assert program.argv == ("16777216", "2", "8", "0.2", "nt", "huge")
+    assert program.argv == ("16777216", "2", "8", "0.2", "nt", "system")
     assert dict(program.variables) == {
         "OMP_NUM_THREADS": "2",
         "OMP_DYNAMIC": "false",
