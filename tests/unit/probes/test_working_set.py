@@ -151,7 +151,7 @@ def test_a_curve_without_a_last_plateau_uses_the_caches_that_the_system_reports(
 def falling(*rates: float) -> list[dict[str, object]]:
     """A triad curve whose last sizes are 128 MiB, 256 MiB, ... with these rates."""
     there = curve("triad", 400e9, 150e9, end=64 * MIB)
-    more = [
+    more: list[dict[str, object]] = [
         {
             "metric": "triad",
             "unit": "byte/s",
