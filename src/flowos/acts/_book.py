@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from flowos.acts._book_beside import book_beside
 from flowos.acts._told import with_time_to_tell
-from flowos.model import Case, Measurement, Run, Sample, Trust
+from flowos.model import Advice, Case, Measurement, Run, Sample, Trust
 from flowos.plan import Limits, limits_for, summarize
 from flowos.probes import (
     CACHES_END_AT,
@@ -14,6 +14,7 @@ from flowos.probes import (
     PROBES,
     SUSPECT,
     Worth,
+    advice,
     best_of,
     cache_answers,
     caches_found,
@@ -22,6 +23,7 @@ from flowos.probes import (
     in_words,
     left_out,
     merged,
+    merged_advice,
     nominal_of,
     slow_defaults,
     worth,
@@ -54,8 +56,8 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
             for h in HEADLINES
             if (found := best_of(h, measured, samples, limits))
         ),
+        advice=_advice(measured, best),
         findings=(
-            *slow_defaults(measured),
             *doubts(measured),
             *caches_found(measured),
             *(_best_setting(best, measured) if best else ()),
@@ -64,6 +66,13 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
         ),
         steps=tuple(_steps(measured)),
     )
+
+
+def _advice(measured: Sequence[Measurement], best: Worth | None) -> tuple[Advice, ...] | None:
+    """None where neither kernels of libraries nor settings of STREAM were measured."""
+    if best is None and not any(m.case.probe == "gemm" for m in measured):
+        return None
+    return merged_advice((*slow_defaults(measured), *(advice(best) if best else ())))
 
 
 def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ...]:

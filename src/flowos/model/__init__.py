@@ -83,6 +83,7 @@ from flowos.model._ports import (
     uint64,
 )
 from flowos.model._samples import (
+    Advice,
     Answer,
     Binary,
     Case,
@@ -120,6 +121,7 @@ from flowos.model._tasks import (
 
 __all__ = [
     "BARE",
+    "Advice",
     "Answer",
     "Argv",
     "Array",

@@ -238,6 +238,19 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Something to do that makes work faster. `worth`: how many times; commands in backquotes.
+
+    trusted: was nothing disturbed of what it rests on?
+    """
+
+    do: str
+    worth: float
+    why: str
+    trusted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """What `plan.next_round` works through: cases, fixed looks (in rounds), and when to end.
 

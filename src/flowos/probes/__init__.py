@@ -1,5 +1,6 @@
 """One file per probe; programs/ holds what measures. Pure: builds descriptions, reads answers."""
 
+from flowos.probes._advice import advice, merged_advice
 from flowos.probes._base import Build, Probe, Program, best_compiler, built_by
 from flowos.probes._compared import (
     CHARTS,
@@ -47,6 +48,7 @@ __all__ = [
     "Program",
     "Startup",
     "Worth",
+    "advice",
     "allowed_everywhere",
     "best_compiler",
     "best_of",
@@ -66,6 +68,7 @@ __all__ = [
     "left_out",
     "margin_of",
     "merged",
+    "merged_advice",
     "nominal_of",
     "slow_defaults",
     "timed",

@@ -97,5 +97,7 @@ def in_words(found: Worth, value: str) -> tuple[str, ...]:
     """The best setting with its number, and what is not told from it."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
     lines = [f"best {found.metric}: {value} with {setting}"]
-    lines += [f"not told from it: {rival.label}" for rival in found.rivals]
+    if found.rivals:
+        first, *others = (rival.label for rival in found.rivals)
+        lines.append(f"not told from it: {first}" + (f" and {len(others)} more" if others else ""))
     return tuple(lines)

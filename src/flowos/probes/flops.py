@@ -72,7 +72,7 @@ class Flops:
 
 
 def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
-    """Where a wider instruction set came out slower than a narrower one, in words.
+    """Where a wider instruction set came out slower than a narrower one, in one sentence.
 
     Each does at least what the narrower does, so less than 0.9 of it means a disturbed
     measurement, or (for AVX-512) a clock that falls under wide work.
@@ -93,4 +93,5 @@ def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
                     f" than the narrower {narrower} with {other / 1e9:.3g} Gflop/s: the measurement"
                     " was disturbed, or the clock falls under wide vectors"
                 )
-    return tuple(found)
+    more = f"; and {len(found) - 1} more alike" if len(found) > 1 else ""
+    return tuple(f"{first}{more}" for first in found[:1])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowos.model import (
+    Advice,
     Blas,
     Case,
     Chart,
@@ -243,8 +244,8 @@ def _no_time(case: Case) -> Unmeasured:
     )
 
 
-def slow_defaults(measured: Sequence[Measurement]) -> tuple[str, ...]:
-    """Libraries that chose slower kernels than others that they have, with the remedy.
+def slow_defaults(measured: Sequence[Measurement]) -> tuple[Advice, ...]:
+    """For libraries that chose slower kernels than others that they have: the remedy.
 
     For each library its worst case, by the best values at one n of at least LARGE.
     """
@@ -257,24 +258,36 @@ def slow_defaults(measured: Sequence[Measurement]) -> tuple[str, ...]:
     worst: dict[str, tuple[float, Measurement]] = {}
     for m in ours:
         best = forced.get(_but_isa(m.case))
-        if m.case.level("isa") == DEFAULT and best and m.best < SLOW * best.best:
+        if m.case.level("isa") == DEFAULT and best and _chose_slower(m, best):
             name, ratio = m.case.level("library"), m.best / best.best
             worst[name] = min(worst.get(name, (1.0, m)), (ratio, m), key=lambda pair: pair[0])
     return tuple(_slow(m, forced[_but_isa(m.case)]) for _, m in worst.values())
+
+
+def _chose_slower(default: Measurement, forced: Measurement) -> bool:
+    """The same kernels, where the library names them, were slower for another reason."""
+    kernels = [m.case.detail("kernel").lower() for m in (default, forced)]
+    return default.best < SLOW * forced.best and (kernels[0] != kernels[1] or not kernels[0])
 
 
 def _but_isa(case: Case) -> Pairs:
     return tuple(pair for pair in case.levels if pair[0] != "isa")
 
 
-def _slow(default: Measurement, forced: Measurement) -> str:
+def _slow(default: Measurement, forced: Measurement) -> Advice:
     case = default.case
     cores = counted(case.level("cores"), "core")
     environment = case.detail("environment")
     because = f", as your environment sets {environment}" if environment else ""
-    return (
+    why = (
         f"{case.level('library')} chose its {case.detail('kernel', 'default')} kernels{because}:"
         f" at best {default.best / 1e9:.0f} Gflop/s ({case.level('type')}, n {case.level('n')},"
         f" {cores}), where its {forced.case.detail('kernel')} kernels do"
-        f" {forced.best / 1e9:.0f} Gflop/s. To mend it: `export {forced.case.detail('forced_by')}`"
+        f" {forced.best / 1e9:.0f} Gflop/s"
+    )
+    return Advice(
+        do=f"`export {forced.case.detail('forced_by')}`",
+        worth=forced.best / default.best,
+        why=why,
+        trusted=default.trust.good and forced.trust.good,
     )

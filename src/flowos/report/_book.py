@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from flowos.model import Chart, Measurement, Run, Sample, Verdict
+from flowos.model import Advice, Chart, Measurement, Run, Sample, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class Step:
 class Book:
     """A run, ready to be shown. Without `headlines` the best of each chart takes their place.
 
+    advice: what to do, what is worth most first; None where nothing was looked for that could be.
     findings: sentences for people, such as the best setting and what each setting is worth.
     """
 
@@ -46,6 +47,7 @@ class Book:
     verdicts: tuple[Verdict, ...] = ()
     sections: tuple[Section, ...] = ()
     headlines: tuple[Headline, ...] = ()
+    advice: tuple[Advice, ...] | None = None
     findings: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
 

@@ -1,4 +1,4 @@
-"""The book as Markdown (GitHub's tables): headlines, doubts, gaps, findings, all numbers, facts."""
+"""The book as Markdown (GitHub's tables): what to do, headlines, gaps, findings, all numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -7,6 +7,7 @@ from flowos.report._book import Book
 from flowos.report._panels import headlines_of
 from flowos.report._verdicts import doubted, grouped, known, rounds_of, summary
 from flowos.report._words import (
+    NOTHING_TO_DO,
     RULE,
     case_text,
     early_of,
@@ -21,6 +22,8 @@ from flowos.report._words import (
     trust_of,
     value_of,
     verdicts_title,
+    why_of,
+    worth_of,
 )
 
 _NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust")
@@ -32,6 +35,7 @@ def markdown(book: Book) -> str:
     """Everything but the raw samples; for those see json."""
     parts: Sequence[Callable[[Book], Iterable[str]]] = (
         _head,
+        _advice,
         _headlines,
         _gaps,
         _findings,
@@ -54,6 +58,19 @@ def _head(book: Book) -> Iterator[str]:
     if early := early_of(book.run):
         yield f"**{_cell(early)}.**"
         yield ""
+
+
+def _advice(book: Book) -> Iterator[str]:
+    if book.advice is None:
+        return
+    yield "## Do this"
+    yield ""
+    if not book.advice:
+        yield NOTHING_TO_DO
+    yield from (
+        f"- **{worth_of(each)}** {_told(each.do)}: {_told(why_of(each))}" for each in book.advice
+    )
+    yield ""
 
 
 def _headlines(book: Book) -> Iterator[str]:

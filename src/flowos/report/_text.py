@@ -10,6 +10,7 @@ from flowos.report._panels import headlines_of
 from flowos.report._runs import lines_of_runs
 from flowos.report._verdicts import lines_of
 from flowos.report._words import (
+    NOTHING_TO_DO,
     RULE,
     UNKNOWN,
     counted,
@@ -22,6 +23,8 @@ from flowos.report._words import (
     spread_of,
     value_of,
     verdicts_title,
+    why_of,
+    worth_of,
 )
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
@@ -29,9 +32,10 @@ _MOST_DOUBTS = 10
 
 
 def text(book: Book) -> str:
-    """Headlines by probe, then what not to believe, what was not measured, and the findings."""
+    """What to do, headlines, what not to believe, what was not measured, and findings."""
     sections: Sequence[Callable[[Book], Iterable[str]]] = (
         _head,
+        _advice,
         _headlines,
         _doubts,
         _gaps,
@@ -74,6 +78,19 @@ def _head(book: Book) -> list[str]:
         *([f"{early}."] if early else []),
         "",
     ]
+
+
+def _advice(book: Book) -> Iterator[str]:
+    if book.advice is None:
+        return
+    yield "Do this"
+    if not book.advice:
+        yield f"  {NOTHING_TO_DO}"
+    for each in book.advice:
+        head = f"  {worth_of(each)}  "
+        yield from wrapped(each.do, head, " " * len(head))
+        yield from wrapped(why_of(each), " " * len(head), " " * len(head))
+    yield ""
 
 
 def _headlines(book: Book) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flowos.model import (
+    Advice,
     Blas,
     Case,
     Compiler,
@@ -154,6 +155,18 @@ def early_of(run: Run) -> str:
     if run.ended_early:
         return f"The run ended early, as {run.ended_early}: this is what it had until then"
     return "" if run.ended else "The run was ended early: this is what it had until then"
+
+
+NOTHING_TO_DO = "Nothing: no setting that was tried is worth anything beside the usual one."
+
+
+def worth_of(a: Advice) -> str:
+    """Such as x5.7."""
+    return f"x{a.worth:.2f}" if a.worth < 2 else f"x{_units.digits(a.worth)}"
+
+
+def why_of(a: Advice) -> str:
+    return a.why if a.trusted else f"{a.why} (measured while the machine was disturbed)"
 
 
 def verdicts_title(run: Run) -> str:

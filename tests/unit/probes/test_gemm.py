@@ -14,6 +14,7 @@ from flowos.model import (
     Measurement,
     Outcome,
     Pairs,
+    Trust,
     Unmeasured,
     Wanted,
 )
@@ -229,16 +230,27 @@ def test_without_compiler_or_library_the_reason_names_the_remedy(node: MakeNode)
 def test_a_slow_default_is_named_with_the_remedy() -> None:
     default = measured(DEFAULT, 114e9, kernel="Haswell")
     (finding,) = slow_defaults((default, SKYLAKEX))
-    assert finding == (
+    assert finding.do == "`export OPENBLAS_CORETYPE=SkylakeX`"
+    assert finding.worth == pytest.approx(SKYLAKEX.best / 114e9)
+    assert finding.trusted
+    assert finding.why == (
         "openblas chose its Haswell kernels: at best 114 Gflop/s (f64, n 2048, 2 cores), where its"
-        " SkylakeX kernels do 199 Gflop/s. To mend it: `export OPENBLAS_CORETYPE=SkylakeX`"
+        " SkylakeX kernels do 199 Gflop/s"
     )
+
+
+def test_the_same_kernels_that_were_slower_for_once_are_no_choice_to_mend() -> None:
+    kernel = SKYLAKEX.case.detail("kernel")
+    assert slow_defaults((measured(DEFAULT, 114e9, kernel=kernel), SKYLAKEX)) == ()
+    marked = replace(measured(DEFAULT, 114e9), trust=Trust(marks=("disturbed",)))
+    (finding,) = slow_defaults((marked, SKYLAKEX))
+    assert not finding.trusted
 
 
 def test_an_environment_that_forces_slow_kernels_is_named() -> None:
     default = measured(DEFAULT, 114e9, kernel="Haswell", environment="OPENBLAS_CORETYPE=Haswell")
     (finding,) = slow_defaults((default, SKYLAKEX))
-    assert "kernels, as your environment sets OPENBLAS_CORETYPE=Haswell: at best 114" in finding
+    assert "kernels, as your environment sets OPENBLAS_CORETYPE=Haswell: at best 114" in finding.why
 
 
 def test_the_worst_size_of_a_slow_default_is_told_once() -> None:
@@ -252,7 +264,7 @@ def test_the_worst_size_of_a_slow_default_is_told_once() -> None:
             slower,
         )
     )
-    assert "80 Gflop/s (f64, n 4096" in finding
+    assert "80 Gflop/s (f64, n 4096" in finding.why
 
 
 def test_a_fair_default_and_small_sizes_raise_no_finding() -> None:

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from flowos.model import Case, MachineState, Sample
 from flowos.probes._worth import in_words, worth
@@ -54,6 +55,8 @@ def test_a_case_that_cannot_be_told_from_the_best_is_named_beside_it() -> None:
     assert found is not None
     assert found.rivals == (case("gcc", "O3", "nt"),)
     assert "not told from it: stream compiler=gcc flags=O3 stores=nt" in in_words(found, "57 GB/s")
+    more = in_words(replace(found, rivals=found.rivals * 3), "57 GB/s")
+    assert more[1:] == ("not told from it: stream compiler=gcc flags=O3 stores=nt and 2 more",)
 
 
 def test_flags_of_its_own_let_a_compilers_best_case_stand_for_it() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from flowos.model import Trust
 from flowos.report import Book, Headline, html
 
 
@@ -32,3 +33,20 @@ def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
     once = replace(shown, count=1)
     page = html(replace(small, headlines=(Headline(label="Triad", measured=once),)))
     assert "measured once" in page
+
+
+def test_what_speaks_against_several_cards_is_said_once_with_their_number(small: Book) -> None:
+    stolen = Trust(marks=("the hypervisor took 12.0% of the cpu time",))
+    marked = [replace(m, trust=stolen) for m in small.measurements[:3]]
+    headlines = tuple(Headline(label=f"H{n}", measured=m) for n, m in enumerate(marked))
+    page = html(replace(small, measurements=tuple(marked), headlines=headlines))
+    cards = page[: page.index('id="trust"')]
+    assert cards.count("the hypervisor took") == 1
+    assert "3 of 3 not trusted: the hypervisor took 12.0% of the cpu time" in cards
+    alone = html(replace(small, measurements=(marked[0],), headlines=headlines[:1]))
+    assert "not trusted: the hypervisor took" in alone[: alone.index('id="trust"')]
+
+
+def test_a_ceiling_that_nobody_knows_is_not_named_on_a_card(small: Book) -> None:
+    page = html(small)
+    assert "ceiling unknown" not in page[: page.index('id="trust"')]

@@ -1,20 +1,38 @@
 """The headline numbers as cards: value, setting, share of ceiling as a bar, spread, trust."""
 
+from collections.abc import Collection, Sequence
+
 from flowos.model import Measurement
 from flowos.report._book import Book, Headline
 from flowos.report._panels import headlines_of, varying, with_axis
-from flowos.report._words import UNKNOWN, counted, share_of, share_text, spread_of, value_of
+from flowos.report._words import counted, doubts_of, share_of, share_text, spread_of, value_of
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
+
+_DOUBT = "\N{BLACK UP-POINTING TRIANGLE}"
 
 
 def cards(book: Book) -> Markup | None:
     """All headlines, or None when nothing was measured."""
     found = headlines_of(book)
-    return tag("ul", *(_card(book, h) for h in found), class_="cards") if found else None
+    if not found:
+        return None
+    shared = _shared([h.measured for h in found])
+    said = [tag("p", line, class_="warn") for line in dict.fromkeys(shared.values())]
+    return join(*said, tag("ul", *(_card(book, h, shared) for h in found), class_="cards"))
 
 
-def _card(book: Book, headline: Headline) -> Markup:
+def _shared(measured: Sequence[Measurement]) -> dict[Measurement, str]:
+    """What speaks against several cards, said once above them: card -> those words."""
+    told: dict[Measurement, str] = {}
+    for doubt in doubts_of(measured):
+        if len(doubt.numbers) > 1:
+            line = f"{_DOUBT} {len(doubt.numbers)} of {len(measured)} not trusted: {doubt.why}"
+            told |= dict.fromkeys(doubt.numbers, line)
+    return told
+
+
+def _card(book: Book, headline: Headline, shared: Collection[Measurement]) -> Markup:
     m = headline.measured
     value, _, unit = value_of(m).partition(" ")
     setting = _setting(book, headline)
@@ -25,7 +43,7 @@ def _card(book: Book, headline: Headline) -> Markup:
         _meter(m),
         tag("p", _repeated(m), class_="note"),
         tag("p", f"with {setting}", class_="note") if setting else None,
-        _trust(m),
+        _trust(m, told_above=m in shared),
         class_="card" if m.trust.good else "card doubt",
     )
 
@@ -57,7 +75,10 @@ def _meter(m: Measurement) -> Markup:
     if found is None:
         told = "this is the ceiling" if m.ceiling else "no ceiling is known"
         return tag("p", told, class_="note")
-    words = (tag("p", _of(m, "measured")), tag("p", _of(m, "nominal"), class_="note"))
+    kinds = [
+        k for k in ("measured", "nominal") if share_of(m, k) or (m.ceiling and k == "measured")
+    ]
+    words = (tag("p", _of(m, k), class_=None if k == kinds[0] else "note") for k in kinds)
     width = 100 * min(max(found.value, 0.0), 1.0) if found.value == found.value else 0.0
     return join(tag("div", tag("i", style=f"width:{width:.1f}%"), class_="meter"), *words)
 
@@ -65,14 +86,14 @@ def _meter(m: Measurement) -> Markup:
 def _of(m: Measurement, kind: str) -> str:
     if m.ceiling and kind == "measured":
         return "this is the measured ceiling"
-    if share_of(m, kind) is None:
-        return f"{kind} ceiling {UNKNOWN}"
     return people(share_text(m, kind)).replace(" of ", f" of the {kind} ceiling, ", 1)
 
 
-def _trust(m: Measurement) -> Markup:
+def _trust(m: Measurement, *, told_above: bool) -> Markup:
     if m.trust.good:
         return tag("p", "\N{CHECK MARK} trusted", class_="trust good")
+    if told_above:
+        return tag("p", f"{_DOUBT} not trusted", class_="trust warn")
     first, *others = m.trust.marks
     marks = f"{first}; and {counted(len(others), 'other reason')}" if others else first
-    return tag("p", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {marks}", class_="trust warn")
+    return tag("p", f"{_DOUBT} not trusted: {marks}", class_="trust warn")

@@ -8,6 +8,7 @@ from flowos.report._book import Book, Section
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._verdicts import grouped, summary
 from flowos.report._words import (
+    NOTHING_TO_DO,
     RULE,
     counted,
     early_of,
@@ -16,6 +17,8 @@ from flowos.report._words import (
     remedy_of,
     value_of,
     verdicts_title,
+    why_of,
+    worth_of,
 )
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
@@ -47,6 +50,7 @@ Part = tuple[str, str, Markup]
 
 
 def _parts(book: Book) -> Iterator[Part | None]:
+    yield _advice(book)
     shown = cards(book)
     rule = tag("p", RULE, class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
@@ -113,6 +117,22 @@ def _lede(book: Book) -> Iterator[str]:
         yield f" {counted(gaps_found, 'case')} could not be measured."
     if early := early_of(book.run):
         yield f" {early}."
+
+
+def _advice(book: Book) -> Part | None:
+    if book.advice is None:
+        return None
+    if not book.advice:
+        return _part("do", "Do this", "Do this", tag("p", NOTHING_TO_DO))
+    rows = (
+        tag(
+            "li",
+            tag("b", worth_of(each)),
+            tag("div", words(each.do), tag("p", why_of(each), class_="note")),
+        )
+        for each in book.advice
+    )
+    return _part("do", "Do this", "Do this", tag("ol", *rows, class_="do"))
 
 
 def _trust(book: Book) -> Part | None:

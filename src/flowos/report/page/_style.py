@@ -107,6 +107,11 @@ font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .card p+p{margin-top:2px}
 .card .trust{margin-top:auto;padding-top:8px}
 .good{color:var(--good)}.warn{color:var(--warn)}
+.do{list-style:none;padding:0;margin:0}
+.do li{display:grid;grid-template-columns:5.5rem minmax(0,1fr);align-items:baseline;padding:10px 0;
+border-top:1px solid var(--rule)}.do li:first-child{border-top:0}
+.do b{font-size:1.6rem;color:var(--good);font-variant-numeric:tabular-nums}
+.do .note{margin:.2em 0 0}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:0 48px}
 ul.plain{list-style:none;margin:14px 0 0;padding:0}
 ul.plain li{padding:9px 0;border-top:1px solid var(--rule);overflow-wrap:anywhere;font-size:.95rem}

@@ -1,0 +1,70 @@
+"""What a sweep of STREAM ends in for people: what to set, and what that is worth."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from flowos.model import Advice, Case, Verdict
+from flowos.probes._placement import INTEL, OPENMP
+from flowos.probes._worth import Worth
+
+USUAL = {"stores": "plain", "pages": "system", "flags": "O2"}
+"""Axis -> the level that programs have when nobody thinks of it; of other axes every level counts.
+"""
+
+
+def advice(found: Worth) -> tuple[Advice, ...]:
+    """For each axis on which the usual level, or the worst of several, is told to be slower."""
+    told: dict[str, Verdict] = {}
+    for v in found.settings:
+        usual = USUAL.get(v.axis, v.other)
+        if v.answer == "slower" and v.other == usual and 0 < v.ratio < math.inf:
+            axis = "places" if v.axis == "bind" else v.axis
+            told[axis] = min(told.get(axis, v), v, key=lambda each: each.ratio)
+    return tuple(_advice(found, axis, v) for axis, v in told.items())
+
+
+def merged_advice(found: Iterable[Advice]) -> tuple[Advice, ...]:
+    """What is worth most first; of those that say to do the same the one that is worth most."""
+    by_deed: dict[str, list[Advice]] = {}
+    for each in sorted(found, key=lambda a: -a.worth):
+        by_deed.setdefault(each.do, []).append(each)
+    return tuple(_together(*alike) for alike in by_deed.values())
+
+
+def _together(first: Advice, *others: Advice) -> Advice:
+    more = f"; and {len(others)} more alike" if others else ""
+    return replace(first, why=first.why + more)
+
+
+def _advice(found: Worth, axis: str, v: Verdict) -> Advice:
+    at = ", ".join(f"{name} {level}" for name, level in found.best.levels)
+    return Advice(
+        do=" ".join(_deed(found.best, axis)),
+        worth=1 / v.ratio,
+        why=f"STREAM {found.metric} with {at}, beside {v.axis} {v.other}",
+        trusted=not v.disturbed,
+    )
+
+
+def _deed(best: Case, axis: str) -> Iterator[str]:
+    level = best.level(axis)
+    if axis == "places":
+        affinity = next(a for a in OPENMP + INTEL if (a.places, a.bind) == _bound(best))
+        yield "`export {}`".format(" ".join(f"{name}={word}" for name, word in affinity.variables))
+    elif axis == "threads":
+        yield f"`export OMP_NUM_THREADS={level}`"
+    elif axis == "flags":
+        yield f"compile with `{best.detail('flags')}`"
+    elif axis == "pages":
+        yield "huge pages: `export GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (glibc from 2.35 on)"
+    elif axis == "stores":
+        yield "store past the caches what is not read again soon:"
+        yield "`-qopt-streaming-stores=always` of icx, `__builtin_nontemporal_store` of clang,"
+        yield "`_mm_stream_pd` elsewhere"
+    else:
+        yield f"take {axis} {level}"
+
+
+def _bound(case: Case) -> tuple[str, str]:
+    return case.level("places"), case.level("bind")
