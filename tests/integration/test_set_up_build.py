@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parents[2]
 
 PIP = r"""#!/bin/sh
-case "$*" in *--version*|*--upgrade*) exit 0 ;; esac
+case "$*" in *--upgrade*) exit 0 ;; esac
 echo "$*" >>calls
 [ "$(wc -l <calls)" -gt "$(cat fails)" ] && exit 0
 echo '  error: subprocess-exited-with-error' >&2
@@ -59,3 +59,12 @@ def test_a_build_that_fails_twice_ends_in_one_line_with_the_reason(folder: Path)
     assert "Traceback" not in done.stdout
     assert "Traceback" in (folder / ".venv/set-up.log").read_text()
     assert not (folder / ".venv/.flowos-measure").exists()
+
+
+def test_it_is_built_again_only_when_what_it_is_built_from_has_changed(folder: Path) -> None:
+    set_up(folder, fails=0)
+    set_up(folder, fails=0)
+    assert (folder / "calls").read_text().count("-e .") == 1
+    (folder / "pyproject.toml").touch()
+    set_up(folder, fails=0)
+    assert (folder / "calls").read_text().count("-e .") == 2
