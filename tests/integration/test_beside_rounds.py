@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from flowos import engine
 from flowos.acts._groups import Entry, Group, fit_together
 from flowos.acts._places import Place
 from flowos.acts._sampling import Progress, Sampler
@@ -113,7 +112,8 @@ def measured() -> Callable[..., Measured]:
             if progress.lasting:
                 said.append(progress.doing)
 
-        sampler = Sampler(run=run, keep=samples.append, emit=emit, ends=engine.now() + seconds)
+        sampler = Sampler(run=run, keep=samples.append, emit=emit)
+        sampler.begin(seconds)
         session = _Session(sampler=sampler, base="bare")
         session.measure(groups)
         return Measured(session, samples, said)

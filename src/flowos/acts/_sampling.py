@@ -21,7 +21,12 @@ from flowos.model import (
 )
 from flowos.probes import Build, Program, flow_of, state
 
-INTERRUPTED = "it was interrupted"
+INTERRUPTED, TIME_WAS_OUT = "it was interrupted", "its time was out"
+STOPPED = Unmeasured(
+    reason="it still ran when the time was well past, and was stopped",
+    remedy="give more time (--minutes), or measure when the machine has less to do",
+)
+_LEAST_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1
 _STALE_SECONDS = 0.5
 
 
@@ -44,8 +49,9 @@ Read = Callable[[], Answer]
 
 @dataclass(slots=True, kw_only=True)
 class Sampler:
-    """Samples cases of one run. `ends`: when the time is out, by the engine's clock.
+    """Samples cases of one run, from `begin` on for so many seconds.
 
+    What runs when they are over may end within 5 s, or a tenth of them; then it is stopped.
     scratch: the folder on the storage to be measured, which the cases share.
     """
 
@@ -53,13 +59,29 @@ class Sampler:
     keep: Keep
     emit: Emit
     scratch: str | None = None
-    ends: float = 0.0
+    _ends: float = 0.0
+    _stops: float = 0.0
     _spun: tuple[float, state.Spin] | None = None
     _kept: int = 0
 
     @property
     def left_seconds(self) -> float:
-        return self.ends - engine.now()
+        return self._ends - engine.now()
+
+    def begin(self, seconds: float) -> None:
+        """From now on."""
+        self._ends = engine.now() + seconds
+        self._stops = self._ends + max(_LEAST_GRACE_SECONDS, _GRACE_SHARE * seconds)
+
+    def limited(self, program: Program, among: int = 1) -> Program:
+        """The same program, stopped when the time is well past. among: so many take turns."""
+        left = max(1.0, self._stops - engine.now())
+        return replace(program, limit_seconds=min(program.limit_seconds, left / among))
+
+    @property
+    def stopped(self) -> bool:
+        """Is the time well past?"""
+        return engine.now() >= self._stops
 
     def sample(
         self, case: Case, number: int, read: Read, *, others: bool = True
@@ -103,6 +125,7 @@ class Sampler:
         self, case: Case, number: int, answer: Answer, around: MachineState, *, in_turns: bool
     ) -> list[Sample] | Unmeasured:
         if isinstance(answer, Unmeasured):
+            answer = STOPPED if self.stopped else answer
             if self.scratch:  # a file half written, full of holes, would be measured next
                 emptied(self.scratch)
             return answer
@@ -138,7 +161,7 @@ class Sampler:
         if isinstance(program, Unmeasured):
             return None
         try:
-            (outcome,) = run_flow(flow_of(program, "state"))
+            (outcome,) = run_flow(flow_of(self.limited(program), "state"))
             answer = state.read(outcome)
         except Cancelled:
             raise

@@ -22,7 +22,7 @@ from flowos.acts._bundle import Bundle
 from flowos.acts._fio_inside import with_libaio_tried
 from flowos.acts._groups import Entry, Group, answers_of, chosen, groups_of
 from flowos.acts._places import Place, places
-from flowos.acts._sampling import Emit, Keep, Progress, Sampler
+from flowos.acts._sampling import STOPPED, Emit, Keep, Progress, Sampler
 from flowos.acts._scratch import scratch_in
 from flowos.acts._shelf import Shelf
 from flowos.acts.environment import environment
@@ -62,7 +62,7 @@ def beside(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) ->
         try:
             if sampler.build:
                 ready.shelf.build([sampler.build])
-            sampler.ends = engine.now() + budget
+            sampler.begin(budget)
             session.measure(ready.groups)
         except (KeyboardInterrupt, Cancelled):
             ended_early = sampler.end_early()
@@ -233,13 +233,13 @@ class _Session:
         at_once = [list(dict.fromkeys(cases))] if group.in_turns else [[case] for case in cases]
         for those in at_once:
             those = [case for case in those if case not in self.unmeasured]
-            if those:
+            if those and self.sampler.left_seconds > 0:
                 self._together(group, those, len(cases) // len(at_once))
 
     def _together(self, group: Group, cases: Sequence[Case], shares: int) -> None:
         """Sample these cases at once; `shares`: into how many the time that it takes is divided."""
         began = engine.now()
-        entries = [group.entries[case] for case in cases]
+        entries = [self._limited(group.entries[case], len(cases)) for case in cases]
         found = self.sampler.sample_together(
             cases,
             group.rounds,
@@ -250,11 +250,15 @@ class _Session:
         group.spent_seconds += took
         for case, samples in zip(cases, found, strict=True):
             if isinstance(samples, Unmeasured):
-                self.unmeasured[case] = samples
+                if samples != STOPPED or not any(s.case == case for s in group.seen):
+                    self.unmeasured[case] = samples
             else:
                 group.seen += samples
         seconds = dict.fromkeys(cases, took / shares)
         group.design = replace(group.design, seconds={**group.design.seconds, **seconds})
+
+    def _limited(self, entry: Entry, among: int) -> Entry:
+        return replace(entry, program=self.sampler.limited(entry.program, among))
 
     def _close(self, group: Group) -> None:
         """Say of each case that was never measured why not."""

@@ -6,11 +6,20 @@ Ctrl-C: what was sampled is kept, and the run so far is the answer; KeyboardInte
 was.
 """
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from flowos import engine
-from flowos.acts._sampling import Emit, Keep, Progress, Sampler, run_flow
+from flowos.acts._sampling import (
+    STOPPED,
+    TIME_WAS_OUT,
+    Emit,
+    Keep,
+    Progress,
+    Sampler,
+    run_flow,
+)
 from flowos.acts._scratch import scratch_in
 from flowos.acts._work import Part, Work, work
 from flowos.model import (
@@ -30,7 +39,7 @@ from flowos.probes import Probe, flow_of, flow_of_builds
 __all__ = ["BUDGET_SECONDS", "Emit", "Keep", "Progress", "measure"]
 
 BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
-"""What measuring may take; facts, builds and the report come on top."""
+"""What measuring may take; facts, builds and the report come on top. See `Sampler` for the end."""
 
 _SLACK, _MOST = 1.1, 0.6
 _OUT_OF_TIME = Unmeasured(
@@ -52,13 +61,13 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
         sampler = Sampler(run=run, keep=keep, emit=emit, scratch=scratch)
         session = _Session(run=run, scratch=scratch, sampler=sampler)
         session.unmeasured.update(todo.unmeasured)
-        ended_early = ""
         try:
             session.build(todo)
-            sampler.ends = engine.now() + budget
+            sampler.begin(budget)
             for part, share, kept in zip(todo.parts, todo.shares, todo.reserves, strict=True):
                 often = part if seconds is None else part.as_often_as_time_allows
                 session.measure(often, share, kept)
+            ended_early = TIME_WAS_OUT if session.cut else ""
         except (KeyboardInterrupt, Cancelled):
             ended_early = sampler.end_early()
     unmeasured = tuple(session.unmeasured.items())
@@ -73,6 +82,8 @@ class _Session:
     scratch: str
     sampler: Sampler
     unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
+    cut: bool = False
+    """Was a round not brought to its end, as the time was out?"""
 
     def build(self, todo: Work) -> None:
         """Compile all programs before the first sample, so that no compiler runs between two."""
@@ -91,6 +102,8 @@ class _Session:
 
         Its time is its share of what is left, less where later probes could not measure each case
         once, and what each of its own cases takes once, if that is more and most of it is left.
+        A round that takes longer than was thought, as on a busy machine, is cut where the time of
+        later probes begins.
         """
         seen: list[Sample] = []
         left = self.sampler.left_seconds
@@ -107,24 +120,37 @@ class _Session:
         ):
             number += 1
             for case in cases:
+                if self._is_over(until, reserve):
+                    until = engine.now()
+                    self.cut = True
+                    break
                 if case not in self.unmeasured:
-                    seen += self._sample(part.probe, case, number)
+                    seen += self._sample(part.probe, case, number, tried)
                     tried.add(case)
         for case in part.design.cases:
             if case not in tried:
                 self.unmeasured.setdefault(case, _OUT_OF_TIME)
 
+    def _is_over(self, until: float, reserve: float) -> bool:
+        left = self.sampler.left_seconds
+        return left <= 0 or (engine.now() >= until and left < _MOST * reserve)
+
     def _without_unmeasured(self, design: Design) -> Design:
         return replace(design, cases=tuple(c for c in design.cases if c not in self.unmeasured))
 
-    def _sample(self, probe: Probe, case: Case, number: int) -> list[Sample]:
+    def _sample(
+        self, probe: Probe, case: Case, number: int, tried: Collection[Case]
+    ) -> list[Sample]:
         samples = self.sampler.sample(case, number, lambda: self._read(probe, case))
         if isinstance(samples, Unmeasured):
-            self.unmeasured[case] = samples
+            self.cut |= samples == STOPPED
+            if samples != STOPPED or case not in tried:  # what it gave before stands
+                self.unmeasured[case] = samples
             return []
         return samples
 
     def _read(self, probe: Probe, case: Case) -> tuple[tuple[Reading, ...], Outcome] | Unmeasured:
-        (outcome,) = run_flow(flow_of(probe.program(case), case.label, self.scratch))
+        program = self.sampler.limited(probe.program(case))
+        (outcome,) = run_flow(flow_of(program, case.label, self.scratch))
         readings = probe.read(case, outcome)
         return readings if isinstance(readings, Unmeasured) else (readings, outcome)

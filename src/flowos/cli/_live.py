@@ -1,5 +1,6 @@
 """Progress of long work: one line that is rewritten on a terminal, a line per case elsewhere."""
 
+import math
 import shutil
 from typing import TextIO
 
@@ -46,4 +47,6 @@ class Live:
 def _line(progress: Progress) -> str:
     if progress.left_seconds is None:
         return progress.doing
-    return f"{max(0.0, progress.left_seconds):4.0f} s left  {progress.doing}"
+    if progress.left_seconds <= 0:
+        return f"time is out  {progress.doing}"
+    return f"{math.ceil(progress.left_seconds):4} s left  {progress.doing}"

@@ -1,0 +1,62 @@
+"""The time for measuring is a limit: what hangs is stopped, and what there is is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def processes_of(program: str, folder: Path) -> Iterator[int]:
+    """Those that run a program compiled into this cache."""
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            if f"{folder}/flowos/made/{program}-" in str((entry / "exe").readlink()):
+                yield int(entry.name)
+
+
+@pytest.mark.slow
+def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are_kept(
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    """Stopped by a signal it would hang until its own limit, two minutes later."""
+    cache = tmp_path / "cache"
+    variables["XDG_CACHE_HOME"] = str(cache)
+    flowos("measure", "--quick", "--only", "clock,flops")  # so that both are compiled
+    words = ("measure", "--only", "clock,flops", "--minutes", "0.1", "--json")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "flowos", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=variables,
+    )
+    try:
+        until = time.monotonic() + 60.0
+        stopped: set[int] = set()
+        while not stopped and time.monotonic() < until:
+            for pid in processes_of("flops", cache):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+        assert stopped
+        out, said = running.communicate(timeout=100)
+    finally:
+        running.kill()
+    assert running.returncode == 0
+    run = json.loads(out)["book"]["run"]
+    assert run["ended_early"] == "its time was out"
+    reasons = {case["probe"]: why["reason"] for case, why in reversed(run["unmeasured"])}
+    assert reasons["flops"] == "it still ran when the time was well past, and was stopped"
+    assert {m["metric"] for m in json.loads(out)["book"]["measurements"]} >= {"clock"}
+    assert " 0 s left" not in said
+    assert "as its time was out" in flowos("show").stdout
