@@ -148,6 +148,26 @@ void a_walk_goes_over_all_rows(const Matrix& matrix, std::int64_t chunks) {
   CHECK(outer == walk.outer);
 }
 
+// A chain, of whose rows so many, an even number, touch one that is far off.
+Matrix chain(std::int32_t rows, std::int32_t far) {
+  std::vector<Entry> entries;
+  for (std::int32_t row = 0; row < rows; ++row) {
+    entries.push_back({.row = row, .column = row, .value = 4});
+    if (row > 0) entries.push_back({.row = row, .column = row - 1, .value = -1});
+  }
+  for (std::int32_t row = 0; row < far / 2; ++row) {
+    entries.push_back({.row = row + rows / 2, .column = row, .value = -1});
+  }
+  const std::array<std::vector<Entry>, 1> lists = {entries};
+  return assemble(rows, lists, Mirror::across_diagonal, 1);
+}
+
+void a_walk_goes_by_number_until_more_than_one_row_in_twenty_reaches_far() {
+  constexpr std::int32_t kRows = 200'000;
+  a_walk_goes_over_all_rows(chain(kRows, kRows / 20), 4);
+  a_walk_goes_over_all_rows(chain(kRows, kRows / 20 + 2), 1);
+}
+
 // Several chunks, numbered near their neighbours or not at all.
 void large_graphs_are_ordered() {
   const Matrix near = random_graph(300000, 2, 500, 7);
@@ -186,5 +206,6 @@ int main() {
     points_are_ordered(star(1), lanes);
   }
   rows_of_a_step_are_alike();
+  a_walk_goes_by_number_until_more_than_one_row_in_twenty_reaches_far();
   large_graphs_are_ordered();
 }
