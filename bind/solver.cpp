@@ -24,6 +24,7 @@
 #include "lent.h"
 #include "matrix.h"
 #include "matrix_market.h"
+#include "pauses.h"
 
 namespace nb = nanobind;
 namespace solve = flowos::solve;
@@ -61,12 +62,13 @@ constexpr std::array<std::pair<std::string_view, solve::Nullspace>, 2> kNullspac
     {"none", solve::Nullspace::none},
     {"constant", solve::Nullspace::constant},
 }};
-constexpr std::array<std::pair<std::string_view, solve::Reason>, 5> kReasons = {{
+constexpr std::array<std::pair<std::string_view, solve::Reason>, 6> kReasons = {{
     {"converged", solve::Reason::converged},
     {"iterations", solve::Reason::iterations},
     {"indefinite", solve::Reason::indefinite},
     {"stagnated", solve::Reason::stagnated},
     {"stopped", solve::Reason::stopped},
+    {"inconsistent", solve::Reason::inconsistent},
 }};
 
 template <typename Value, std::size_t kCount>
@@ -104,6 +106,29 @@ solve::Csr<Index> viewed(const Looked<Index>& starts, const Looked<Index>& colum
           .values = values.data()};
 }
 
+// Raises what a signal calls for, when it is time to look.
+class Look {
+ public:
+  void operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < kLook) return;
+    looked_ = now;
+    const nb::gil_scoped_acquire locked;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+};
+
+// What is made while other Python threads run, and until Ctrl-C.
+template <typename Make>
+auto made_unlocked(const Make& make) {
+  const nb::gil_scoped_release unlocked;
+  const solve::Pauses pauses{Look()};
+  return make();
+}
+
 // Keeps the arrays that the solver looks at.
 class Solver {
  public:
@@ -111,18 +136,13 @@ class Solver {
   Solver(const Looked<Index>& starts, const Looked<Index>& columns, const Looked<double>& values,
          const solve::Settings& settings)
       : kept_{nb::ndarray<>(starts), nb::ndarray<>(columns), nb::ndarray<>(values)},
-        solver_(unlocked(viewed(starts, columns, values), settings)) {}
+        solver_(made_unlocked(
+            [&] { return solve::Solver(viewed(starts, columns, values), settings); })) {}
 
   solve::Solver& operator*() { return solver_; }
   const solve::Made& made() const { return solver_.made(); }
 
  private:
-  template <typename Index>
-  static solve::Solver unlocked(const solve::Csr<Index>& matrix, const solve::Settings& settings) {
-    const nb::gil_scoped_release release;
-    return solve::Solver(matrix, settings);
-  }
-
   std::array<nb::ndarray<>, 3> kept_;
   solve::Solver solver_;
 };
@@ -206,36 +226,33 @@ auto array_of(nb::handle_t<Matrix> self) {
 Matrix parsed(nb::handle text, int threads) {
   const Lent lent(text);
   const auto bytes = lent.bytes();
-  const nb::gil_scoped_release unlocked;
-  return solve::parse_matrix_market({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                    threads);
+  return made_unlocked([&] {
+    return solve::parse_matrix_market({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                      threads);
+  });
 }
 
 template <typename Index>
 Matrix from_lower(const Looked<Index>& starts, const Looked<Index>& columns,
                   const Looked<double>& values) {
   const solve::Csr<Index> matrix = viewed(starts, columns, values);
-  const nb::gil_scoped_release unlocked;
-  return solve::from_lower(matrix);
+  return made_unlocked([&] { return solve::from_lower(matrix); });
 }
 
 template <typename Index>
 Matrix symmetrized(const Looked<Index>& starts, const Looked<Index>& columns,
                    const Looked<double>& values) {
   const solve::Csr<Index> matrix = viewed(starts, columns, values);
-  const nb::gil_scoped_release unlocked;
-  return solve::symmetrized(matrix);
+  return made_unlocked([&] { return solve::symmetrized(matrix); });
 }
 
 Matrix poisson(std::int64_t x, std::int64_t y, std::int64_t z) {
   if (x < 1 || y < 1 || z < 1) throw nb::value_error("poisson: at least one cell along each axis");
-  const nb::gil_scoped_release unlocked;
-  return solve::poisson({.cells = {z, y, x}});
+  return made_unlocked([&] { return solve::poisson({.cells = {z, y, x}}); });
 }
 
 Matrix g3like(std::uint64_t seed) {
-  const nb::gil_scoped_release unlocked;
-  return solve::g3like(seed);
+  return made_unlocked([&] { return solve::g3like(seed); });
 }
 
 void bind_answers(nb::module_& m) {
@@ -243,6 +260,8 @@ void bind_answers(nb::module_& m) {
       .def_prop_ro("reason", [](const solve::Info& info) { return name_of(info.reason, kReasons); })
       .def_ro("iterations", &solve::Info::iterations)
       .def_ro("residual", &solve::Info::residual, "||b - A x|| / ||b|| in fp64.")
+      .def_ro("solved_residual", &solve::Info::solved_residual,
+              "That of b less its mean, where a nullspace is taken out.")
       .def_prop_ro("precision",
                    [](const solve::Info& info) { return name_of(info.precision, kPrecisions); })
       .def_ro("seconds", &solve::Info::seconds)

@@ -412,6 +412,10 @@ class SolverInfo:
         """||b - A x|| / ||b|| in fp64."""
 
     @property
+    def solved_residual(self) -> float:
+        """That of b less its mean, where a nullspace is taken out."""
+
+    @property
     def precision(self) -> str: ...
 
     @property

@@ -8,7 +8,7 @@ and the kind of x86-64; and the MPI program gives it, too, whatever the number o
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import frexp, isfinite
+from math import isfinite
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
     from flowos._native import SolverInfo
 
-Reason: TypeAlias = Literal["converged", "iterations", "indefinite", "stagnated", "stopped"]
+Reason: TypeAlias = Literal[
+    "converged", "iterations", "indefinite", "stagnated", "stopped", "inconsistent"
+]
 Vector: TypeAlias = NDArray[np.float64]
 Watch: TypeAlias = Callable[[int, float], object]
 """Called after each iteration with its number and the estimated relative residual. False: stop."""
 
 _MOST_ITERATIONS = 2**62
 _LARGEST = 1.7e308
-_SQUARABLE = (1e-120, 1e120)
 
 WHY: dict[Reason, str] = {
     "converged": "converged",
@@ -39,6 +40,8 @@ WHY: dict[Reason, str] = {
     "indefinite": "not converged: A is not positive definite",
     "stagnated": "not converged: the residual falls no more",
     "stopped": "not converged: stopped by watch",
+    "inconsistent": "not converged: nothing solves it, as b does not add up to 0; "
+    "x solves it for b less its mean",
 }
 
 
@@ -76,6 +79,8 @@ class Made:
 class Info:
     """How it went. residual: ||b - A x|| / ||b||, computed in fp64 from x as it is.
 
+    solved_residual: the same, but with nullspace="constant" of b less its mean, which is all that
+    can be solved for. Where the mean alone is too much, the reason is "inconsistent".
     precision: in which the iteration ended; fp32 goes on in fp64 where it would stagnate.
     seconds: of the iteration; `made.seconds` are those of the set-up.
     """
@@ -83,6 +88,7 @@ class Info:
     reason: Reason
     iterations: int
     residual: float
+    solved_residual: float
     precision: Literal["fp32", "fp64"]
     fp64_updates: int
     seconds: float
@@ -96,8 +102,14 @@ class Info:
     def shift(self) -> float:
         return self.made.shift
 
+    @property
+    def residual_in_words(self) -> str:
+        if self.reason != "inconsistent":
+            return f"residual {self.residual:.2e}"
+        return f"residual {self.solved_residual:.2e}, but {self.residual:.2e} of b as it was given"
+
     def __str__(self) -> str:
-        return f"{WHY[self.reason]}; {self.iterations} iterations, residual {self.residual:.2e}"
+        return f"{WHY[self.reason]}; {self.iterations} iterations, {self.residual_in_words}"
 
 
 class Solver:
@@ -109,7 +121,8 @@ class Solver:
     A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied, and must
     not be changed while this is used.
     Keywords; what is left out is chosen from the matrix, and `made` says how.
-    lower: only the lower triangle of A is looked at. symmetrize: (A + A') / 2 is solved with.
+    lower: only the lower triangle of A is used; an upper one is refused. symmetrize: (A + A') / 2
+    is solved with.
     block: rows of a block. colours: at least so many. relax: share of the dropped fill that goes to
     the diagonal, 0 (IC) to 1 (MIC). precision: "auto", "fp32" or "fp64", of the iteration; answers
     are always fp64. coarse: "auto", "none" or "aggregates", a coarse correction, which keeps
@@ -157,13 +170,8 @@ class Solver:
         _check_goal(rtol, atol, maxiter)
         right = vector("b", b, self._rows)
         x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
-        unit = _unit(right)
-        if unit != 1.0:
-            right, x, atol = right / unit, x / unit, atol / unit
         with self._alone():
             found = self._native.solve(right, x, rtol, atol, maxiter or 0, watch)
-        if unit != 1.0:
-            x *= unit
         return x.reshape(np.shape(b)), self._info(found)
 
     def precondition(self, r: ArrayLike) -> Vector:
@@ -184,7 +192,7 @@ class Solver:
         return LinearOperator(self.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
 
     def _info(self, found: "SolverInfo") -> Info:
-        names = ("reason", "iterations", "residual", "precision", "fp64_updates", "seconds")
+        names = [name for name in Info.__dataclass_fields__ if name != "made"]
         return Info(made=self.made, **{name: getattr(found, name) for name in names})
 
     @contextmanager
@@ -237,14 +245,6 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
 
 def _largest(values: Vector) -> float:
     return float(max(values.max(), -values.min()))
-
-
-def _unit(b: Vector) -> float:
-    """1, or a power of two to count b in where the squares of its values are no numbers."""
-    largest = _largest(b)
-    if not largest or _SQUARABLE[0] < largest < _SQUARABLE[1]:
-        return 1.0
-    return 2.0 ** (frexp(largest)[1] - 1)
 
 
 def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:

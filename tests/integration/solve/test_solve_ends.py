@@ -71,6 +71,23 @@ def test_an_unsymmetric_matrix_is_refused_and_told_how_to_mend_it() -> None:
     assert np.array_equal(x, fo.solve(laplacian(6, 6), np.ones(36))[0])
 
 
+def test_an_upper_triangle_is_refused_where_the_lower_is_asked_for() -> None:
+    upper = sparse.csr_array(sparse.triu(laplacian(6, 6)))
+    said = refused(upper, np.ones(36), lower=True)
+    assert "lower: the matrix has an entry (0, 1) above the diagonal and none below it" in said
+    assert "A.T" in said
+    x, _ = fo.solve(upper.T, np.ones(36), lower=True)
+    assert np.array_equal(x, fo.solve(laplacian(6, 6), np.ones(36))[0])
+
+
+def test_what_lies_above_the_diagonal_is_not_used_where_the_lower_triangle_is() -> None:
+    x, info = fo.solve(changed(9, 10, -0.5), np.ones(36), lower=True)
+    assert info.converged
+    assert np.array_equal(x, fo.solve(laplacian(6, 6), np.ones(36))[0])
+    x, _ = fo.solve(sparse.csr_array(np.diag([2.0, 4.0])), np.ones(2), lower=True)
+    assert np.allclose(x, [0.5, 0.25], rtol=1e-6)
+
+
 def test_an_almost_symmetric_matrix_is_solved_as_the_mean_of_both_triangles() -> None:
     a = changed(9, 10, -1.001)
     x, info = fo.solve(a, np.ones(36), symmetrize=True)
@@ -136,8 +153,7 @@ def test_an_indefinite_matrix_never_converges() -> None:
 
 
 def test_pure_neumann_is_solved_where_the_nullspace_is_named() -> None:
-    a = laplacian(30, 30)
-    a.setdiag(a.diagonal() - np.asarray(a.sum(axis=1)))
+    a = neumann(30, 30)
     b = np.random.default_rng(6).standard_normal(900)
     x, info = fo.solve(a, b - b.mean(), nullspace="constant")
     assert info.converged
@@ -145,6 +161,46 @@ def test_pure_neumann_is_solved_where_the_nullspace_is_named() -> None:
     assert abs(x.mean()) <= 1e-9 * np.abs(x).max()
     _, info = fo.solve(a, b)
     assert not info.converged
+
+
+def neumann(*cells: int) -> Any:
+    a = laplacian(*cells)
+    a.setdiag(a.diagonal() - np.asarray(a.sum(axis=1)))
+    return a
+
+
+@pytest.mark.parametrize("share", [1e-5, 0.1, 1.0])
+def test_a_mean_of_b_that_nothing_can_make_is_told_and_the_rest_is_solved(share: float) -> None:
+    a = neumann(30, 30)
+    b = np.random.default_rng(6).standard_normal(900)
+    b += share - b.mean()
+    x, info = fo.solve(a, b, nullspace="constant")
+    assert (info.converged, info.reason) == (False, "inconsistent")
+    assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
+    assert info.residual > 0.5 * share * 30 / np.linalg.norm(b)
+    assert info.solved_residual == pytest.approx(residual(a, x, b - b.mean()), rel=1e-3)
+    assert info.solved_residual <= 1e-7
+    assert "b does not add up to 0" in str(info)
+    assert f"{info.residual:.2e} of b as it was given" in str(info)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9, 5e-8])
+def test_a_mean_of_b_that_is_small_enough_is_made_up_for(share: float) -> None:
+    a = neumann(30, 30)
+    b = np.random.default_rng(6).standard_normal(900)
+    b -= b.mean()
+    b += share * np.linalg.norm(b) / 30
+    x, info = fo.solve(a, b, nullspace="constant")
+    assert info.converged
+    assert residual(a, x, b) <= 1e-7
+    assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
+
+
+def test_constants_are_all_that_nothing_can_make() -> None:
+    x, info = fo.solve(neumann(8, 8), np.full(64, 3.0), nullspace="constant")
+    assert info.reason == "inconsistent"
+    assert info.residual == pytest.approx(1.0)
+    assert not x.any()
 
 
 def test_a_nullspace_that_is_not_there_is_refused_and_not_taken_out_of_x() -> None:

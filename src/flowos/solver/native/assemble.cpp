@@ -216,6 +216,27 @@ std::vector<std::vector<Entry>> lists_of(const Csr<Index>& matrix, int threads,
   return lists;
 }
 
+// What is empty below the diagonal and not above it was not meant. MatrixError.
+template <class Index>
+void refuse_upper(const Csr<Index>& matrix) {
+  std::int64_t above = -1, its_column = 0;
+  for (std::int64_t row = 0; row < matrix.rows; ++row) {
+    for (Index i = matrix.starts[row]; i < matrix.starts[row + 1]; ++i) {
+      if (matrix.values[i] == 0 || matrix.columns[i] == row) continue;
+      if (matrix.columns[i] < row) return;
+      if (above < 0) {
+        above = row;
+        its_column = matrix.columns[i];
+      }
+    }
+  }
+  if (above < 0) return;
+  throw MatrixError("lower: the matrix has an entry (" + std::to_string(above) + ", " +
+                    std::to_string(its_column) +
+                    ") above the diagonal and none below it; of an upper triangle take the "
+                    "transpose, A.T");
+}
+
 }  // namespace
 
 OwnedCsr<std::int32_t> assemble(std::int64_t rows, std::span<const std::vector<Entry>> lists,
@@ -228,6 +249,7 @@ OwnedCsr<std::int32_t> from_lower(const Csr<Index>& matrix, int threads) {
   const int parts = chosen(threads);
   const auto lists =
       lists_of(matrix, parts, [](const Entry& entry) { return entry.column <= entry.row; });
+  refuse_upper(matrix);
   return assemble(matrix.rows, lists, Mirror::across_diagonal, parts);
 }
 

@@ -22,8 +22,9 @@ enum class Mirror { no, across_diagonal };
 OwnedCsr<std::int32_t> assemble(std::int64_t rows, std::span<const std::vector<Entry>> lists,
                                 Mirror mirror, int threads);
 
-// The matrix whose lower triangle this is; what lies above the diagonal is not looked at.
-// threads: 0 is as many as there are. MatrixError: a column or start that cannot be.
+// The matrix whose lower triangle this is; what lies above the diagonal is not used.
+// threads: 0 is as many as there are. MatrixError: a column or start that cannot be, or an upper
+// triangle.
 template <class Index>
 OwnedCsr<std::int32_t> from_lower(const Csr<Index>& matrix, int threads = 0);
 

@@ -1,8 +1,10 @@
 #include "check_matrix.h"
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -17,6 +19,12 @@ namespace {
 constexpr std::int64_t kRun = 1 << 14;
 constexpr double kAsymmetry = 1e-12;
 constexpr double kRowSum = 1e-10;  // of the sum of sizes
+
+std::string in_words(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
 
 std::string row_named(std::int64_t row) { return "row " + std::to_string(row); }
 
@@ -55,7 +63,7 @@ template <class Index>
   }
   const double diagonal = entry_of(matrix, row, row);
   throw MatrixError(row_named(row) + ": the diagonal is " +
-                    (diagonal == 0 ? "0 or missing" : std::to_string(diagonal)) +
+                    (diagonal == 0 ? "0 or missing" : in_words(diagonal)) +
                     "; only positive definite matrices can be solved with");
 }
 

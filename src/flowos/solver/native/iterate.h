@@ -71,6 +71,10 @@ class Iteration {
   // Goes on from equation.x, and from what info has already.
   void run(Info& info) {
     double size = equation_.residual(equation_.x, rest_);
+    if (!std::isfinite(size)) {  // from there nothing can be computed
+      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);
+      size = equation_.residual(equation_.x, rest_);
+    }
     double best = size;
     int stalls = 0;
     info.reason = size <= wanted_ ? Reason::converged : Reason::iterations;
@@ -90,7 +94,7 @@ class Iteration {
       std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what was made of it
       size = equation_.norm;
     }
-    info.residual = size / equation_.norm;
+    info.residual = info.solved_residual = size / equation_.norm;
   }
 
  private:

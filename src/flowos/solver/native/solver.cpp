@@ -31,6 +31,7 @@
 #include "ordering.h"
 #include "ordering_parts.h"
 #include "pivots.h"
+#include "scaling.h"
 #include "team.h"
 
 namespace flowos::solve {
@@ -120,32 +121,26 @@ class Solving : public Base {
     }
   }
 
+  // With 2^a A and 2^e b it is 2^(e-a) x that is computed: `shift` is e - a.
   Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
              const Watch& watch) override {
     const Clock::time_point begun = Clock::now();
-    double greatest = checked(b, "b", matrix_.rows, threads_);
+    const double greatest = checked(b, "b", matrix_.rows, threads_);
     checked(x, "x", matrix_.rows, threads_);
-    std::vector<double> balanced;
-    if (settings_.nullspace == Nullspace::constant) {
-      balanced.assign(b.begin(), b.end());
-      balance(balanced);
-      b = balanced;
-      greatest = greatest_of(b, threads_);
-    }
+    const int exponent = side_exponent(greatest), shift = exponent - exponent_;
+    std::vector<double> times;
+    if (exponent != 0) b = times = scaled(b, exponent);
+    if (shift != 0) std::ranges::copy(scaled(x, shift), x.begin());
+    Goal its = goal;
+    its.atol = std::ldexp(goal.atol, exponent);
     Info info;
     info.precision = settings_.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
-    Equation equation{.b = b, .x = x, .unit = unit_of(greatest), .norm = 0, .residual = {}};
-    equation.norm = size_of(b, equation.unit);
-    equation.residual = [&](std::span<const double> at_x, std::span<double> rest) {
-      return residual(b, at_x, equation.unit, rest);
-    };
-    if (equation.norm == 0) {
-      std::ranges::fill(x, 0.0);
-      info.reason = Reason::converged;
+    if (settings_.nullspace == Nullspace::constant) {
+      solve_balanced(b, x, its, watch, info);
     } else {
-      iterate(equation, goal, watch, info);
+      solve_for(b, x, its, watch, info);
     }
-    if (settings_.nullspace == Nullspace::constant) balance(x);
+    if (shift != 0) scale_back(b, x, its, shift, info);
     info.seconds = seconds_since(begun);
     return info;
   }
@@ -158,9 +153,77 @@ class Solving : public Base {
     } else {
       fp32_->with(work);
     }
+    if (exponent_ != 0) std::ranges::copy(scaled(z, exponent_), z.begin());
   }
 
  private:
+  Equation equation_of(std::span<const double> b, std::span<double> x) {
+    const double unit = unit_of(greatest_of(b, threads_));
+    return {.b = b,
+            .x = x,
+            .unit = unit,
+            .norm = size_of(b, unit),
+            .residual = [this, b, unit](std::span<const double> at_x, std::span<double> rest) {
+              return residual(b, at_x, unit, rest);
+            }};
+  }
+
+  void solve_for(std::span<const double> b, std::span<double> x, const Goal& goal,
+                 const Watch& watch, Info& info) {
+    Equation equation = equation_of(b, x);
+    if (equation.norm > 0) return iterate(equation, goal, watch, info);
+    std::ranges::fill(x, 0.0);
+    info.reason = Reason::converged;
+  }
+
+  // A x = b where A takes constants to 0: of b the mean is beyond reach. What is left is solved for
+  // as closely as makes up for that, where it is small enough.
+  void solve_balanced(std::span<const double> b, std::span<double> x, const Goal& goal,
+                      const Watch& watch, Info& info) {
+    constexpr double kSmall = 0.9;
+    std::vector<double> balanced(b.begin(), b.end());
+    const double mean = balance(balanced);
+    const Equation given = equation_of(b, x);
+    const double wanted = std::max(goal.rtol * given.norm, goal.atol * given.unit);
+    const double beyond =
+        std::fabs(mean * given.unit) * std::sqrt(static_cast<double>(matrix_.rows));
+    const bool consistent = beyond <= kSmall * wanted;
+    Goal its = goal;
+    if (consistent) {
+      its.rtol = 0;
+      its.atol = std::sqrt(squared(wanted) - squared(beyond)) / given.unit;
+    }
+    solve_for(balanced, x, its, watch, info);
+    balance(x);
+    if (given.norm == 0) return;
+    info.residual = given.residual(x, balanced) / given.norm;
+    if (!consistent && info.reason == Reason::converged) info.reason = Reason::inconsistent;
+  }
+
+  // x, which may be too small then for all its digits: what they were to do is looked at again.
+  // MatrixError: it is too large.
+  void scale_back(std::span<const double> b, std::span<double> x, const Goal& goal, int shift,
+                  Info& info) {
+    std::vector<double> kept(x.begin(), x.end());
+    bool changed = false;
+    for (std::size_t row = 0; row < x.size(); ++row) {
+      x[row] = std::ldexp(kept[row], -shift);
+      if (!std::isfinite(x[row])) {
+        throw MatrixError("x[" + std::to_string(row) +
+                          "] is larger than any double: scale A up, or b down");
+      }
+      changed |= std::ldexp(x[row], shift) != kept[row];
+      kept[row] = std::ldexp(x[row], shift);
+    }
+    if (!changed) return;
+    const Equation equation = equation_of(b, kept);
+    std::vector<double> rest(x.size());
+    const double size = equation.residual(kept, rest);
+    info.residual = info.solved_residual = size / equation.norm;
+    const double wanted = std::max(goal.rtol * equation.norm, goal.atol * equation.unit);
+    if (info.reason == Reason::converged && !(size <= wanted)) info.reason = Reason::stagnated;
+  }
+
   // Both triangles are there, and each row is short: b - A x costs a pass over the matrix.
   double residual(std::span<const double> b, std::span<const double> x, double unit,
                   std::span<double> rest) {
@@ -175,14 +238,15 @@ class Solving : public Base {
                               [&](std::int64_t row) { return squared(values[at(row)] * unit); }));
   }
 
-  // Takes the mean away.
-  void balance(std::span<double> values) {
+  // Takes the mean away, and answers it.
+  double balance(std::span<double> values) {
     const double mean =
         sum_over(matrix_.rows, threads_, [&](std::int64_t row) { return values[at(row)]; }) /
         static_cast<double>(matrix_.rows);
     share_out(0, matrix_.rows, 1, threads_, [&](Groups rows) {
       for (std::int64_t row = rows.first; row < rows.past; ++row) values[at(row)] -= mean;
     });
+    return mean;
   }
 
   void iterate(Equation& equation, const Goal& goal, const Watch& watch, Info& info) {
@@ -203,6 +267,12 @@ class Solving : public Base {
   void choose() {
     const Clock::time_point begun = Clock::now();
     facts_ = check(matrix_, threads_);
+    exponent_ = scale_exponent(facts_.evenness);
+    if (exponent_ != 0) {
+      values_ = scaled({matrix_.values, at(matrix_.starts[matrix_.rows])}, exponent_);
+      matrix_.values = values_.data();
+      facts_ = facts_of(matrix_, threads_);
+    }
     matrix_.repeats = facts_.repeats.data();
     if (settings_.nullspace == Nullspace::constant)
       check_takes_constants_to_zero(matrix_, threads_);
@@ -271,6 +341,8 @@ class Solving : public Base {
   }
 
   Csr<Index> matrix_;
+  std::vector<double> values_;  // its own, where they are not those that came
+  int exponent_ = 0;            // they are 2^exponent_ times as large
   Settings settings_;
   int threads_;
   std::optional<Grid> grid_;

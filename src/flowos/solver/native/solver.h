@@ -38,16 +38,18 @@ struct Goal {
 
 enum class Reason {
   converged,
-  iterations,  // most_iterations were done
-  indefinite,  // p'Ap <= 0: A is not positive definite
-  stagnated,   // the residual falls no more
-  stopped,     // `watch` said so
+  iterations,    // most_iterations were done
+  indefinite,    // p'Ap <= 0: A is not positive definite
+  stagnated,     // the residual falls no more
+  stopped,       // `watch` said so
+  inconsistent,  // nothing solves it: of b, which does not add up to 0, the mean was taken away
 };
 
 struct Info {
   Reason reason = Reason::iterations;
   std::int64_t iterations = 0;
-  double residual = 0;  // ||b - A x|| / ||b|| in fp64
+  double residual = 0;         // ||b - A x|| / ||b|| in fp64
+  double solved_residual = 0;  // the same of what was solved: of b less its mean, for a nullspace
   Precision precision = Precision::fp64;
   double seconds = 0;
   int fp64_updates = 0;  // how often the true residual was computed

@@ -15,6 +15,7 @@
 #include "../matrix_error.h"
 #include "../matrix_market.h"
 #include "../ordering.h"
+#include "../scaling.h"
 #include "answer.h"
 #include "options.h"
 
@@ -25,6 +26,7 @@ struct Problem {
   std::string name;
   std::optional<Grid> grid;       // of Poisson's equation, whose rows nobody stores
   OwnedCsr<std::int32_t> matrix;  // else the whole
+  int exponent = 0;               // it is 2^exponent times as large as it came
   bool ones = false;              // the right-hand side
 
   std::int64_t rows() const {
@@ -66,7 +68,9 @@ inline Problem made_here(const Options& options, int threads) {
   problem.name = stem_of(options.problem);
   problem.matrix = read_matrix_market(options.problem, threads);
   refuse_impostor(problem, options.problem);
-  check(problem.matrix.view(), threads);
+  problem.exponent = scale_exponent(check(problem.matrix.view(), threads).evenness);
+  if (problem.exponent != 0)
+    problem.matrix.values = scaled(problem.matrix.values, problem.exponent);
   return problem;
 }
 
@@ -114,6 +118,7 @@ inline Problem problem_of(const Options& options, int threads, MPI_Comm comm) {
   broadcast(problem.matrix.starts, comm);
   broadcast(problem.matrix.columns, comm);
   broadcast(problem.matrix.values, comm);
+  MPI_Bcast(&problem.exponent, 1, MPI_INT, 0, comm);
   return problem;
 }
 

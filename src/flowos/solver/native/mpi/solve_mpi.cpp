@@ -33,6 +33,7 @@
 #include "../iterate.h"
 #include "../matrix_error.h"
 #include "../ordering.h"
+#include "../scaling.h"
 #include "../solver.h"
 #include "answer.h"
 #include "level_owners.h"
@@ -165,7 +166,7 @@ class Session {
     done.info.seconds = slowest(done.info.seconds);
     done.total += slowest(MPI_Wtime() - start);
     done.residual = residual_of(share, b, x, comm_);
-    done.x = hash_of(share, x, comm_);
+    done.x = hash_of(share, scaled(x, problem_.exponent), comm_);
     if (wants_fp64(done.info.reason)) done.so_far = whole_of(share, x, problem_.rows(), comm_);
   }
 

@@ -1,0 +1,143 @@
+"""Matrices as people have them: odd, empty, of other types, or not what their file says."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import flowos as fo
+from flowos.solver import read_matrix
+
+from .matrices import graph, laplacian, residual
+
+
+def refused(*args: Any, **how: Any) -> str:
+    with pytest.raises(fo.SolveError) as error:
+        fo.solve(*args, **how)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_one_equation_is_solved() -> None:
+    for value in (4.0, 1e-300, 1e300):
+        x, info = fo.solve(sparse.csr_array([[value]]), [2.0])
+        assert info.converged
+        assert x[0] == pytest.approx(2.0 / value)
+
+
+@pytest.mark.parametrize(
+    ("a", "said"),
+    [
+        (sparse.csr_array((0, 0)), "A is empty"),
+        (sparse.csr_array((3, 4)), "A has shape (3, 4): it must be square"),
+        (sparse.csr_array((4, 4)), "row 0: the diagonal is 0 or missing"),
+        (sparse.csr_array(np.diag([1.0, 0.0, 1.0])), "row 1: the diagonal is 0 or missing"),
+        (sparse.csr_array(np.diag([1.0, -1e-160])), "row 1: the diagonal is -1e-160"),
+        (sparse.csr_array(np.eye(3) * 1j), "A holds complex128: expected real numbers"),
+        (np.eye(3), "of a dense one take scipy.sparse.csr_array(A)"),
+        ([[2.0]], "expected a sparse matrix"),
+        (None, "expected a sparse matrix"),
+        (sparse.csr_array(np.array([[2.0, np.nan], [np.nan, 2.0]])), "row 0: the entry of col"),
+        (sparse.csr_array(np.array([[2.0, 1.0], [0.0, 2.0]])), "not symmetric"),
+    ],
+)
+def test_what_is_no_such_matrix_is_refused_in_one_line(a: Any, said: str) -> None:
+    rows = a.shape[0] if hasattr(a, "shape") else 1
+    assert said in refused(a, np.ones(rows))
+
+
+def test_an_empty_row_is_refused_with_its_number() -> None:
+    a = sparse.lil_array(laplacian(6, 6))
+    a[11, :] = 0
+    a[:, 11] = 0
+    a = sparse.csr_array(a)
+    a.eliminate_zeros()
+    assert "row 11: the diagonal is 0 or missing" in refused(a, np.ones(36))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint8, np.float32, np.bool_])
+def test_numbers_of_every_real_type_are_taken(kind: Any) -> None:
+    a = sparse.csr_array(np.diag([1, 1, 1, 1])).astype(kind)
+    x, info = fo.solve(a, np.array([1, 0, 1, 1]).astype(kind))
+    assert info.converged
+    assert x.dtype == np.float64
+    assert np.array_equal(x, [1, 0, 1, 1])
+
+
+def test_entries_of_a_coo_matrix_that_come_twice_are_added_up() -> None:
+    a = graph(500, 4).tocoo()
+    one = (np.concatenate([a.row, a.row]), np.concatenate([a.col, a.col]))
+    twice = sparse.coo_array((np.concatenate([a.data / 2, a.data / 2]), one), shape=a.shape)
+    b = np.ones(500)
+    assert np.array_equal(fo.solve(twice, b)[0], fo.solve(a, b)[0])
+
+
+def test_the_last_bit_may_differ_across_the_diagonal() -> None:
+    a = laplacian(9, 9)
+    b = np.ones(81)
+    x, _ = fo.solve(a, b)
+    other = a.tolil()
+    other[5, 6] = np.nextafter(-1.0, 0.0)
+    same, info = fo.solve(other.tocsr(), b)
+    assert info.converged
+    assert np.allclose(same, x, rtol=1e-6)
+    assert residual(other.tocsr(), same, b) <= 1e-7
+
+
+@pytest.mark.parametrize(
+    "b", [[], [1.0] * 5, np.ones((2, 18)), np.ones(37), "b", None, [None] * 36]
+)
+def test_a_right_hand_side_of_another_shape_or_type_is_refused(b: Any) -> None:
+    assert refused(laplacian(6, 6), b).startswith("b ")
+
+
+MARKET = "%%MatrixMarket matrix "
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("array real general\n2 2\n1\n0\n0\n1\n", "line 1: format 'array'"),
+        ("coordinate complex hermitian\n1 1 1\n1 1 1 0\n", "line 1: values 'complex'"),
+        ("coordinate real skew-symmetric\n2 2 1\n2 1 1\n", "line 1: symmetry 'skew-symmetric'"),
+        ("coordinate real hermitian\n1 1 1\n1 1 1\n", "line 1: symmetry 'hermitian'"),
+        ("coordinate real general\n2 3 2\n1 1 1\n2 2 1\n", "line 2: 2 rows and 3 columns"),
+        ("coordinate real general\n0 0 0\n", "line 2: the matrix is empty"),
+        ("coordinate real general\n2 2 2\n1 1 1\n3 2 1\n", "line 4: row '3': expected 1 to 2"),
+        ("coordinate real general\n2 2 2\n1 1 1\n0 2 1\n", "line 4: row '0': expected 1 to 2"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 nan\n", "line 4: value 'nan'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 1e999\n", "line 4: value '1e999'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2\n", "line 4: value ''"),
+        ("coordinate pattern general\n2 2 2\n1 1 1\n2 2\n", "line 3: nothing is expected"),
+        ("coordinate real symmetric\n2 2 4\n1 1 2\n2 1 1\n1 2 1\n2 2 2\n", "one triangle only"),
+        ("coordinate real general\n2 2 3\n1 1 1\n2 2 1\n", "3 entries are promised in line 2"),
+        ("coordinate real general\n2 2\n", "line 2: expected rows, columns and entries"),
+        ("coordinate real general\n% nothing", "line 2: the file ends before"),
+    ],
+)
+def test_a_file_that_is_no_such_matrix_is_refused_with_its_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text(MARKET + text)
+    with pytest.raises(fo.SolveError) as error:
+        read_matrix(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_files_of_each_kind_that_can_be_solved_are_read(tmp_path: Path, ends: str) -> None:
+    path = tmp_path / "a.mtx"
+    for text, diagonal in (
+        ("coordinate pattern symmetric\n3 3 3\n1 1\n2 2\n3 3\n", [1.0, 1.0, 1.0]),
+        ("COORDINATE Integer General\n% a word\n\n2 2 2\n1 1 3\n\n2 2 +4\n", [3.0, 4.0]),
+        ("coordinate real symmetric\n2 2 2\n1 1 1e-320\n2 2 2.5E0", [1e-320, 2.5]),
+    ):
+        path.write_text((MARKET + text).replace("\n", ends), newline="")
+        found = read_matrix(path)
+        assert np.array_equal(found.data, diagonal)
+        assert np.array_equal(found.indices, np.arange(len(diagonal)))

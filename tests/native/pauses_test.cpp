@@ -1,0 +1,84 @@
+// A long computation looks up now and then: what that throws ends it.
+
+#include "pauses.h"
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+
+#include "check.h"
+#include "generate.h"
+#include "ordering_parts.h"
+#include "solver.h"
+#include "systems.h"
+
+using namespace flowos::solve;
+
+namespace {
+
+struct Enough : std::runtime_error {
+  Enough() : std::runtime_error("enough") {}
+};
+
+// How often `work` looked up before it ended, where the last of so many looks throws.
+template <class Work>
+int looks_of(int most, const Work& work) {
+  int looks = 0;
+  try {
+    const Pauses pauses([&] {
+      if (++looks == most) throw Enough();
+    });
+    work();
+  } catch (const Enough&) {
+    CHECK(looks == most);
+  }
+  return looks;
+}
+
+// The other threads have a part each, and no more.
+void no_more_parts_are_begun_when_a_look_throws() {
+  const auto here = std::this_thread::get_id();
+  for (const int threads : {1, 3}) {
+    std::atomic<std::int64_t> done = 0;
+    std::atomic<bool> ended = false;
+    int looks = 0;
+    try {
+      const Pauses pauses([&] {
+        if (++looks < 2) return;
+        ended = true;
+        throw Enough();
+      });
+      for_parts(1000, threads, [&](std::int64_t) {
+        while (std::this_thread::get_id() != here && !ended) std::this_thread::yield();
+        ++done;
+      });
+      CHECK(false);
+    } catch (const Enough&) {
+      CHECK(done <= threads);
+    }
+    for_parts(10, threads, [&](std::int64_t) { ++done; });  // nobody looks any more
+  }
+}
+
+void a_set_up_can_be_ended_at_many_places() {
+  const Matrix matrix = poisson({.cells = {60, 60, 60}});
+  for (const Coarse coarse : {Coarse::none, Coarse::aggregates}) {
+    const auto set_up = [&] {
+      Settings settings;
+      settings.coarse = coarse;
+      settings.threads = 1;  // how often it looks depends on who takes how many parts
+      const Solver solver(matrix.view(), settings);
+    };
+    const int all = looks_of(1'000'000, set_up);
+    CHECK(all > 20);
+    for (int most = 1; most < all / 2; ++most) CHECK(looks_of(most, set_up) == most);
+  }
+}
+
+}  // namespace
+
+int main() {
+  no_more_parts_are_begun_when_a_look_throws();
+  a_set_up_can_be_ended_at_many_places();
+}
