@@ -1,12 +1,16 @@
 """`flowos solve`: a system is read or generated, solved, and told of as it goes."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite, log
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from numpy.typing import NDArray
 
 from flowos.acts._systems import right_side, system_of
@@ -130,7 +134,7 @@ def told(done: Solved) -> str:
     return (
         f"{WHY[info.reason]}: {info.iterations} iterations in {number(info.seconds, 'second')}"
         f"{each}, after {number(done.setup_seconds, 'second')} of set-up; "
-        f"residual {info.residual:.2e}"
+        f"{info.residual_in_words}"
     )
 
 
@@ -156,23 +160,34 @@ def draw(done: Solved, path: Path) -> None:
     """The residual as NAME.svg, or with all facts as NAME.html. SolveError: that cannot be."""
     page = path.suffix == ".html"
     text = trace_html(done.trace, told(done), facts(done)) if page else trace_svg(done.trace)
-    _write(path, text.encode())
+    with _whole(path) as file:
+        file.write(text.encode())
 
 
 def keep(x: NDArray[np.float64], path: Path) -> None:
     """x as NAME.npy. SolveError: it cannot be written."""
-    try:
-        with path.open("wb") as file:
-            np.save(file, x)
-    except OSError as error:
-        raise SolveError(f"{path}: {error.strerror}") from None
+    with _whole(path) as file:
+        # Not np.save, whose errors do not say why.
+        write_array_header_1_0(file, header_data_from_array_1_0(x))
+        file.write(x.data)
 
 
-def _write(path: Path, data: bytes) -> None:
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is there when all of it is written, and before that as it was. SolveError."""
+    target = path.resolve()
+    special = target.exists() and not target.is_file()  # a device or pipe stays what it is
+    part = target if special else target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        path.write_bytes(data)
+        with part.open("wb") as file:
+            yield file
+        part.replace(target)
     except OSError as error:
-        raise SolveError(f"{path}: {error.strerror}") from None
+        raise SolveError(f"{path}: {error.strerror}; nothing was kept there") from None
+    finally:
+        if not special:
+            with suppress(OSError):
+                part.unlink()
 
 
 def _size_of(matrix: Csr) -> tuple[int, int]:

@@ -129,11 +129,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with _progress(args) as tell:
         done, x = solve.solved(wish, tell)
-    if args.out:
-        solve.keep(x, args.out)
-    if args.plot:
-        solve.draw(done, args.plot)
-    _show(done, args.json)
+    try:
+        if args.out:
+            solve.keep(x, args.out)
+        if args.plot:
+            solve.draw(done, args.plot)
+    finally:
+        _show(done, args.json)  # also what could not be kept was computed
     return 0 if done.converged else 1
 
 

@@ -1,8 +1,9 @@
 """`flowos solve`, as a person at a terminal calls it."""
 
 import json
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,54 @@ def test_a_terminal_shows_the_residual_as_it_falls_and_ctrl_c_ends_it(
     at.read_until("iteration 1 ")
     at.type("\x03")
     assert "flowos solve: interrupted" in at.read_until("code=130=")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 64 kB."""
+    at = tmp_path / "small"
+    at.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(at)], check=True)
+    yield at
+    subprocess.run(["umount", str(at)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+@pytest.mark.parametrize("words", [("--out", "x.npy"), ("--plot", "r.svg"), ("--plot", "r.html")])
+def test_a_full_disk_is_told_and_what_was_there_stays(
+    flowos: Flowos, small_disk: Path, words: tuple[str, str]
+) -> None:
+    kept = small_disk / words[1]
+    kept.write_bytes(b"kept")
+    (small_disk / "full").write_bytes(bytes(60 << 10))
+    done = flowos("solve", "poisson:30x30x30", words[0], str(kept), "--json", code=1)
+    assert done.stderr == (
+        f"flowos solve: {kept}: No space left on device; nothing was kept there\n"
+    )
+    assert json.loads(done.stdout)["converged"]
+    assert kept.read_bytes() == b"kept"
+    assert sorted(path.name for path in small_disk.iterdir()) == sorted(["full", words[1]])
+
+
+def test_a_device_is_written_to_and_stays_one(flowos: Flowos, tmp_path: Path) -> None:
+    for name, device, code in (("a.npy", "/dev/null", 0), ("b.npy", "/dev/full", 1)):
+        (tmp_path / name).symlink_to(device)
+        done = flowos("solve", "poisson:9", "--out", name, code=code)
+        assert ("No space left on device" in done.stderr) == bool(code)
+        assert Path(device).is_char_device()
+
+
+def test_a_link_is_followed_to_what_it_names(flowos: Flowos, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").symlink_to("other.npy")
+    flowos("solve", "poisson:9", "--out", "x.npy")
+    assert (tmp_path / "x.npy").is_symlink()
+    assert np.load(tmp_path / "other.npy").shape == (9,)
+
+
+def test_what_nothing_solves_is_told_with_both_residuals(flowos: Flowos, tmp_path: Path) -> None:
+    ring = sparse.csr_array(np.array([[2.0, -1, -1], [-1, 2, -1], [-1, -1, 2]]))
+    scipy_io.mmwrite(tmp_path / "ring.mtx", ring, symmetry="symmetric")
+    np.save(tmp_path / "b.npy", [3.0, 0.0, 0.0])
+    told = flowos("solve", "ring.mtx", "--nullspace", "constant", "--rhs", "b.npy", code=1)
+    assert "not converged: nothing solves it, as b does not add up to 0" in told.stdout
+    assert "5.77e-01 of b as it was given" in told.stdout
