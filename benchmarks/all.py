@@ -22,6 +22,7 @@ NAMES = (
     "leftovers",
     "feed",
     "solve",
+    "solve_busy",
 )
 
 

@@ -1,0 +1,94 @@
+"""What other programs on the same cores cost a solve with all threads, beside one thread.
+
+`python benchmarks/solve_busy.py [--json] [--rounds 9] [--cells 64]`
+
+One thread and all of them take turns in every round, beside 0, 2, 4 and 8 loops that never rest.
+`ratio` is the time with all threads over that with one: medians of paired rounds, with quartiles.
+`x` is a hash of the answer, which is the same throughout.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import flowos as fo
+from flowos.solver import Csr, poisson
+
+LOOPS = (0, 2, 4, 8)
+
+
+@contextmanager
+def loops(count: int) -> Iterator[None]:
+    word = [sys.executable, "-S", "-c", "while True: pass"]
+    running = [subprocess.Popen(word) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+def seconds(matrix: Csr, threads: int, answers: set[str]) -> float:
+    b = np.ones(matrix.shape[0])
+    start = time.perf_counter()
+    x, _ = fo.solve(matrix, b, threads=threads)
+    took = time.perf_counter() - start
+    answers.add(hashlib.sha256(x.tobytes()).hexdigest()[:16])
+    return took
+
+
+def beside(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dict[str, Any]:
+    """Seconds with one thread and with all, and their ratios."""
+    cores = len(os.sched_getaffinity(0))
+    turns: dict[int, list[float]] = {1: [], cores: []}
+    with loops(count):
+        for number in range(rounds):
+            for threads in sorted(turns, reverse=bool(number % 2)):
+                turns[threads].append(seconds(matrix, threads, answers))
+    ratios = [many / one for one, many in zip(turns[1], turns[cores], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return {
+        "loops": count,
+        "threads": cores,
+        "one": statistics.median(turns[1]),
+        "all": statistics.median(turns[cores]),
+        "ratio": middle,
+        "quartiles": [low, high],
+    }
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--json", action="store_true")
+    options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--cells", type=int, default=64, help="along each side of the grid")
+    args = options.parse_args()
+    matrix = poisson(args.cells, args.cells, args.cells)
+    answers: set[str] = set()
+    rows = [beside(count, matrix, args.rounds, answers) for count in LOOPS]
+    found = {"cells": args.cells, "rows": rows, "x": sorted(answers)}
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return
+    for row in rows:
+        low, high = row["quartiles"]
+        print(
+            f"{row['loops']} loops: one thread {row['one']:.3f} s, {row['threads']} threads "
+            f"{row['all']:.3f} s, ratio {row['ratio']:.2f} ({low:.2f} to {high:.2f})"
+        )
+    print(f"x: {', '.join(found['x'])}")
+
+
+if __name__ == "__main__":
+    main()
