@@ -3,33 +3,40 @@
 A round is A B B A, or many such turns of programs that run side by side: drift that is linear in
 time, and noise that lasts for the whole round (side by side, for longer than a turn), cancel in the
 round's log ratio. Whole rounds are the unit of resampling; `_intervals` says how. There are up to
-four looks at a comparison and 5 % of error in all, so each look gets 5 % / 4 (Bonferroni, which
-holds however the looks depend on each other). Every verdict stands for itself: of many equal pairs,
-up to 5 % may still be called different.
+four looks at a comparison and 5 % of error in all, 4 % for the median and 1 % for the mean, so each
+look gets a quarter of that (Bonferroni, which holds however the looks depend on each other). Every
+verdict stands for itself: of many equal pairs, up to 5 % may still be called different.
 
-A round is left out whole, so that neither side gains by it, when its machine state is marked, or
-when the two turns of one case lie wildly apart: then a regime of the machine changed inside it.
+A round is left out of the median whole, so that neither side gains by it, when its machine state is
+marked, or when the two turns of one case lie wildly apart: then a regime of the machine changed
+inside it. Of the mean only what is marked is left out, and nothing where the marks side with a
+case: what a case does to itself is no disturbance. `_answer` says what is called equal.
+docs/comparisons.md has the rates of error.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
-from flowos.model import Answer, Sample, Verdict
+from flowos.model import Sample, Verdict
+from flowos.plan._answer import Evidence, concluded, exponential
+from flowos.plan._few import TOLD_BY_FEW, Noise, beyond_noise, noise_of
 from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._regimes import regimes
+from flowos.plan._tails import chance_of, tail_of
 from flowos.plan._trust import LIMITS, Limits
 
-ERROR = 0.05
 LOOKS = 4
 LEAST_ROUNDS = 4
+MEDIAN_ERROR = 0.04
 WILD_FLOOR = 0.05
+WILD_FACTOR = 5.0
+SIDED = 0.1
+"""Marks that lie on one side by a chance below this are that side's own."""
 _MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
 """Deviation of a median, times the root of the count, over the values' range between quartiles."""
-WILD_FACTOR = 5.0
-_ROUNDING = 1e-12
-"""Of logarithms: those of 1.25 and 1 / 1.25 do not quite add up to 0."""
 
 
 def compare(
@@ -45,48 +52,61 @@ def compare(
 
     Only rounds that hold both cases whole count. margin: a difference up to this share counts as
     equal (0.03 for 3 %). looks: how often this comparison is looked at before it ends. Without any
-    usable round the ratio is NaN, and with fewer than four the interval is 0..inf.
+    usable round the ratio is NaN, and with fewer than four only what no noise explains is told (see
+    `_few`); else the interval is 0..inf.
     """
-    return tuple(_verdict(pair, axis, margin, looks) for pair in pairs(seen, axis, base, limits))
+    found = pairs(seen, axis, base, limits)
+    noise = noise_of(found)
+    return tuple(_verdict(pair, axis, margin, looks, noise) for pair in found)
 
 
-def _verdict(pair: Pair, axis: str, margin: float, looks: int) -> Verdict:
-    kept = kept_rounds(pair.rounds)
-    where = _interval(kept, 1 - ERROR / looks)
-    answer = answered(where, math.log1p(margin))
-    return Verdict(
-        probe=pair.probe,
-        axis=axis,
-        base=pair.base,
-        other=pair.other,
-        rest=pair.rest,
-        metric=pair.metric,
-        ratio=exponential(where.centre),
-        low=exponential(where.low),
-        high=exponential(where.high),
-        margin=margin,
-        rounds=len(kept),
-        answer=answer,
-        why=_why(pair.rounds, kept, answer),
-        disturbed=sum(r.marked for r in kept),
+def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> Verdict:
+    counted = calm_rounds(pair.rounds)
+    kept = without_wild(counted)
+    median = _interval(kept, 1 - MEDIAN_ERROR / looks, noise)
+    tail = tail_of([counted], math.log1p(margin)) if len(counted) > 1 else None
+    found = concluded(
+        Verdict(
+            probe=pair.probe,
+            axis=axis,
+            base=pair.base,
+            other=pair.other,
+            rest=pair.rest,
+            metric=pair.metric,
+            ratio=math.nan,
+            low=0.0,
+            high=math.inf,
+            margin=margin,
+            rounds=len(kept),
+            answer="cannot tell",
+            disturbed=sum(r.marked for r in kept),
+        ),
+        Evidence(median=median, tail=tail, looks=looks),
     )
+    why = (found.why or _wide(found), *_left_out(pair.rounds, kept))
+    return replace(found, why="; ".join(word for word in why if word))
 
 
-def kept_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
-    """The rounds to judge by. Where most are marked, the machine is so: all of them are kept."""
+def calm_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
+    """Those that are not marked; all, where most are marked, or where the marks take a side."""
     calm = [r for r in rounds if not r.marked]
-    if len(calm) < max(LEAST_ROUNDS, len(rounds) / 2):
-        calm = list(rounds)
-    if not calm:
-        return calm
-    wild = max(WILD_FLOOR, WILD_FACTOR * median(r.inner for r in calm))
-    return [r for r in calm if r.inner <= wild]
+    enough = len(calm) >= max(LEAST_ROUNDS, len(rounds) / 2)
+    sided = chance_of(r.other.marked - r.base.marked for r in rounds) < SIDED
+    return calm if enough and not sided else rounds
 
 
-def _interval(rounds: Sequence[Round], level: float) -> Interval:
+def without_wild(rounds: Sequence[Round]) -> Sequence[Round]:
+    """The rounds whose median is to be judged: not those in which turns of one case lie apart."""
+    if not rounds:
+        return rounds
+    wild = max(WILD_FLOOR, WILD_FACTOR * median(r.inner for r in rounds))
+    return [r for r in rounds if r.inner <= wild]
+
+
+def _interval(rounds: Sequence[Round], level: float, noise: Noise) -> Interval:
     ratios = [r.log_ratio for r in rounds]
     if len(ratios) < LEAST_ROUNDS:
-        return Interval(median(ratios) if ratios else math.nan, -math.inf, math.inf)
+        return beyond_noise(rounds, noise)
     return interval(ratios, level, least_deviation=deviation_inside(rounds))
 
 
@@ -106,33 +126,18 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
     return math.sqrt(2 / turns * squares / freedom)
 
 
-def answered(where: Interval, margin: float) -> Answer:
-    if -margin <= where.low and where.high <= margin:
-        return "equal"
-    if where.high < -_ROUNDING:
-        return "slower"
-    if where.low > _ROUNDING:
-        return "faster"
-    return "cannot tell"
+def _wide(v: Verdict) -> str:
+    if v.answer != "cannot tell":
+        return TOLD_BY_FEW if v.rounds < LEAST_ROUNDS else ""
+    if v.rounds < LEAST_ROUNDS:
+        return f"both ran in {v.rounds} of the {LEAST_ROUNDS} whole rounds needed"
+    return "the interval holds 1 and is wider than the margin"
 
 
-def _why(rounds: Sequence[Round], kept: Sequence[Round], answer: Answer) -> str:
-    notes: list[str] = []
-    if len(kept) < LEAST_ROUNDS:
-        notes.append(f"both ran in {len(kept)} of the {LEAST_ROUNDS} whole rounds needed")
-    elif answer == "cannot tell":
-        notes.append("the interval holds 1 and is wider than the margin")
+def _left_out(rounds: Sequence[Round], kept: Sequence[Round]) -> Iterator[str]:
     if left_out := len(rounds) - len(kept):
-        notes.append(f"{left_out} of {len(rounds)} rounds were disturbed and left out")
+        yield f"{left_out} of {len(rounds)} rounds were disturbed and left out"
     if marked := sum(r.marked for r in kept):
-        notes.append(f"{marked} of {len(kept)} rounds were disturbed and had to be used")
+        yield f"{marked} of {len(kept)} rounds were disturbed and had to be used"
     if two := regimes(exponential(r.log_ratio) for r in kept):
-        notes.append(f"the ratio has {two}")
-    return "; ".join(notes)
-
-
-def exponential(logarithm: float) -> float:
-    try:
-        return math.exp(logarithm)
-    except OverflowError:
-        return math.inf
+        yield f"the ratio has {two}"

@@ -31,12 +31,13 @@ def interval(values: Sequence[float], level: float, least_deviation: float = 0.0
     """
     depth = _signed_rank_depth(len(values), 1 - level)
     if depth is None:
-        return _student(values, level, least_deviation)
+        return student(values, level, least_deviation)
     means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
     return Interval(median(means), means[depth], means[-1 - depth])
 
 
-def _student(values: Sequence[float], level: float, least_deviation: float) -> Interval:
+def student(values: Sequence[float], level: float, least_deviation: float = 0.0) -> Interval:
+    """The mean of at least two values, with Student's interval."""
     centre = fmean(values)
     deviation = max(stdev(values), least_deviation)
     reach = student_quantile(level, len(values) - 1) * deviation / math.sqrt(len(values))

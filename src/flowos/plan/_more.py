@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 
 from flowos.model import Verdict
-from flowos.plan._compare import ERROR, LEAST_ROUNDS
+from flowos.plan._compare import LEAST_ROUNDS, MEDIAN_ERROR
 from flowos.plan._intervals import student_quantile
 
 MOST_ROUNDS = 400
@@ -19,6 +19,8 @@ def rounds_to_tell(v: Verdict) -> int | None:
     """
     if v.answer != "cannot tell":
         return None
+    if v.needed:
+        return v.needed
     if not (v.low > 0 and math.isfinite(v.high)):
         return LEAST_ROUNDS
     if not v.rounds:
@@ -33,4 +35,4 @@ def rounds_to_tell(v: Verdict) -> int | None:
 
 def _reach(rounds: int) -> float:
     """Half of an interval's width, in deviations of a round."""
-    return student_quantile(1 - ERROR, rounds - 1) / math.sqrt(rounds)
+    return student_quantile(1 - MEDIAN_ERROR, rounds - 1) / math.sqrt(rounds)

@@ -1,28 +1,26 @@
 """Two levels of an axis on the whole: the cases of a probe put together, as one verdict.
 
 The ratio is the geometric mean over the cases, as is usual where rates of different kinds are put
-together (Fleming and Wallace, How not to lie with statistics, CACM 29(3), 1986). A round's value is
-the mean, over the cases that have this round, of how far its log ratio lies off its case's own
-mean, so that a case that lacks a round shifts nothing. Many noisy cases tell much earlier together
-than each by itself.
+together (Fleming and Wallace, How not to lie with statistics, CACM 29(3), 1986). Many noisy cases
+tell much earlier together than each by itself.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import fmean
 
 from flowos.model import Sample, Verdict
+from flowos.plan._answer import Evidence, concluded
 from flowos.plan._compare import (
-    ERROR,
     LEAST_ROUNDS,
     LOOKS,
-    answered,
+    MEDIAN_ERROR,
+    calm_rounds,
     deviation_inside,
-    exponential,
-    kept_rounds,
+    without_wild,
 )
 from flowos.plan._intervals import Interval, interval
-from flowos.plan._pairs import Pair, Round, RoundId, pairs
+from flowos.plan._pairs import Pair, Round, pairs
+from flowos.plan._tails import tail_of, together
 from flowos.plan._trust import LIMITS, Limits
 
 OVERALL = "overall"
@@ -50,39 +48,35 @@ def overall(
 
 
 def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Verdict:
-    kept = [kept_rounds(pair.rounds) for pair in those]
+    counted = [calm_rounds(pair.rounds) for pair in those]
+    kept = [without_wild(rounds) for rounds in counted]
     kept = [rounds for rounds in kept if len(rounds) >= LEAST_ROUNDS]
-    ratios = _together(kept) if kept else []
-    where = Interval(math.nan, -math.inf, math.inf)
+    counted = [rounds for rounds in counted if len(rounds) >= LEAST_ROUNDS]
+    ratios = together([{r.at: r.log_ratio for r in rounds} for rounds in kept])
+    median, tail = Interval(math.nan, -math.inf, math.inf), None
     if len(ratios) >= LEAST_ROUNDS:
-        where = interval(ratios, 1 - ERROR / looks, least_deviation=_deviation(kept))
+        median = interval(ratios, 1 - MEDIAN_ERROR / looks, least_deviation=_deviation(kept))
+        tail = tail_of(counted, math.log1p(margin))
     disturbed = {r.at for rounds in kept for r in rounds if r.marked}
-    return Verdict(
-        probe=OVERALL,
-        axis=axis,
-        base=those[0].base,
-        other=those[0].other,
-        rest=(),
-        metric=those[0].probe,
-        ratio=exponential(where.centre),
-        low=exponential(where.low),
-        high=exponential(where.high),
-        margin=margin,
-        rounds=len(ratios),
-        answer=answered(where, math.log1p(margin)),
-        why=f"geometric mean of {len(kept)} of {len(those)} cases",
-        disturbed=min(len(disturbed), len(ratios)),
+    return concluded(
+        Verdict(
+            probe=OVERALL,
+            axis=axis,
+            base=those[0].base,
+            other=those[0].other,
+            rest=(),
+            metric=those[0].probe,
+            ratio=math.nan,
+            low=0.0,
+            high=math.inf,
+            margin=margin,
+            rounds=len(ratios),
+            answer="cannot tell",
+            why=f"geometric mean of {len(kept)} of {len(those)} cases",
+            disturbed=min(len(disturbed), len(ratios)),
+        ),
+        Evidence(median=median, tail=tail, looks=looks),
     )
-
-
-def _together(kept: Sequence[Sequence[Round]]) -> list[float]:
-    """The log ratio of each round on the whole."""
-    centres = [fmean(r.log_ratio for r in rounds) for rounds in kept]
-    off: dict[RoundId, list[float]] = {}
-    for centre, rounds in zip(centres, kept, strict=True):
-        for r in rounds:
-            off.setdefault(r.at, []).append(r.log_ratio - centre)
-    return [fmean(centres) + fmean(each) for each in off.values() if 2 * len(each) >= len(centres)]
 
 
 def _deviation(kept: Sequence[Sequence[Round]]) -> float:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 
 from flowos.model import Pairs, Sample, lower_is_better
 from flowos.plan._regimes import positive
@@ -18,10 +18,12 @@ class Turns:
     """One case in one round: the log goodness of each turn, and whether its state is marked.
 
     A turn is a run of the program; of programs that ran side by side each value is one, taken right
-    beside the other's (in_turns).
+    beside the other's (in_turns). logs: by the median of a turn's values. means: by the mean time,
+    in which those that stalled count.
     """
 
     logs: tuple[float, ...]
+    means: tuple[float, ...]
     marked: bool
     in_turns: bool = False
 
@@ -38,6 +40,11 @@ class Round:
     def differences(self) -> tuple[float, ...]:
         """The log ratio of each two turns that lay next to each other."""
         return tuple(b - a for a, b in zip(self.base.logs, self.other.logs, strict=True))
+
+    @property
+    def lags(self) -> tuple[float, ...]:
+        """The same of the turns' mean times: below 0 other's turn lags, above 0 base's."""
+        return tuple(b - a for a, b in zip(self.base.means, self.other.means, strict=True))
 
     @property
     def log_ratio(self) -> float:
@@ -114,11 +121,19 @@ def _turns(samples: Sequence[Sample], limits: Limits) -> Turns:
     in_turns = all(s.in_turns for s in samples)
     kept = [(s, values) for s in samples if (values := positive(s.values))]
     if in_turns:
-        turns = [v for s, values in kept if len(values) == len(s.values) for v in values]
+        whole = (values for s, values in kept if len(values) == len(s.values))
+        turns: list[tuple[float, ...]] = [(value,) for values in whole for value in values]
     else:
-        turns = [median(values) for _, values in kept]
+        turns = [values for _, values in kept]
     return Turns(
-        logs=tuple(sign * math.log(turn) for turn in turns),
+        logs=tuple(sign * math.log(median(values)) for values in turns),
+        means=tuple(_mean([sign * math.log(v) for v in values]) for values in turns),
         marked=not all(undisturbed(s.state, limits) for s in samples),
         in_turns=in_turns,
     )
+
+
+def _mean(logs: Sequence[float]) -> float:
+    """The log goodness of the mean of times with these log goodnesses; it does not overflow."""
+    least = min(logs)
+    return least - math.log(fmean(math.exp(least - value) for value in logs))

@@ -46,9 +46,7 @@ def worth(
     return Worth(
         metric=metric,
         best=best,
-        rivals=tuple(
-            c for c in effects if c.label in whole and whole[c.label].answer in ("equal", "faster")
-        ),
+        rivals=tuple(c for c in effects if c.label in whole and _alike(whole[c.label])),
         settings=tuple(
             _nearest(verdicts, best, level) or _stand_in(effects, whole, best, axis, level)
             for axis, verdicts in compared.items()
@@ -56,6 +54,12 @@ def worth(
             if level != best.level(axis)
         ),
     )
+
+
+def _alike(v: Verdict) -> bool:
+    """Not told from the best in the median; a sweep is too short to show what stalls."""
+    within = 1 / (1 + v.margin) <= v.low and v.high <= 1 + v.margin
+    return v.answer == "faster" or within
 
 
 def _varied(cases: Iterable[Case]) -> dict[str, list[str]]:

@@ -110,7 +110,7 @@ def test_noise_that_hits_a_whole_round_cancels() -> None:
 
 
 def test_linear_drift_cancels() -> None:
-    drift = [[math.exp(0.1 * (4 * n + turn)) for turn in range(4)] for n in range(8)]
+    drift = [[math.exp(0.1 * (4 * n + turn)) for turn in range(4)] for n in range(16)]
     found = verdict(rounds(drift))
     assert found.answer == "equal"
     assert found.ratio == pytest.approx(1)

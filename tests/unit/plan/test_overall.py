@@ -61,7 +61,7 @@ def test_of_one_case_it_is_that_case() -> None:
 
 
 def test_noisy_cases_tell_together_what_none_tells_by_itself() -> None:
-    samples = seen([1.0] * 16, 8, spread=0.06)
+    samples = seen([1.0] * 16, 16, spread=0.08, seed=2)
     alone = compare(samples, axis="env", base="a", margin=0.03)
     assert all(v.answer == "cannot tell" for v in alone)
     assert verdict(samples).answer == "equal"
@@ -79,7 +79,7 @@ def test_a_case_with_too_few_rounds_is_left_out_and_counted() -> None:
     lacking = [s for s in whole if s.case.level("size") != "0" or s.round < 3]
     found = verdict(lacking)
     assert found.ratio == pytest.approx(1.0)
-    assert found.why == "geometric mean of 2 of 3 cases"
+    assert found.why.startswith("geometric mean of 2 of 3 cases")
 
 
 def test_rounds_that_few_cases_have_are_not_used() -> None:

@@ -212,7 +212,7 @@ def test_each_environment_is_judged_beside_the_first_with_the_margin_of_its_prob
                 unit="1/s",
                 values=(rate,),
             )
-            for number in range(4)
+            for number in range(16)
             for env, rate in (("a", 1.0), ("b", 0.95), ("b", 0.95), ("a", 1.0))
         ]
 

@@ -1,0 +1,135 @@
+"""What a median does not show: turns that lag behind their neighbours, and what they cost.
+
+Each turn stands beside one of the other case, taken right before or after it; the slower of the
+two lags. What weighs on both, as drift and regimes that last for longer, makes neither lag. Where
+two cases are alike and the order was drawn, each round could as well have had its names exchanged,
+so that the excess of a round is symmetric about 0, whatever the noise: that is what is tested here.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean, median, quantiles
+
+from flowos.plan._intervals import Interval, student
+from flowos.plan._pairs import Round, RoundId
+
+MOST_LAG = 20.0
+"""Of logarithms: a turn that takes 5e8 times as long counts no more than this."""
+SLOWEST = 0.2
+"""Of the pairs, so that it is a tenth of all turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The turns of two cases beside each other, beyond their medians.
+
+    excesses: per round, by how much other's mean time exceeds base's, as a share of the faster
+    turn's. base, other: how many of the turns that lag most are whose. chance: of sides that differ
+    by as many or more, were it drawn whose they are. p90: log goodness of other over base in what
+    nine in ten turns do not exceed. processes: that each side started.
+    """
+
+    excesses: tuple[float, ...]
+    base: int
+    other: int
+    chance: float
+    p90: float
+    processes: int
+
+    def mean(self, level: float) -> Interval:
+        """The log goodness of other over base in the mean time; Student's interval."""
+        found = student(self.excesses, level)
+        return Interval(*map(_goodness, (found.centre, found.high, found.low)))
+
+
+def tail_of(cases: Sequence[Sequence[Round]], margin: float) -> Tail:
+    """The tail of one case, or of several put together.
+
+    Turns of these cases that are in one round of one run may be of one process: they count
+    together, and processes are counted once. Rounds that less than half of the cases have are left
+    out. margin: of logarithms; what lags by less does not count.
+    """
+    lopsided = [_lopsided(rounds, margin) for rounds in cases]
+    by_round: Counter[RoundId] = Counter()
+    for each in lopsided:
+        by_round.update({at: other - base for at, (base, other) in each.items()})
+    sides = list(chain.from_iterable(each.values() for each in lopsided))
+    lags = [lag for rounds in cases for r in rounds for lag in r.lags]
+    return Tail(
+        excesses=tuple(together([{r.at: _excess(r) for r in rounds} for rounds in cases])),
+        base=sum(base for base, _ in sides),
+        other=sum(other for _, other in sides),
+        chance=chance_of(by_round.values()),
+        p90=_p90([max(lag, 0.0) for lag in lags]) - _p90([max(-lag, 0.0) for lag in lags]),
+        processes=max(map(_processes, cases)),
+    )
+
+
+def together(cases: Sequence[Mapping[RoundId, float]]) -> list[float]:
+    """The value of each round on the whole, in the order seen.
+
+    The mean over the cases that have this round of how far its value lies off its case's own mean:
+    a case that lacks a round shifts nothing. Rounds that less than half of the cases have are left
+    out.
+    """
+    centres = [fmean(values.values()) for values in cases]
+    off: dict[RoundId, list[float]] = {}
+    for centre, values in zip(centres, cases, strict=True):
+        for at, value in values.items():
+            off.setdefault(at, []).append(value - centre)
+    return [fmean(centres) + fmean(each) for each in off.values() if 2 * len(each) >= len(cases)]
+
+
+def chance_of(differences: Iterable[int]) -> float:
+    """How often sides differ by as much in sum or more, if each difference's sign is drawn.
+
+    The sign test, in which a round counts by how much: exact.
+    """
+    counts = [d for d in differences if d]
+    seen = abs(sum(counts))
+    ways: Counter[int] = Counter({0: 1})
+    for count in counts:
+        moved: Counter[int] = Counter()
+        for at, many in ways.items():
+            moved[at + count] += many
+            moved[at - count] += many
+        ways = moved
+    return sum(many for at, many in ways.items() if abs(at) >= seen) / sum(ways.values())
+
+
+def _excess(r: Round) -> float:
+    each = (math.copysign(math.expm1(min(abs(lag), MOST_LAG)), -lag) for lag in r.lags)
+    return fmean(each)
+
+
+def _goodness(excess: float) -> float:
+    return -math.copysign(math.log1p(abs(excess)), excess)
+
+
+def _lopsided(rounds: Sequence[Round], margin: float) -> dict[RoundId, tuple[int, int]]:
+    """Per round, how many turns of base and of other are among those that lag most.
+
+    Beyond the median difference, which is judged by itself, and by more than the margin.
+    """
+    lags = [lag for r in rounds for lag in r.lags]
+    centre = median(lags)
+    far = sorted((abs(lag - centre) for lag in lags), reverse=True)
+    least = max(margin, far[math.ceil(SLOWEST * len(far)) - 1])
+    return {
+        r.at: (
+            sum(lag - centre >= least for lag in r.lags),
+            sum(centre - lag >= least for lag in r.lags),
+        )
+        for r in rounds
+    }
+
+
+def _p90(lags: Sequence[float]) -> float:
+    return quantiles(lags, n=10, method="inclusive")[-1]
+
+
+def _processes(rounds: Sequence[Round]) -> int:
+    return sum(1 if r.in_turns else len(r.lags) for r in rounds)

@@ -1,0 +1,112 @@
+"""One to three rounds: what no noise explains is told, and nothing else."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from flowos.model import Case, Design, Sample, Verdict
+from flowos.plan import Noise, SimulatedMachine, compare, simulate
+
+A, B = (Case("p", (("isa", level),)) for level in "ab")
+
+
+def round_of(a: Case, b: Case, four: tuple[float, ...], number: int = 0) -> list[Sample]:
+    return [
+        Sample(run="r", case=case, round=number, metric="m", unit="flop/s", values=(value,))
+        for case, value in zip((a, b, b, a), four, strict=True)
+    ]
+
+
+def verdicts(seen: list[Sample], margin: float = 0.03) -> list[Verdict]:
+    return list(compare(seen, axis="isa", base="a", margin=margin, looks=1))
+
+
+def swept(ratio: float, count: int, spread: float = 0.01, wild: int = 0) -> list[Sample]:
+    """One round of so many sizes, each with both levels; `wild` of them change inside a case."""
+    random = Random(1)
+    seen: list[Sample] = []
+    for n in range(count):
+        first = 2.5 if n < wild else 1.0
+        four = [v * random.uniform(1, 1 + spread) for v in (first, ratio, ratio, 1.0)]
+        seen += round_of(A.at(n=str(n)), B.at(n=str(n)), tuple(four))
+    return seen
+
+
+@pytest.mark.parametrize("ratio", [4.05, 2.0, 1 / 2.0])
+def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselves(
+    ratio: float,
+) -> None:
+    for v in verdicts(swept(ratio, 8)):
+        assert v.answer == ("faster" if ratio > 1 else "slower")
+        assert v.low < ratio < v.high
+        assert "told from few rounds" in v.why
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(1.22, False), (1.3, True)])
+def test_a_factor_within_any_noise_is_not_told_from_one_round(ratio: float, told: bool) -> None:
+    assert {v.answer for v in verdicts(swept(ratio, 8))} == {"faster" if told else "cannot tell"}
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(2.5, False), (2.95, False), (3.2, True)])
+def test_two_cases_by_themselves_need_a_factor_beyond_the_regimes_of_a_machine(
+    ratio: float, told: bool
+) -> None:
+    (v,) = verdicts(round_of(A, B, (1, ratio, ratio, 1)))
+    assert v.answer == ("faster" if told else "cannot tell")
+    assert told or "both ran in 1 of the 4 whole rounds needed" in v.why
+
+
+def test_where_cases_differ_from_themselves_a_factor_is_not_told() -> None:
+    assert {v.answer for v in verdicts(swept(2.0, 10, wild=3))} == {"cannot tell"}
+
+
+def test_one_disturbed_case_of_many_takes_only_its_own_answer() -> None:
+    answers = [v.answer for v in verdicts(swept(2.0, 20, wild=1))]
+    assert answers == ["cannot tell"] + ["faster"] * 19
+
+
+def test_turns_that_do_not_agree_on_a_side_tell_nothing() -> None:
+    (v,) = verdicts([*round_of(A, B, (1, 9, 9, 1)), *round_of(A, B, (9, 1, 1, 9), 1)])
+    assert v.answer == "cannot tell"
+
+
+def test_no_margin_makes_few_rounds_equal() -> None:
+    assert {v.answer for v in verdicts(swept(1.3, 8), margin=0.9)} <= {"cannot tell", "faster"}
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("seconds", [2.0, 6.0, 30.0])
+def test_equal_cases_on_a_machine_with_two_regimes_are_not_told_from_few_rounds(
+    rounds: int, seconds: float
+) -> None:
+    noise = Noise(spread=0.03, regime=2.5, regime_seconds=seconds)
+    design = Design(cases=(A, B), axis="isa", base="a", looks=(rounds,))
+    answers: Counter[str] = Counter()
+    for seed in range(200):
+        d = replace(design, axis="", least_rounds=rounds)
+        seen = list(simulate(d, {A: 1.0, B: 1.0}, SimulatedMachine(seed, noise), rounds))
+        answers.update(v.answer for v in verdicts(seen))
+    assert answers["slower"] + answers["faster"] <= 10
+
+
+@pytest.mark.parametrize("seconds", [0.3, 2.0, 30.0])
+def test_equal_levels_that_one_program_sweeps_are_not_told_from_one_round(seconds: float) -> None:
+    """Sixteen pairs of levels a process, two processes: as the flops probe does in a normal run."""
+    noise = Noise(spread=0.02, regime=2.5, regime_seconds=seconds)
+    wrong = 0
+    for seed in range(100):
+        machine = SimulatedMachine(seed, noise, turn_seconds=0.1)
+        seen: list[Sample] = []
+        for _process in range(2):
+            for n in range(16):
+                for case in (A, B):
+                    took = machine.measure(1.0)
+                    seen += [replace(_sample(case.at(n=str(n))), values=(1 / took,))]
+        wrong += sum(v.answer != "cannot tell" for v in verdicts(seen))
+    assert wrong <= 0.05 * 16 * 100
+
+
+def _sample(case: Case) -> Sample:
+    return Sample(run="r", case=case, round=0, metric="m", unit="flop/s", values=())
