@@ -3,7 +3,8 @@
 `python benchmarks/trust.py [--json] [--trials N]`; needs gcc.
 Each trial measures a short case as `flowos measure` does (spinning before and after each sample,
 counters around it, a disturbed sample repeated up to three times): alone, beside a spinner, beside
-a bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, where cgroups are writable).
+a bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, where cgroups are writable);
+and random reads of a file in --scratch: alone, and beside a reader of the same disk.
 The kinds take turns. Rates come with their 95 % Wilson interval; of the samples it is told too how
 many were marked. Exit 1 when a rate misses its claim. Quiet runs need a quiet machine: what others
 do on it is marked too, and rightly.
@@ -20,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from flowos.probes import state
 
 LEAST_MARKED, MOST_MARKED = 0.95, 0.05
 WORK_UNITS = "400"
+READ_UNITS, FILE_BYTES = "60", 256 << 20
+STORAGE = "storage, "
 SETTLE_SECONDS = 0.1
 QUOTA_US, PERIOD_US = 50_000, 100_000
 CASE = Case("work")
@@ -58,13 +61,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
     parser.add_argument("--trials", type=int, default=60, help="of each kind")
-    trials = parser.parse_args().trials
-    with tempfile.TemporaryDirectory() as folder, quota_cgroup() as cgroup:
+    parser.add_argument("--scratch", help="a folder on the storage to read from")
+    asked = parser.parse_args()
+    trials = asked.trials
+    with tempfile.TemporaryDirectory(dir=asked.scratch) as folder, quota_cgroup() as cgroup:
         watch = Watch(Path(folder))
         plants: dict[str, Plant] = {
             "quiet": nullcontext,
             "spinner": lambda: disturber(watch.binary, "spin"),
             "bandwidth hog": lambda: disturber(watch.binary, "hog"),
+            STORAGE + "quiet": nullcontext,
+            STORAGE + "reader": lambda: disturber(watch.binary, "scan", str(watch.file)),
         }
         if isinstance(cgroup, Quota):
             plants["cpu quota"] = cgroup.held
@@ -72,7 +79,7 @@ def main() -> int:
         for _ in range(trials):
             for kind, plant in plants.items():
                 with plant():
-                    tell(tallies[kind], watch.measured())
+                    tell(tallies[kind], watch.measured(on_storage=kind.startswith(STORAGE)))
     rates = [told(kind, tally) for kind, tally in tallies.items()]
     missed = [r["kind"] for r in rates if not r["holds"]]
     answer: dict[str, Any] = {"claim": "disturbed runs are marked, quiet ones are not"}
@@ -92,7 +99,7 @@ def tell(tally: Tally, seen: Sequence[Sample]) -> None:
 
 
 def told(kind: str, tally: Tally) -> dict[str, Any]:
-    share = tally.marked / tally.trials
+    share, quiet = tally.marked / tally.trials, kind.endswith("quiet")
     low, high = wilson(tally.marked, tally.trials)
     return {
         "kind": kind,
@@ -101,8 +108,8 @@ def told(kind: str, tally: Tally) -> dict[str, Any]:
         "rate": share,
         "low": low,
         "high": high,
-        "claim": f"at most {MOST_MARKED:g}" if kind == "quiet" else f"at least {LEAST_MARKED:g}",
-        "holds": share <= MOST_MARKED if kind == "quiet" else share >= LEAST_MARKED,
+        "claim": f"at most {MOST_MARKED:g}" if quiet else f"at least {LEAST_MARKED:g}",
+        "holds": share <= MOST_MARKED if quiet else share >= LEAST_MARKED,
         "samples": tally.samples,
         "samples_marked": tally.samples_marked,
         "by": dict(tally.by.most_common()),
@@ -118,18 +125,22 @@ class Watch:
             sys.exit(f"trust: {program.reason}: {program.remedy}")
         self.binary = compiled(SOURCE, folder / "disturb")
         self.spinner = (compiled(SPINNER, folder / "state"), *program.argv)
+        self.file = written(folder / "data", FILE_BYTES)
 
-    def measured(self) -> list[Sample]:
+    def measured(self, *, on_storage: bool) -> list[Sample]:
         """The samples of one number: as many as a survey takes."""
         seen: list[Sample] = []
         while next_round(DESIGN, seen, math.inf):
-            seen.append(self.sample(len(seen)))
+            seen.append(self.sample(len(seen), on_storage=on_storage))
         return seen
 
-    def sample(self, number: int) -> Sample:
-        before, look = self.spin(), engine.look()
-        outcome = ran(self.binary, "work", WORK_UNITS)
-        watched = engine.state_between(look, engine.look(), outcome.usage)
+    def sample(self, number: int, *, on_storage: bool) -> Sample:
+        words = ("reads", READ_UNITS, str(self.file)) if on_storage else ("work", WORK_UNITS)
+        storage = self.file.parent if on_storage else None
+        before, look = self.spin(), engine.look(storage=storage)
+        outcome = ran(self.binary, *words)
+        watched = engine.state_between(look, engine.look(storage=storage), outcome.usage)
+        around = state.around(watched, before, self.spin())
         return Sample(
             run="trust",
             case=CASE,
@@ -137,19 +148,30 @@ class Watch:
             metric="time",
             unit="s",
             values=tuple(map(float, outcome.stdout.split())),
-            state=state.around(watched, before, self.spin()),
+            state=around if on_storage else replace(around, io_pressure=None),
         )
 
     def spin(self) -> state.Spin:
+        look = engine.look()
         answer = state.read(ran(*self.spinner))
         if isinstance(answer, Unmeasured):
             sys.exit(f"trust: {answer.reason}")
-        return answer
+        return replace(answer, io_pressure=engine.io_pressure_between(look, engine.look()))
 
 
 def compiled(source: Path, binary: Path) -> str:
     subprocess.run(["gcc", "-O2", "-pthread", str(source), "-o", str(binary)], check=True)
     return str(binary)
+
+
+def written(file: Path, size: int) -> Path:
+    """A file of this size that lies on its disk."""
+    with file.open("wb") as data:
+        for _ in range(size >> 20):
+            data.write(os.urandom(1 << 20))
+        data.flush()
+        os.fsync(data.fileno())
+    return file
 
 
 def ran(*argv: str) -> Outcome:
@@ -160,8 +182,8 @@ def ran(*argv: str) -> Outcome:
 
 
 @contextmanager
-def disturber(binary: str, kind: str) -> Iterator[None]:
-    with subprocess.Popen([binary, kind]) as process:
+def disturber(binary: str, kind: str, *words: str) -> Iterator[None]:
+    with subprocess.Popen([binary, kind, *words]) as process:
         try:
             time.sleep(SETTLE_SECONDS)
             yield

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from flowos import engine
@@ -84,13 +85,22 @@ class Sampler:
         return engine.now() >= self._stops
 
     def sample(
-        self, case: Case, number: int, read: Read, *, others: bool = True
+        self,
+        case: Case,
+        number: int,
+        read: Read,
+        *,
+        others: bool = True,
+        on_storage: bool = False,
     ) -> list[Sample] | Unmeasured:
         """Measure the case once, as a turn of round `number`. Cancelled when interrupted.
 
-        others: may work that is not a child of ours be taken for that of others?
+        others: may work that is not a child of ours be taken for that of others? on_storage: is it
+        the storage below `scratch` that is measured, so that traffic of others counts?
         """
-        (found,) = self.sample_together([case], number, lambda: [read()], others=others)
+        (found,) = self.sample_together(
+            [case], number, lambda: [read()], others=others, on_storage=on_storage
+        )
         return found
 
     def sample_together(
@@ -100,11 +110,13 @@ class Sampler:
         read: Callable[[], Sequence[Answer]],
         *,
         others: bool = True,
+        on_storage: bool = False,
     ) -> list[list[Sample] | Unmeasured]:
         """The same of several cases whose programs run at once; what is read is in their order."""
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
         self.emit(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
-        before, look = self._spin(), engine.look()
+        storage = Path(self.scratch) if on_storage and self.scratch else None
+        before, look = self._spin(), engine.look(storage=storage)
         try:
             answers = read()
         except Cancelled:
@@ -112,10 +124,12 @@ class Sampler:
         except (FlowosError, OSError) as error:  # a disk that is full is no end of the run
             answers = [Unmeasured(reason=str(error))] * len(cases)
         usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
-        watched = engine.state_between(look, engine.look(), *usages)
+        watched = engine.state_between(look, engine.look(storage=storage), *usages)
         if not others:
-            watched = replace(watched, others_cpus=None)
+            watched = replace(watched, others_cpus=None, others_disk=None)
         around = state.around(watched, before, self._spin(fresh=True)) if usages else watched
+        if storage is None:
+            around = replace(around, io_pressure=None)
         return [
             self._kept_of(case, number, answer, around, in_turns=len(cases) > 1)
             for case, answer in zip(cases, answers, strict=True)
@@ -160,6 +174,7 @@ class Sampler:
         program = state.program(self.run.facts)
         if isinstance(program, Unmeasured):
             return None
+        look = engine.look()
         try:
             (outcome,) = run_flow(flow_of(self.limited(program), "state"))
             answer = state.read(outcome)
@@ -169,6 +184,7 @@ class Sampler:
             return None
         if isinstance(answer, Unmeasured):
             return None
+        answer = replace(answer, io_pressure=engine.io_pressure_between(look, engine.look()))
         self._spun = (engine.now(), answer)
         return answer
 

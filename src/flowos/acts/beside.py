@@ -245,6 +245,7 @@ class _Session:
             group.rounds,
             partial(answers_of, entries, f"{group.design.seed} {group.rounds}"),
             others=all(entry.place.all_ours for entry in entries),
+            on_storage=any(entry.program.on_storage for entry in entries),
         )
         took = engine.now() - began
         group.spent_seconds += took

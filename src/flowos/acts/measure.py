@@ -141,7 +141,12 @@ class _Session:
     def _sample(
         self, probe: Probe, case: Case, number: int, tried: Collection[Case]
     ) -> list[Sample]:
-        samples = self.sampler.sample(case, number, lambda: self._read(probe, case))
+        samples = self.sampler.sample(
+            case,
+            number,
+            lambda: self._read(probe, case),
+            on_storage=probe.program(case).on_storage,
+        )
         if isinstance(samples, Unmeasured):
             self.cut |= samples == STOPPED
             if samples != STOPPED or case not in tried:  # what it gave before stands

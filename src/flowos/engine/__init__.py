@@ -14,7 +14,7 @@ from flowos.engine._launching import (
 from flowos.engine._own_folders import ON_DISK, PASSABLE, locked, own_folder, remove_tree
 from flowos.engine._run_folder import left_alone, session_folder
 from flowos.engine._running import Running
-from flowos.engine._state import Look, look, state_between
+from flowos.engine._state import Look, io_pressure_between, look, state_between
 from flowos.engine._turns import run_in_turns
 from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._images import image_at
@@ -38,6 +38,7 @@ __all__ = [
     "gpu_devices",
     "home_folder",
     "image_at",
+    "io_pressure_between",
     "launch_variables",
     "left_alone",
     "locked",

@@ -7,16 +7,20 @@ not called another's work. In a container /proc/stat is as a rule the host's: th
 
 import math
 import os
+import re
 import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from flowos.engine._state_disk import Traffic, traffic
 from flowos.model import MachineState, Usage
 
 _BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq of /proc/stat; guest is part of user
 _IDLE = (3, 4)  # idle, iowait
 _STEAL = 7
+_QUIET_DISK = 256 << 10
+"""Bytes a second: while a disk moves less in all, it is not asked whose they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +34,13 @@ class Look:
     steal: float | None
     throttled: float | None
     load: float | None
+    io_stalled: float | None = None
+    memory_stalled: float | None = None
+    disk: Traffic | None = None
 
 
-def look(root: Path = Path("/")) -> Look:
-    """Read the counters. root: where proc and sys lie."""
+def look(root: Path = Path("/"), storage: Path | None = None) -> Look:
+    """Read the counters. root: where proc and sys lie. storage: a folder on the disk to count."""
     busy, idle, steal = _cpu_times(root / "proc/stat")
     return Look(
         at=time.monotonic(),
@@ -43,6 +50,9 @@ def look(root: Path = Path("/")) -> Look:
         steal=steal,
         throttled=_throttled_seconds(root),
         load=_load(root / "proc/loadavg"),
+        io_stalled=_stalled_seconds(root, "io"),
+        memory_stalled=_stalled_seconds(root, "memory"),
+        disk=traffic(storage, root) if storage else None,
     )
 
 
@@ -66,7 +76,32 @@ def state_between(before: Look, after: Look, *usages: Usage) -> MachineState:
         steal_share=share,
         others_cpus=others,
         throttled_seconds=_passed(before.throttled, after.throttled),
+        memory_pressure=_share(before.memory_stalled, after.memory_stalled, wall),
+        others_disk=_others_on_disk(before.disk, after.disk, wall),
     )
+
+
+def io_pressure_between(before: Look, after: Look) -> float | None:
+    """The share of the time in which some process waited for storage, ours among them."""
+    return _share(before.io_stalled, after.io_stalled, max(after.at - before.at, 1e-9))
+
+
+def _share(before: float | None, after: float | None, wall: float) -> float | None:
+    passed = _passed(before, after)
+    return None if passed is None else min(1.0, passed / wall)
+
+
+def _others_on_disk(
+    before: Traffic | None, after: Traffic | None, wall: float
+) -> tuple[float, float] | None:
+    """What others moved, in byte/s and as a share of all."""
+    if before is None or after is None:
+        return None
+    everything = after.all_bytes - before.all_bytes
+    if everything < _QUIET_DISK * wall:
+        return 0.0, 0.0
+    others = max(0, everything - (after.our_bytes - before.our_bytes))
+    return others / wall, others / everything
 
 
 def _passed(before: float | None, after: float | None) -> float | None:
@@ -110,6 +145,26 @@ def _throttled_seconds(root: Path) -> float | None:
         if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
     ]
     return sum(found) if found else None
+
+
+def _stalled_seconds(root: Path, what: str) -> float | None:
+    """How long some process waited for this resource so far (Linux Documentation/accounting/psi).
+
+    Of the whole machine; where only cgroups count it, of the largest that can be seen.
+    """
+    files = (root / "proc/pressure" / what, *(g / f"{what}.pressure" for g in cgroups_v2(root)))
+    for file in files:
+        found = re.search(r"(?m)^some .*\btotal=(\d+)", _text(file))
+        if found:
+            return int(found[1]) * 1e-6
+    return None
+
+
+def cgroups_v2(root: Path) -> list[Path]:
+    """Our cgroup of the unified hierarchy and its ancestors, from the top."""
+    tops = [path for _, path in _cgroup_mounts(root).get("cgroup2", [])]
+    ours = (folder for folder in cpu_cgroups(root) if any(map(folder.is_relative_to, tops)))
+    return sorted(dict.fromkeys(ours), key=lambda folder: len(folder.parts))
 
 
 def _throttled_in(cpu_stat: str) -> float | None:

@@ -83,7 +83,10 @@ class MachineState:
     scaling: work per clock cycle of the slowest core while all compute, over that of one alone.
     steal_share: time the hypervisor took, of all cpu time. others_cpus: cpus busy with what is not
     ours. starved_share: wall time that our spinning threads were kept from a cpu.
-    throttled_seconds: what the cgroup's quota held back.
+    throttled_seconds: what the cgroup's quota held back. memory_pressure: time in which processes
+    waited for memory. Of storage that was measured, others_disk: what others moved over its disk
+    meanwhile, in byte/s and as a share of all; io_pressure: time just before or after in which
+    processes waited for storage, while we did nothing with it.
     """
 
     clock_hz: tuple[float, float] | None = None
@@ -94,6 +97,9 @@ class MachineState:
     others_cpus: float | None = None
     starved_share: float | None = None
     throttled_seconds: float | None = None
+    memory_pressure: float | None = None
+    others_disk: tuple[float, float] | None = None
+    io_pressure: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,11 @@ class Limits:
     starved_share: of its time, how long a spinning thread was kept from its cpu. On a shared host
         0 to 6 % without any process in sight; a spinner beside us takes 30 % and more.
     throttled_seconds: whatever a quota held back lay inside the measurement.
+    others_disk: of the bytes that moved over a disk while it was measured, what was not ours. The
+        journal of a quiet file system stays below a fiftieth.
+    io_pressure: of the time before and after storage was measured, when we left it alone, how long
+        somebody waited for it. One who syncs a file now and then stays below a tenth.
+    memory_pressure: whoever waits for memory has pages written out or read again.
     load: runnable tasks before, where the work of others could not be counted; None: do not judge.
         The load holds what we ran ourselves the minute before, so this is the last resort.
     """
@@ -37,6 +42,9 @@ class Limits:
     others_cpus: float = 0.1
     starved_share: float = 0.1
     throttled_seconds: float = 0.0
+    others_disk: float = 0.05
+    io_pressure: float = 0.2
+    memory_pressure: float = 0.05
     load: float | None = None
 
 
@@ -132,6 +140,25 @@ def _throttled(state: MachineState, limits: Limits) -> str | None:
     return None
 
 
+def _others_disk(state: MachineState, limits: Limits) -> str | None:
+    rate, share = state.others_disk or (math.nan, None)
+    if _above(share, limits.others_disk):
+        return f"others moved {rate / 1e6:.3g} MB/s on the disk, {share:.0%} of all that it moved"
+    return None
+
+
+def _io_pressure(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.io_pressure, limits.io_pressure):
+        return f"other processes waited for storage {state.io_pressure:.0%} of the time around"
+    return None
+
+
+def _memory_pressure(state: MachineState, limits: Limits) -> str | None:
+    if _above(state.memory_pressure, limits.memory_pressure):
+        return f"processes waited for memory {state.memory_pressure:.0%} of the time"
+    return None
+
+
 def _load(state: MachineState, limits: Limits) -> str | None:
     if state.others_cpus is None and state.load and _above(state.load[0], limits.load):
         return f"{state.load[0]:.1f} tasks wanted to run before"
@@ -146,6 +173,9 @@ _RULES: tuple[Callable[[MachineState, Limits], str | None], ...] = (
     _steal,
     _others,
     _throttled,
+    _others_disk,
+    _io_pressure,
+    _memory_pressure,
     _load,
 )
 

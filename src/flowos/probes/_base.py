@@ -131,6 +131,11 @@ class Program:
     takes_turns: bool = False
     memory_bytes: int = 0
 
+    @property
+    def on_storage(self) -> bool:
+        """Does it measure the storage that was asked for?"""
+        return any("{scratch}" in word for word in self.argv)
+
 
 def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:
     return Build(

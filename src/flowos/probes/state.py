@@ -15,12 +15,13 @@ SECONDS = 0.12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:
-    """What spinning showed at one moment; the terms are those of `MachineState`."""
+    """What was seen while we did nothing but spin; the terms are those of `MachineState`."""
 
     clock_hz: float
     add_imul_ratio: float
     scaling: float
     starved_share: float
+    io_pressure: float | None = None
 
 
 def program(facts: Facts) -> Program | Unmeasured:
@@ -60,10 +61,12 @@ def around(watched: MachineState, before: Spin | None, after: Spin | None) -> Ma
     """The state with what spinning before and after showed; where one is missing, without."""
     if before is None or after is None:
         return watched
+    pressures = (before.io_pressure, after.io_pressure)
     return replace(
         watched,
         clock_hz=(before.clock_hz, after.clock_hz),
         add_imul_ratio=(before.add_imul_ratio, after.add_imul_ratio),
         scaling=(before.scaling, after.scaling),
         starved_share=max(before.starved_share, after.starved_share),
+        io_pressure=max((p for p in pressures if p is not None), default=None),
     )

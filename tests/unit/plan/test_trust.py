@@ -1,6 +1,7 @@
 """Trust: each disturbance is marked in words, a quiet or unknown state is not."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,15 @@ def test_what_is_unknown_says_nothing() -> None:
         (MachineState(steal_share=0.04), "the hypervisor took 4.0% of the cpu time"),
         (MachineState(others_cpus=0.98), "other processes kept 0.98 cpus busy"),
         (
+            MachineState(others_disk=(454e6, 0.866)),
+            "others moved 454 MB/s on the disk, 87% of all that it moved",
+        ),
+        (
+            MachineState(io_pressure=0.45),
+            "other processes waited for storage 45% of the time around",
+        ),
+        (MachineState(memory_pressure=0.2), "processes waited for memory 20% of the time"),
+        (
             MachineState(throttled_seconds=0.25),
             "a cpu quota held the processes back for 0.250 s",
         ),
@@ -56,6 +66,26 @@ def test_what_is_unknown_says_nothing() -> None:
 )
 def test_a_disturbance_is_marked_in_words(state: MachineState, mark: str) -> None:
     assert judge([state]).marks == (mark,)
+
+
+@pytest.mark.parametrize(
+    ("at_the_limit", "beyond"),
+    [
+        ({"others_disk": (1e9, 0.05)}, {"others_disk": (1e3, 0.051)}),
+        ({"io_pressure": 0.2}, {"io_pressure": 0.201}),
+        ({"memory_pressure": 0.05}, {"memory_pressure": 0.051}),
+        ({"steal_share": 0.01}, {"steal_share": 0.0101}),
+        ({"others_cpus": 0.1}, {"others_cpus": 0.101}),
+        ({"starved_share": 0.1}, {"starved_share": 0.101}),
+        ({"throttled_seconds": 0.0}, {"throttled_seconds": 1e-6}),
+        ({"scaling": (0.95, 1.0)}, {"scaling": (0.949, 1.0)}),
+    ],
+)
+def test_a_state_is_marked_beyond_its_limit_and_not_at_it(
+    at_the_limit: dict[str, Any], beyond: dict[str, Any]
+) -> None:
+    assert judge([MachineState(**at_the_limit)]).good
+    assert len(judge([MachineState(**beyond)]).marks) == 1
 
 
 def test_the_load_is_judged_only_where_others_could_not_be_counted() -> None:

@@ -109,3 +109,14 @@ def test_without_both_spins_the_state_is_what_was_counted(
 ) -> None:
     watched = MachineState(others_cpus=0.5)
     assert state.around(watched, before, after) == watched
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(None, None, None), (0.1, None, 0.1), (None, 0.2, 0.2), (0.3, 0.2, 0.3)],
+)
+def test_the_larger_io_pressure_around_counts(
+    before: float | None, after: float | None, expected: float | None
+) -> None:
+    spins = (replace(SPIN, io_pressure=before), replace(SPIN, io_pressure=after))
+    assert state.around(MachineState(), *spins).io_pressure == expected
