@@ -11,7 +11,7 @@ import pytest
 import flowos as fo
 from flowos.engine.local._crew import Crew
 from flowos.engine.local._kernel import Halt
-from flowos.engine.local._room import Room
+from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._runs import Place, Run
 from flowos.engine.local._threads import ThreadLanes
 from flowos.model import Flow, flow_input
@@ -48,7 +48,8 @@ def crew_of(flow: Flow, fuse: Fuse = "chains") -> Crew:
     halts = [Halt() for _ in range(PLACES)]
     lanes = ThreadLanes(schedule, halts)
     places = [Place(a, a, h) for a, h in zip(lanes.lanes, halts, strict=True)]
-    return Crew(schedule, lanes, places, Room(PLACES, 0, 0), helpers=PLACES)
+    ledgers = ResourceLedger(range(PLACES), 0, 0), ResourceLedger(range(PLACES), 0, 0)
+    return Crew(schedule, lanes, places, ledgers, helpers=PLACES)
 
 
 def random_flow(seed: int, size: int, tasks: Sequence[fo.Task]) -> Flow:

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 
 from flowos.engine.local._failures import not_run
 from flowos.engine.local._lanes import Lanes, Values
-from flowos.engine.local._room import Room
+from flowos.engine.local._ledger import ResourceLedger
+from flowos.engine.local._roster import Batch, Roster
 from flowos.engine.local._runs import (
     Emit,
     MapBatch,
@@ -28,57 +29,53 @@ from flowos.engine.local._runs import (
     raise_error_of,
     told,
 )
-from flowos.model import Cancelled, FlowosError, Needs, Python
+from flowos.engine.local._share import take_back
+from flowos.model import Cancelled, FlowosError
 from flowos.plan import Schedule, Unit
 
-_Batch = tuple[Run | MapBatch, Sequence[Unit]]
 _TICK_SECONDS = 0.002
 
 
-class Crew:
-    """Runs of one schedule on the places of one slice. `helpers`: threads beside the callers."""
+class Crew(Roster):
+    """Runs of one schedule on the places of one slice.
+
+    ledgers: of this slice and of the node. helpers: threads beside the callers.
+    """
 
     def __init__(
         self,
         schedule: Schedule,
         lanes: Lanes,
         places: Sequence[Place],
-        room: Room,
+        ledgers: tuple[ResourceLedger, ResourceLedger],
         *,
         helpers: int,
         emit: Emit | None = None,
     ) -> None:
-        self.schedule = schedule
-        self.ended = False
-        self.places = tuple(places)
+        super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
         self._lanes = lanes
-        self._most = lanes.most
         self._emit = emit
-        self._plain = all(u.needs == Needs() for u in schedule.units)
-        self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
         self._first = tuple(schedule.units[n] for n in schedule.ready)
         self._lone = self._lone_unit() if self._plain and not emit else None
         self._only = self._lone if lanes.most == 1 else None
         self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
-        self._room = room
-        self._lock = threading.Lock()
-        self._ready: deque[tuple[Run | MapBatch, Unit]] = deque()
-        self._free = list(self.places)
-        self._parked: list[Worker] = []
-        self._helpers: list[threading.Thread] = []
-        self._most_helpers = helpers
         self._runs: set[Run | MapBatch] = set()
 
     def run(self, values: Sequence[object]) -> list[object] | None:
         """Run once in this thread and whichever helpers there is work for; None once ended."""
-        if self._only is not None:
+        if self._only is not None and not self._node.line:
             try:
                 place = self._free.pop()
             except IndexError:  # all places are taken: queue up
                 pass
             else:
-                return self._run_only(self._only, place, values)
+                try:
+                    place.held = self._node.idle.pop()
+                except IndexError:  # all cores are
+                    self._free.append(place)
+                else:
+                    return self._run_only(self._only, place, values)
         run = self.start(values)
         return None if run is None else self.finish(run)
 
@@ -130,11 +127,6 @@ class Crew:
         known = (*range(len(self.schedule.inputs)), *self._lone.gives)
         return [known.index(slot) for slot in self.schedule.outputs]
 
-    def help(self) -> None:
-        """Let helpers begin what is ready, for a caller that will not work at once."""
-        with self._lock:
-            self._call_help()
-
     def finish(self, run: Run) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
         self._wait(run)
@@ -143,15 +135,26 @@ class Crew:
         return [slots[i] for i in self.schedule.outputs]
 
     def _wait(self, run: Run | MapBatch) -> None:
-        if not run.done:
-            run.waiter = Worker()
-            self._work(run.waiter, run)
+        if run.done:
+            return
+        worker = run.waiter = Worker()
+        worker.thread = threading.get_ident()
+        if any(place.by == worker.thread for place in self.places):
+            worker.only = run
+        try:
+            self._work(worker, run)
+        except BaseException:
+            self._abandon(worker)
+            raise
+        finally:
+            take_back(worker, self)
 
     def cancel(self, run: Run | MapBatch, error: FlowosError) -> None:
         """End one run with this error."""
         with self._lock:
             if not run.done:
                 self._end_run(run, error)
+        self._tell()
 
     def end(self, error: Callable[[], FlowosError], seconds: float) -> None:
         """End every run with this error and leave nothing behind; threads get some seconds."""
@@ -169,6 +172,8 @@ class Crew:
             while self._parked:
                 self._parked.pop().gate.release()
             helpers = tuple(self._helpers)
+            self._share.withdraw(self)
+        self._tell()
         self._lanes.close()
         until = time.monotonic() + seconds
         self._await_idle(until)
@@ -201,15 +206,20 @@ class Crew:
             raise not_run(unit.label, error) from error
         finally:
             place.by = 0
+            held, place.held = place.held, None
+            if held is not None:  # else it was lent to a run that the task made
+                self._node.idle.append(held)
             self._free.append(place)
             if self._ready:
                 self.help()
+            if self._node.line:
+                self._node.tell(self)
         known = (*values, *results)
         return [known[i] for i in self._lone_gives]
 
     def _work(self, worker: Worker, until: Run | MapBatch | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""
-        batch: _Batch | None = None
+        batch: Batch | None = None
         results: Sequence[Values] | BaseException = ()
         worker.thread = threading.get_ident()
         while True:
@@ -217,92 +227,22 @@ class Crew:
                 if batch is not None:
                     self._settle(worker, batch, results)
                     results = ()  # a traceback may hold this frame, and a frame no error
-                if self.ended if until is None else until.done:
+                done = self.ended if until is None else until.done
+                if done:
                     self._give_back(worker)
-                    return
-                batch = self._next(worker)
+                batch = None if done else self._next(worker)
+            if self._node.line and (worker.settled or worker.lent):
+                worker.settled = False
+                self._node.tell(self)
+            if done:
+                return
             if batch is None:
                 worker.gate.acquire()
             else:
                 results = self._execute(worker, batch, until is not None)
 
-    def _next(self, worker: Worker) -> _Batch | None:
-        """What the worker runs now, or None: then it is parked. Under the lock."""
-        if worker.place is None and self._free:
-            worker.place = self._free.pop()
-        if worker.place is not None:
-            batch = self._take(worker.place)
-            if batch is not None:
-                worker.place.run = batch[0]
-                worker.place.by = worker.thread
-                worker.place.halt.on = False
-                if self._ready and self._free:
-                    self._call_help()
-                return batch
-            self._free.append(worker.place)
-            worker.place = None
-        self._parked.append(worker)
-        return None
-
-    def _take(self, place: Place) -> _Batch | None:
-        """The next unit in order of becoming ready, where it fits. Under the lock."""
-        ready = self._ready
-        while ready:
-            run, unit = ready[0]
-            if not run.done:
-                break
-            ready.popleft()
-        else:
-            return None
-        if not self._plain:
-            if not self._room.fits(unit.needs):
-                return None
-            self._room.enter(unit.needs)
-        ready.popleft()
-        alone = self._most == 1 or isinstance(run, MapBatch)
-        return run, ((unit,) if alone else self._batch(run, unit, place))
-
-    def _batch(self, run: Run | MapBatch, first: Unit, place: Place) -> Sequence[Unit]:
-        """Some units for one message, fewer towards the end so that all lanes end together."""
-        units = [first]
-        if self._plain and self._python[first.number]:
-            share = 1 + len(self._ready) // (2 * len(self.places))
-            while self._ready and len(units) < min(place.pace, share, self._most):
-                owner, unit = self._ready[0]
-                if owner is not run or not self._python[unit.number]:
-                    break
-                units.append(unit)
-                self._ready.popleft()
-        return units
-
-    def _call_help(self) -> None:
-        """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""
-        if not (self._ready and self._free):
-            return
-        if not (self._plain or self._room.fits(self._ready[0][1].needs)):
-            return
-        if self._parked:
-            worker = self._parked.pop()
-            worker.place = self._free.pop()
-            worker.gate.release()
-        elif len(self._helpers) < self._most_helpers:
-            worker = Worker()
-            worker.place = self._free.pop()
-            name = f"flowos-{len(self._helpers)}"
-            helper = threading.Thread(
-                target=self._work, args=(worker, None), name=name, daemon=True
-            )
-            self._helpers.append(helper)
-            helper.start()
-
-    def _give_back(self, worker: Worker) -> None:
-        if worker.place is not None:
-            self._free.append(worker.place)
-            worker.place = None
-            self._call_help()
-
     def _execute(
-        self, worker: Worker, batch: _Batch, calling: bool
+        self, worker: Worker, batch: Batch, calling: bool
     ) -> Sequence[Values] | BaseException:
         run, units = batch
         place = worker.place
@@ -329,15 +269,16 @@ class Crew:
             return failed
 
     def _settle(
-        self, worker: Worker, batch: _Batch, results: Sequence[Values] | BaseException
+        self, worker: Worker, batch: Batch, results: Sequence[Values] | BaseException
     ) -> None:
         """Take in what a batch gave; units that waited for it become ready. Under the lock."""
         run, units = batch
         assert worker.place is not None
         worker.place.run = None
         worker.place.by = 0
-        if not self._plain:
-            self._room.leave(units[0].needs)
+        worker.settled = True
+        if self._node.line or type(worker.place.held) is not int:  # else it is used at once again
+            self._share.release(worker.place)
         if run.done:
             return
         if isinstance(results, BaseException):
@@ -384,6 +325,8 @@ class Crew:
         run.done = True
         self._runs.discard(run)
         self._ready = deque(entry for entry in self._ready if entry[0] is not run)
+        if self._node.line or not self._plain:
+            self._share.withdraw(self, {unit.needs for _, unit in self._ready})
         for place in self.places:
             if place.run is run:
                 place.stop()

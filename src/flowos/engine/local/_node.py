@@ -8,6 +8,11 @@ from pathlib import Path
 from flowos.engine._state import cpu_cgroups
 
 
+def usable_cpus(root: Path = Path("/")) -> list[int]:
+    """The numbers of as many processors as we may use."""
+    return sorted(os.sched_getaffinity(0))[: usable_cores(root)]
+
+
 def usable_cores(root: Path = Path("/")) -> int:
     """Processors that we may run on, bounded by the cgroups' quotas; at least one."""
     allowed = len(os.sched_getaffinity(0))

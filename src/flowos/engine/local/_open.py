@@ -13,9 +13,10 @@ from flowos.engine.local._crew import Crew
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
+from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
-from flowos.engine.local._room import Room
 from flowos.engine.local._runs import Emit, Place
+from flowos.engine.local._share import node_ledger
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
 from flowos.engine.local._written_files import with_present_files
@@ -61,7 +62,7 @@ def open_slice(
             schedule,
             lanes,
             [Place(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
-            Room(*room),
+            (ResourceLedger(range(held), *room[1:]), node_ledger()),
             helpers=0 if workers == "inline" else places,
             emit=emit,
         )

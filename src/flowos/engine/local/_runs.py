@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lane, PythonLane, Values
@@ -104,17 +104,18 @@ def raise_error_of(run: Run | MapBatch) -> None:
 class Place:
     """Where one unit at a time runs: a lane for Python tasks and one for commands.
 
-    by: the thread that runs here now, or 0.
+    by: the thread that runs here now, or 0. held: what it holds of the node (see `_share`).
     halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
     pace: how many quick units the lane is given at once.
     """
 
-    __slots__ = ("by", "commands", "halt", "pace", "python", "run")
+    __slots__ = ("by", "commands", "halt", "held", "pace", "python", "run")
 
     def __init__(self, python: PythonLane, commands: Lane, halt: Halt) -> None:
         self.python, self.commands, self.halt = python, commands, halt
         self.run: Run | MapBatch | None = None
         self.by = 0
+        self.held: Any = None
         self.pace = 1
 
     def stop(self) -> None:
@@ -124,13 +125,23 @@ class Place:
 
 
 class Worker:
-    """A thread that may hold a place. `gate` is what it sleeps on while it holds none."""
+    """A thread that may hold a place. `gate` is what it sleeps on while it holds none.
 
-    __slots__ = ("gate", "place", "thread")
+    outer: where its place is that of a task which waits for it, the run of that task. lent: what
+    tasks held that wait for it. settled: it released something since the others were told.
+    only: the run whose units it runs, where a task of this very slice made that run: those of
+    others would pile up on the task's stack.
+    """
+
+    __slots__ = ("gate", "lent", "only", "outer", "place", "settled", "thread")
 
     def __init__(self) -> None:
         self.place: Place | None = None
         self.thread = 0
+        self.outer: tuple[Run | MapBatch | None] | None = None
+        self.lent: list[Any] = []
+        self.settled = False
+        self.only: Run | MapBatch | None = None
         self.gate = threading.Lock()
         self.gate.acquire()
 

@@ -1,0 +1,141 @@
+"""What of the node is free: one ledger for all slices of this process, and one for each slice.
+
+Who asks for what is not free stands in a line. Others may overtake whoever is first, but only while
+that one could not begin even if all who overtook it were gone: so cores do not lie idle beside a
+large task that waits, and it begins once what ran before it came, and the last who overtook it,
+have ended.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Protocol
+
+from flowos.model import Needs
+
+
+class Asker(Protocol):
+    """Who asks; `wake` is called, by any thread, when there is more than there was."""
+
+    def wake(self) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Grant:
+    """What was acquired: cores by their numbers."""
+
+    needs: Needs
+    cores: tuple[int, ...]
+    overtook: "tuple[Claim, ...]"
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """Who stands in the line for what, and what was granted past it."""
+
+    asker: Asker
+    needs: Needs
+    past: list[Grant] = field(default_factory=list)
+
+
+class ResourceLedger:
+    """Cores, memory and GPUs. A task that is to be alone takes all cores.
+
+    idle: the cores that are free. One core may be taken from it and put back without asking, as
+    long as nobody stands in the `line`; whoever puts some back calls `tell` if somebody does.
+    """
+
+    def __init__(self, cores: Iterable[int], memory_bytes: int, gpus: int) -> None:
+        self._whole = (tuple(cores), memory_bytes, gpus)
+        self.reset()
+
+    def reset(self) -> None:
+        """As when it was made: in a forked child nothing of what its parent runs is running."""
+        cores, self._memory, self._gpus = self._whole
+        self.idle = deque(cores)
+        self.line: list[Claim] = []
+        self._all = len(cores)
+        self._lock = threading.Lock()
+
+    def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
+        """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""
+        with self._lock:
+            mine = self._claim(needs, asker) if wait else None
+            if mine is None and wait:  # first: who gives back after this sees it
+                mine = Claim(asker, needs)
+                self.line.append(mine)
+            ahead = tuple(takewhile(lambda c: c is not mine, self.line))
+            if any(map(self._is_next, ahead)) or not self._fits(needs):
+                return None
+            grant = Grant(needs, tuple(self._cores(needs)), ahead)
+            self._count(needs, -1)
+            for claim in ahead:
+                claim.past.append(grant)
+            if mine is not None:
+                self.line.remove(mine)
+            return grant
+
+    def can(self, needs: Needs, asker: Asker) -> bool:
+        """Whether it can be had now; else `asker` stands in the line for it."""
+        with self._lock:
+            mine = self._claim(needs, asker)
+            ahead = takewhile(lambda c: c is not mine, self.line)
+            if self._fits(needs) and not any(map(self._is_next, ahead)):
+                return True
+            if mine is None:
+                self.line.append(Claim(asker, needs))
+            return self._fits(needs) and self.line[0].asker is asker
+
+    def release(self, grant: Grant) -> None:
+        with self._lock:
+            for claim in grant.overtook:
+                claim.past.remove(grant)
+            self._count(grant.needs, 1)
+            self.idle.extend(grant.cores)
+
+    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> None:
+        """It wants no more of what it stood in the line for than `still`."""
+        with self._lock:
+            self.line = [c for c in self.line if c.asker is not asker or c.needs in still]
+
+    def tell(self, teller: Asker | None = None) -> None:
+        """Wake all who stand in the line; not to be called under a lock of theirs."""
+        with self._lock:
+            waiting = dict.fromkeys(c.asker for c in self.line)
+        for asker in waiting:
+            if asker is not teller:
+                asker.wake()
+
+    def _claim(self, needs: Needs, asker: Asker) -> Claim | None:
+        return next((c for c in self.line if c.asker is asker and c.needs == needs), None)
+
+    def _is_next(self, claim: Claim) -> bool:
+        """Whether it could begin if those who overtook it were gone."""
+        needs, past = claim.needs, claim.past
+        return (
+            self._many(needs) <= len(self.idle) + sum(len(g.cores) for g in past)
+            and needs.memory_bytes <= self._memory + sum(g.needs.memory_bytes for g in past)
+            and needs.gpus <= self._gpus + sum(g.needs.gpus for g in past)
+        )
+
+    def _fits(self, needs: Needs) -> bool:
+        return (
+            self._many(needs) <= len(self.idle)
+            and needs.memory_bytes <= self._memory
+            and needs.gpus <= self._gpus
+        )
+
+    def _many(self, needs: Needs) -> int:
+        return self._all if needs.alone else min(self._all, needs.cores * needs.ranks)
+
+    def _cores(self, needs: Needs) -> Iterator[int]:
+        """Fewer where another took one without asking meanwhile."""
+        for _ in range(self._many(needs)):
+            if self.idle:
+                yield self.idle.pop()
+
+    def _count(self, needs: Needs, sign: int) -> None:
+        self._memory += sign * needs.memory_bytes
+        self._gpus += sign * needs.gpus
