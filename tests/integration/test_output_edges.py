@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -129,3 +130,9 @@ def test_a_flow_that_gives_what_json_lacks_gives_null(flowos: Flowos, tmp_path: 
         "flow = fo.flow_output(over(a))\n"
     )
     assert strictly(flowos("run", "flow.py", "--json", "a=1").stdout) == {"over": None}
+
+
+def test_a_kept_run_is_what_the_published_schema_says(flowos: Flowos, store: Path) -> None:
+    schema = json.loads(flowos("report", "--schema").stdout)
+    shown = strictly(flowos("show", "--json", "--store", str(store)).stdout)
+    Draft202012Validator(schema).validate(shown)

@@ -18,13 +18,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument(
         "--out", type=Path, default=Path("flowos-report"), metavar="DIR", help="folder to write to"
     )
+    command.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of report.json, and end"
+    )
     add_store(command)
     add_json(command)
 
 
 def run(args: argparse.Namespace) -> int:
     from flowos.acts import kept
+    from flowos.report import json_schema
 
+    if args.schema:
+        print_json(json_schema())
+        return 0
     files = kept.rewritten(args.run_id, args.store, args.out)
     print_json(files) if args.json else print(*files, sep="\n")
     return 0

@@ -103,6 +103,7 @@ from flowos.model._samples import (
     Wanted,
     lower_is_better,
 )
+from flowos.model._schema import schema_of
 from flowos.model._tasks import (
     Body,
     Call,
@@ -218,6 +219,7 @@ __all__ = [
     "int32",
     "int64",
     "lower_is_better",
+    "schema_of",
     "shown",
     "str_",
     "task",

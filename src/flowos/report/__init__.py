@@ -2,7 +2,7 @@
 
 from flowos.report._book import Book, Headline, Section, Step
 from flowos.report._csv import csv
-from flowos.report._json import json, read_json
+from flowos.report._json import json, json_schema, read_json
 from flowos.report._markdown import markdown
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._trace import Trace, trace_text
@@ -18,6 +18,7 @@ __all__ = [
     "csv",
     "html",
     "json",
+    "json_schema",
     "markdown",
     "number",
     "read_json",

@@ -4,8 +4,9 @@ A number that JSON lacks (no end of an interval, no ratio) is null; it comes bac
 """
 
 import json as text_of
+from typing import Any
 
-from flowos.model import UsageError, from_plain, to_json
+from flowos.model import UsageError, from_plain, schema_of, to_json
 from flowos.report._book import Book
 
 FORMAT = "flowos-report"
@@ -18,6 +19,24 @@ def json(book: Book) -> str:
     """SI base units; the schema number changes when a reader would have to."""
     whole = {"format": FORMAT, "schema": SCHEMA, "book": to_json(book)}
     return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of what `json` writes."""
+    book = schema_of(Book)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "FlowOS report",
+        "description": "SI base units. null is a number that is not known or not finite.",
+        "type": "object",
+        "properties": {
+            "format": {"const": FORMAT},
+            "schema": {"const": SCHEMA},
+            "book": {"$ref": book["$ref"]},
+        },
+        "required": ["format", "schema", "book"],
+        "$defs": book["$defs"],
+    }
 
 
 def read_json(text: str) -> Book:

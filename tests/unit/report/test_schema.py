@@ -1,0 +1,46 @@
+"""Reports are what their published schema says, and the schema tells what is none."""
+
+import json as text_of
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from flowos.report import Book, json, json_schema
+
+from .books import hostile
+
+
+def valid(text: str) -> Any:
+    found = text_of.loads(text)
+    Draft202012Validator(json_schema()).validate(found)
+    return found
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(json_schema())
+
+
+def test_every_report_is_what_the_schema_says(small: Book, recorded: Book) -> None:
+    for book in (small, recorded, hostile(small)):
+        valid(json(book))
+
+
+@pytest.mark.parametrize(
+    ("at", "wrong"),
+    [
+        (("run", "host"), 3),
+        (("run", "wanted", "effort"), "wild"),
+        (("measurements", 0, "median"), "inf"),
+        (("measurements", 0, "case", "levels"), [["a"]]),
+        (("verdicts",), {}),
+    ],
+)
+def test_what_is_no_report_is_refused(recorded: Book, at: tuple[Any, ...], wrong: object) -> None:
+    found = valid(json(recorded))
+    inner = found["book"]
+    for step in at[:-1]:
+        inner = inner[step]
+    inner[at[-1]] = wrong
+    with pytest.raises(ValidationError):
+        Draft202012Validator(json_schema()).validate(found)
