@@ -319,10 +319,16 @@ def test_ctrl_c_ends_the_run_starts_nothing_and_leaves_nothing(
 
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
-    patient = "import flowos.engine.local._slice as it; it._GRACE_SECONDS = 100.0\n"
-    with Interrupted(tmp_path, patient + PAIR, "thread", 2) as program:
+    heard = tmp_path / "heard"
+    patient = f"""
+    import pathlib
+    import flowos.engine.local._slice as it
+    cancelled, it._GRACE_SECONDS = it._cancelled, 100.0
+    it._cancelled = lambda: pathlib.Path("{heard}").touch() or cancelled()
+    """
+    with Interrupted(tmp_path, textwrap.dedent(patient) + PAIR, "thread", 2) as program:
         program.interrupt()
-        time.sleep(0.5)
+        assert comes(heard.exists)
         assert program.process.poll() is None, "the first one waits for the task that runs"
         seconds, out, err = program.end(program.interrupt())
     assert (out, err) == ("interrupted\nend\n", "")
