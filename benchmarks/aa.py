@@ -1,8 +1,9 @@
 """How often a comparison is wrong: equal things called different, a slowdown of 5 % not found.
 
-`python benchmarks/aa.py [--json] [--simulated N] [--real N]`
-Simulated: N comparisons of each kind on machines with the noise of shared ones. Real: N times the
-same program beside itself, and N times beside itself with 5 % more work, run here as any launch.
+`python benchmarks/aa.py [--json] [--simulated N] [--real N] [--table]`
+Simulated: N comparisons of each kind of machine and of truth (`_simulated_kinds`); --table prints
+their rates as docs/comparisons.md has them, and nothing else. Real: N times the same program beside
+itself, and N times beside itself with 5 % more work, run here as any launch.
 Rates come with their 95 % Wilson interval. Exit 1 when a rate misses its claim.
 """
 
@@ -13,18 +14,18 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from flowos import engine
-from flowos.model import Case, Design, Exited, Launch, Sample
-from flowos.plan import Noise, SimulatedMachine, compare, next_round, regimes, simulate, wilson
+from _simulated_kinds import BASE, DESIGN, KINDS, OTHER, rates_of
 
-BASE, OTHER = (Case("work", (("with", level),)) for level in ("base", "other"))
-DESIGN = Design(cases=(BASE, OTHER), axis="with", base="base", margin=0.03)
+from flowos import engine
+from flowos.model import Case, Exited, Launch, Sample
+from flowos.plan import Noise, SimulatedMachine, compare, next_round, regimes, wilson
+
 SLOWER = 1.05
 UNITS = 40
 MOST_FALSE, LEAST_FOUND = 0.05, 0.90
@@ -34,9 +35,13 @@ SOURCE = Path(__file__).with_name("_disturb.c")
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--simulated", type=int, default=1000)
+    parser.add_argument("--simulated", type=int, default=200)
     parser.add_argument("--real", type=int, default=50)
+    parser.add_argument("--table", action="store_true", help="the simulated rates, as Markdown")
     wanted = parser.parse_args()
+    if wanted.table:
+        print_table(wanted.simulated)
+        return 0
     rates = [*simulated(wanted.simulated), *regimes_simulated(wanted.simulated)]
     if wanted.real:
         rates += real(wanted.real)
@@ -79,28 +84,30 @@ def found(what: str, answers: Iterable[str]) -> dict[str, Any]:
 
 
 def simulated(trials: int) -> Iterator[dict[str, Any]]:
-    for spread in (0.02, 0.03, 0.04):
-        noise = Noise(spread=spread)
-        label = f"simulated, noise {spread:.0%}"
-        yield different(f"{label}: equal called different", answers(trials, noise, 1.0))
-        yield found(f"{label}: 5 % slowdown found", answers(trials, noise, SLOWER))
-    switch = answers(trials, Noise(spread=0.02), 1.0, lambda seed: (Random(seed).uniform(0, 64),))
-    yield different("simulated: one switch of regime called a difference", switch)
-    flicker = Noise(spread=0.02, regime_seconds=3.0)
-    yield different(
-        "simulated, regime changes every 3 s: equal called different", answers(trials, flicker, 1.0)
-    )
+    """Each kind of machine and of truth; `hits` are the answers that are false there."""
+    for kind in KINDS:
+        rates = rates_of(kind, trials)
+        yield rate(
+            f"simulated, {kind.name}: called {' or '.join(kind.wrong)}",
+            rates.wrong,
+            trials,
+            0,
+            kind.most,
+            answers=dict(rates.answers),
+            rounds_to_equal=rates.rounds,
+        )
 
 
-def answers(
-    trials: int,
-    noise: Noise,
-    true_ratio: float,
-    switches: Callable[[int], tuple[float, ...] | None] = lambda _seed: None,
-) -> Iterator[str]:
-    for seed in range(trials):
-        machine = SimulatedMachine(seed, noise, switches=switches(seed))
-        yield answer(simulate(DESIGN, {BASE: 1.0, OTHER: true_ratio}, machine))
+def print_table(trials: int) -> None:
+    """The rates as docs/comparisons.md has them, a row as soon as it is known."""
+    print("| truth and machine | equal | slower | faster | cannot tell | rounds to equal |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for kind in KINDS:
+        rates = rates_of(kind, trials)
+        shares = (rates.answers[a] / trials for a in ("equal", "slower", "faster", "cannot tell"))
+        rounds = f"{rates.rounds:.0f}" if rates.rounds else ""
+        cells = (kind.name, *(f"{share:.1%}" for share in shares), rounds)
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def answer(seen: Iterable[Sample]) -> str:
@@ -126,19 +133,20 @@ def real(trials: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         binary = f"{folder}/disturb"
         subprocess.run(["gcc", "-O2", str(SOURCE), "-o", binary], check=True)
-        for _ in range(trials):
-            equal.append(answer(compared(binary, UNITS)))
-            planted.append(answer(compared(binary, round(UNITS * SLOWER))))
+        for trial in range(trials):
+            equal.append(answer(compared(binary, UNITS, f"equal {trial}")))
+            planted.append(answer(compared(binary, round(UNITS * SLOWER), f"planted {trial}")))
     yield different("real: equal called different", equal)
     yield found("real: 5 % more work found", planted)
 
 
-def compared(binary: str, others_units: int) -> list[Sample]:
-    """One whole comparison, run here."""
+def compared(binary: str, others_units: int, seed: str) -> list[Sample]:
+    """One whole comparison, run here, in an order drawn from the seed."""
+    design = replace(DESIGN, seed=seed)
     units = {BASE: UNITS, OTHER: others_units}
     seen: list[Sample] = []
     for number in count():
-        cases = next_round(DESIGN, seen, math.inf)
+        cases = next_round(design, seen, math.inf)
         if not cases:
             return seen
         seen += [turn(binary, case, units[case], number) for case in cases]
