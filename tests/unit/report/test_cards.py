@@ -25,6 +25,14 @@ def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does
         assert "<b>61.2\u00a0GB/s</b>" not in page
 
 
+def test_a_rate_whose_ceiling_nobody_knows_says_so_and_a_time_has_none(small: Book) -> None:
+    rate = replace(small.measurements[1], shares=())
+    for m, told in ((rate, "no ceiling is known"), (replace(rate, unit="second"), "of rates")):
+        headline = Headline(label="L", measured=m)
+        page = html(replace(small, measurements=(m,), headlines=(headline,)))
+        assert told in page
+
+
 def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
     shown = small.measurements[1]
     for named, told in (((), "with threads 2, nt<"), (("threads",), "with nt<")):

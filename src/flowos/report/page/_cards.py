@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from flowos.model import Measurement
+from flowos.model import Measurement, lower_is_better
 from flowos.report._book import Book, Headline
 from flowos.report._panels import headlines_of, varying, with_axis
 from flowos.report._words import counted, doubts_of, share_of, share_text, spread_of, value_of
@@ -73,14 +73,19 @@ def _meter(m: Measurement) -> Markup:
     kind = next((k for k in ("measured", "nominal") if share_of(m, k)), None)
     found = share_of(m, kind) if kind else None
     if found is None:
-        told = "this is the ceiling" if m.ceiling else "no ceiling is known"
-        return tag("p", told, class_="note")
+        return tag("p", _without_share(m), class_="note")
     kinds = [
         k for k in ("measured", "nominal") if share_of(m, k) or (m.ceiling and k == "measured")
     ]
     words = (tag("p", _of(m, k), class_=None if k == kinds[0] else "note") for k in kinds)
     width = 100 * min(max(found.value, 0.0), 1.0) if found.value == found.value else 0.0
     return join(tag("div", tag("i", style=f"width:{width:.1f}%"), class_="meter"), *words)
+
+
+def _without_share(m: Measurement) -> str:
+    if m.ceiling:
+        return "this is the ceiling"
+    return "ceilings are of rates" if lower_is_better(m.unit) else "no ceiling is known"
 
 
 def _of(m: Measurement, kind: str) -> str:
