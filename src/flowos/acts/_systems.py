@@ -16,7 +16,7 @@ from flowos.solver import Csr, g3like, poisson, read_matrix
 _POISSON = re.compile(r"poisson:(\d{1,9})(?:x(\d{1,9}))?(?:x(\d{1,9}))?")
 _SEEDED = re.compile(r"(g3like|random)(?::(\d{1,18}))?")
 _MOST_ROWS = 2**31 - 1
-_ROW_BYTES, _ENTRY_BYTES = 200, 12
+_ROW_BYTES, _ENTRY_BYTES = 60, 12
 """About what a row and an entry take, at least, from the matrix to the end of the iteration."""
 
 

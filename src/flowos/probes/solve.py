@@ -98,11 +98,17 @@ CIRCUIT_ROWS = 1_585_478
 CIRCUIT_SECONDS = 0.6
 """About what it takes to make or read the circuit."""
 
-BYTES_PER_ROW = 450
+BYTES_PER_ROW = {"default": 185, "paper": 275}
+"""At its peak, of one rank that solves Poisson's equation, by setting; as measured."""
+BYTES_PER_ROW_AND_RANK = 50
+"""More, for each other rank."""
+SETUP_BYTES_PER_ROW = 900
+"""What the set-up moves."""
 ITERATION_BYTES_PER_ROW = 82
 """Of the leanest iteration: in fp32, by Eisenstat's trick."""
 CACHES = 2
-MEMORY_SHARE = 0.5
+MEMORY_SHARE = 0.75
+"""The rest is left to the system."""
 BANDWIDTH, MOST_STREAMS = 10e9, 16
 """What a core is taken to move in a second, and how many of them together."""
 
@@ -182,7 +188,7 @@ class Solve:
         cores = int(case.level("cores"))
         rows, rate = int(case.detail("rows")), BANDWIDTH * min(cores, MOST_STREAMS)
         iterations = math.cbrt(rows)
-        once = rows * (iterations * ITERATION_BYTES_PER_ROW + 2 * BYTES_PER_ROW) / rate
+        once = rows * (iterations * ITERATION_BYTES_PER_ROW + SETUP_BYTES_PER_ROW) / rate
         made = CIRCUIT_SECONDS if case.level("problem") != "poisson" else 0.0
         triad = 12 * 32 * int(case.detail("elements")) / rate
         return 0.3 + made + triad + max(once, float(case.detail("seconds")))
@@ -239,7 +245,7 @@ class Solve:
 def poisson(facts: Facts, wanted: Wanted) -> Problem:
     """The effort's grid, larger where caches would hold it, smaller where memory would not."""
     limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    most = min(limits, default=8 << 30) * MEMORY_SHARE / BYTES_PER_ROW
+    most = min(limits, default=8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
     least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
     large = (g for g in GRIDS[LEAST_GRID[wanted.effort] :] if math.prod(g) >= least)
     chosen = next(large, GRIDS[-1])
@@ -247,6 +253,12 @@ def poisson(facts: Facts, wanted: Wanted) -> Problem:
     z, y, x = smaller[-1] if smaller else GRIDS[0]
     size = f"{x}x{y}x{z}"
     return Problem(f"poisson:{size}", "poisson", size, x * y * z)
+
+
+def _bytes_per_row(facts: Facts) -> int:
+    """Of the setting and the layout that take most: a rank on each core."""
+    others = core_counts(facts)[-1] - 1
+    return max(BYTES_PER_ROW.values()) + BYTES_PER_ROW_AND_RANK * others
 
 
 def circuit(wanted: Wanted) -> Problem:

@@ -115,9 +115,27 @@ def test_the_grid_grows_with_the_caches_and_shrinks_with_the_memory(here: Node) 
     assert poisson(here(), Wanted()).size == "128x128x128"
     assert poisson(here(l3_bytes=768 << 20), Wanted()).size == "256x256x512"
     assert poisson(here(2, 64, l3_bytes=64 << 30), Wanted()).rows <= 64 << 30
-    assert poisson(here(memory_bytes=1 << 30), Wanted()).size == "96x96x96"
+    assert poisson(here(memory_bytes=512 << 20), Wanted()).size == "96x96x96"
     assert poisson(here(memory_bytes=1 << 20), Wanted()).size == "96x96x96"
     assert poisson(replace(here(), memory_bytes=0), Wanted()).size == "128x128x128"
+
+
+@pytest.mark.parametrize(
+    ("memory_gb", "cores", "size"),
+    [
+        (24, 2, "256x256x512"),
+        (16, 2, "256x256x512"),
+        (12, 2, "256x256x256"),
+        (48, 16, "256x256x512"),
+        (32, 16, "256x256x256"),
+        (8, 1, "256x256x256"),
+    ],
+)
+def test_the_papers_grid_is_left_out_only_where_all_ranks_would_not_hold_it(
+    here: Node, memory_gb: int, cores: int, size: str
+) -> None:
+    facts = here(1, cores, memory_bytes=memory_gb << 30)
+    assert poisson(facts, Wanted(effort="full")).size == size
 
 
 def test_a_cache_larger_than_every_grid_takes_the_largest_that_memory_holds(here: Node) -> None:
