@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from flowos.acts.environment import Word, environment
-from flowos.engine.local import Emit, Slice, Workers, open_slice
+from flowos.engine.local import Emit, Slice, Workers, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 
 _WORKERS = ("thread", "process", "inline")
@@ -45,12 +45,15 @@ def slice_(
         raise SliceRefused(f"slice: fuse={shown(fuse)}; one of {', '.join(_FUSE)}")
     if cores is not None and (type(cores) is not int or cores < 1):
         raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
-    return open_slice(
-        flow if isinstance(flow, Flow) else flow_output(flow),
-        workers=workers,
-        env=environment(env),
-        cores=cores,
-        folder=None if folder is None else Path(folder).absolute(),
-        fuse=None if fuse == "chains" else fuse,
-        emit=emit,
-    )
+    try:
+        return open_slice(
+            flow if isinstance(flow, Flow) else flow_output(flow),
+            workers=workers,
+            env=environment(env),
+            cores=cores,
+            folder=None if folder is None else Path(folder).absolute(),
+            fuse=None if fuse == "chains" else fuse,
+            emit=emit,
+        )
+    except OSError as error:  # the node is short of something
+        raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error

@@ -247,7 +247,7 @@ def test_one_task_takes_more_arrays_than_fit_one_packet_of_descriptors() -> None
         lanes.close()
 
 
-def test_running_out_of_descriptors_is_told_and_loses_nothing() -> None:
+def test_a_few_descriptors_are_enough_for_a_hundred_kept_results() -> None:
     value = fo.flow_input("value", fo.float64)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     kept: list[Any] = []
@@ -255,11 +255,10 @@ def test_running_out_of_descriptors_is_told_and_loses_nothing() -> None:
         s.run(0.0)
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files("self") + 20, hard))
         try:
-            with pytest.raises(fo.FlowosError, match=r"[Tt]oo many open files"):
-                kept.extend(s.run(float(i))[0] for i in range(100))
+            kept.extend(s.run(float(i))[0] for i in range(100))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert len(kept) > 2
+        assert len(kept) == 100
         assert all((array == float(i)).all() for i, array in enumerate(kept))
         assert s.run(5.0)[0] is not None
 

@@ -22,7 +22,7 @@ from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.environments._mpi import check_mpi
-from flowos.engine.local._failures import refused
+from flowos.engine.local._failures import refused, remedy_of
 from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._node import memory_bytes
@@ -121,6 +121,9 @@ class CommandLane:
             made = self._run_command(step, given)
         except (TaskFailed, ValueRefused) as error:
             raise type(error)(f"{error}; {_asked(step.task, given)}") from error.__cause__
+        except LaunchFailed as error:
+            words = f"{error}{remedy_of(error.__cause__)}; {_asked(step.task, given)}"
+            raise TaskFailed(f"task {step.label!r}: {words}") from error
         by_register = dict(zip(step.gives, made, strict=True))
         return tuple(by_register[i] for i in unit.picks)
 
@@ -213,7 +216,7 @@ class CommandLane:
             check_mpi(launch.env, launcher, starter, launch.variables)
             captures = _captures(command)
             running = start(launch, launcher=launcher, starter=starter, captures=captures)
-        except (EnvironmentRefused, LaunchFailed) as error:
+        except EnvironmentRefused as error:
             raise TaskFailed(f"task {step.label!r}: {error}") from error
         outcome = self._waited(step, running)
         _refuse_cut(step.label, captures)

@@ -31,7 +31,7 @@ def not_run(label: str, error: BaseException) -> TaskFailed:
     return TaskFailed(f"task {label!r} could not be run: {line(error)}{remedy_of(error)}")
 
 
-def remedy_of(error: BaseException) -> str:
+def remedy_of(error: BaseException | None) -> str:
     """What to do about a shortage, as "; DO THIS"."""
     short = isinstance(error, OSError) and error.errno in (EMFILE, ENFILE)
     return "; raise the limit of open files (ulimit -n), or keep fewer results" if short else ""

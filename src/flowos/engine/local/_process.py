@@ -17,6 +17,7 @@ from typing import Any
 
 from flowos._collected import when_collected
 from flowos.engine._running import Running
+from flowos.engine.local._failures import remedy_of
 from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import BATCH_SECONDS, Values
@@ -32,10 +33,10 @@ from flowos.engine.local._process_numpy import meet_old_names
 from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import Program
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
-from flowos.engine.local._process_values import Pool, Slab
+from flowos.engine.local._process_values import Parcel, Pool, Slab, most_files
 from flowos.engine.local._process_worker import WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
-from flowos.model import Cancelled, FlowosError, SliceFreed, TaskFailed, WorkerLost
+from flowos.model import Cancelled, FlowosError, LaunchFailed, SliceFreed, TaskFailed, WorkerLost
 from flowos.plan import Schedule, Unit
 
 _MOST_UNITS = 256
@@ -191,14 +192,18 @@ class ProcessLane:
 
     def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
         shop = self._shop
-        running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
+        try:
+            running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
+        except LaunchFailed as error:
+            words = f"{error}{remedy_of(error.__cause__)}"
+            raise LaunchFailed(f"task {units[0].steps[0].label!r}: {words}") from error
         worker = WorkerProcess(running, channel, shop.start)
         with self._lock:
             self._worker = worker
             if self._stopped or shop.closed:
                 worker.kill()
         try:
-            worker.greet(shop.output.writers, shop.keep_bytes)
+            worker.greet(shop.output.writers, shop.keep_bytes, shop.most_files)
             worker.teach(shop.program)
         except (EOFError, ConnectionError):
             self._detach()
@@ -279,7 +284,8 @@ class _Shop:
         self.output = Output()
         self.leaving: deque[Running] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
-        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes)
+        self.most_files = max(1, most_files() // count)
+        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, most_files())
         self._constants: dict[int, list[Any]] = {}
 
     def pack(self, unit: Unit, values: Values) -> list[Any]:
@@ -293,7 +299,11 @@ class _Shop:
         return self._pack(values) + constants
 
     def _pack(self, values: Values) -> list[Any]:
-        return pack(values, self._take, self._pool)
+        return pack(values, self._parcel, self._take, self._pool)
+
+    def _parcel(self) -> Parcel:
+        with self._lock:
+            return self._pool.parcel()
 
     def _take(self, size: int) -> tuple[int, Slab]:
         with self._lock:

@@ -49,7 +49,10 @@ class Unpackable(Exception):  # noqa: N818 - reads as what happened
 
 
 def pack(
-    values: Sequence[object], take: Callable[[int], tuple[int, Slab]], pool: Pool
+    values: Sequence[object],
+    parcel: Callable[[], Parcel],
+    take: Callable[[int], tuple[int, Slab]],
+    pool: Pool,
 ) -> list[Any]:
     """Plain and packed values as they are, others packed; their buffers share one new blob."""
     for value in values:
@@ -57,16 +60,16 @@ def pack(
             break
     else:
         return list(values)
-    parcel = Parcel()
+    new = parcel()
     wired: list[Any] = []
     for value in values:
         try:
-            wired.append(value if type(value) is Packed else parcel.add(value))
+            wired.append(value if type(value) is Packed else new.add(value))
         except Exception as error:
             raise Unpackable(len(wired), f"{type(error).__name__}: {error}") from error
     blob = None
-    if parcel.size:
-        number, slab = take(parcel.size)
-        blob = Blob(slab.fd, parcel.size, number, pool.returned.append, mine=True)
-        parcel.fill(slab)
+    if new.size:
+        number, slab = take(new.size)
+        blob = Blob(slab.fd, new.size, number, pool.returned.append, mine=True)
+        new.fill(slab)
     return [Packed(v[0], v[1], blob) if type(v) is tuple else v for v in wired]

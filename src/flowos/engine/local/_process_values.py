@@ -4,12 +4,17 @@ Buffers of `OUT_OF_BAND` bytes or more (arrays, and all else that gives pickle p
 are written once into an anonymous memory file, whose descriptor goes along with the message. Who
 receives it maps it privately, copy on write: a task may write to its array, and nobody else sees
 that. The file is written again only when every mapping of it is gone.
+
+Each file and each mapping takes descriptors as long as its values are kept, and a process has few:
+beyond a share of them values are copied instead.
 """
 
 import importlib
 import mmap
 import os
 import pickle
+import resource
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -19,6 +24,7 @@ ALIGNMENT = 64
 PLAIN = frozenset((int, float, bool, type(None)))
 SHORT = frozenset((str, bytes))
 SHORT_BYTES = 4096
+_FILES_SHARE = 16
 
 Span = tuple[int, int]
 Wired = Any
@@ -40,10 +46,23 @@ def forks() -> int:
     return _forks
 
 
+def most_files() -> int:
+    """How many memory files a process may lend, keep idle, and map: each takes up to two
+    descriptors of those that it may have open."""
+    return max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES_SHARE)
+
+
 class Mapping(mmap.mmap):
     """A private, copy-on-write view of a memory file; `held` is let go when the last array is."""
 
     held: object = None
+    alive = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        type(self).alive += 1
+
+    def __del__(self) -> None:
+        type(self).alive -= 1  # by its type: at exit this module has no names any more
 
 
 class Slab:
@@ -63,17 +82,24 @@ class Slab:
 class Pool:
     """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
 
-    first: files are numbered from here. keep_bytes bounds what is kept idle. Who has seen the last
+    first: files are numbered from here. keep_bytes bounds what is kept idle, most how many are
+    lent, and how many idle. Who has seen the last
     mapping of a file go appends its number to `returned`, negated where the file must not be
     written again (a forked child may read it).
     """
 
-    def __init__(self, first: int, keep_bytes: int) -> None:
+    def __init__(self, first: int, keep_bytes: int, most: int) -> None:
         self.returned: deque[int] = deque()
         self.lent: dict[int, Slab] = {}
         self._next = first
         self._keep_bytes = keep_bytes
+        self._most = most
         self._idle: list[Slab] = []  # the longest idle first
+
+    def parcel(self) -> "Parcel":
+        """For the values of one message: in a file if one more may be lent, else in the message."""
+        self._collect()
+        return Parcel(OUT_OF_BAND if len(self.lent) < self._most else sys.maxsize)
 
     def take(self, size: int) -> tuple[int, Slab]:
         """A slab of at least `size` bytes, and its number for this once."""
@@ -89,6 +115,8 @@ class Pool:
         return self._next, slab
 
     def _collect(self) -> None:
+        if not self.returned:
+            return
         while self.returned:
             number = self.returned.popleft()
             slab = self.lent.pop(abs(number), None)
@@ -96,7 +124,7 @@ class Pool:
                 self._idle.append(slab)
             elif slab is not None:
                 slab.close()
-        while sum(s.size for s in self._idle) > self._keep_bytes:
+        while len(self._idle) > self._most or sum(s.size for s in self._idle) > self._keep_bytes:
             self._idle.pop(0).close()
 
     def close(self) -> None:
@@ -164,10 +192,20 @@ def unpack(
     """The value again, over its own mapping of the memory file `fd` that the spans are of."""
     if not spans:
         return pickle.loads(body)
-    mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)
-    mapping.held = held
-    views = [memoryview(mapping)[start:end] for start, end in spans]
+    if Mapping.alive < most_files():
+        mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)
+        mapping.held = held
+        views = [memoryview(mapping)[start:end] for start, end in spans]
+    else:
+        views = [_copied(fd, start, end) for start, end in spans]
     return pickle.loads(body or views.pop(0), buffers=views)
+
+
+def _copied(fd: int, start: int, end: int) -> memoryview:
+    copy = memoryview(bytearray(end - start))
+    while start < end:  # one call reads at most 2 GiB
+        start += os.preadv(fd, [copy[len(copy) - (end - start) :]], start)
+    return copy
 
 
 class Held:

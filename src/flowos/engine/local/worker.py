@@ -144,7 +144,9 @@ class Worker:
         self.files: Any = sys.modules["flowos.engine.local._files"]
         self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
         self.values: Any = sys.modules["flowos.engine.local._process_values"]
-        self.pool = self.values.Pool(hello["owner"] << OWNER_SHIFT, hello["keep_bytes"])
+        self.pool = self.values.Pool(
+            hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["most_files"]
+        )
         if hello["in_image"]:
             sys.modules["flowos.engine.local._process_numpy"].meet_new_names()
 
@@ -205,7 +207,7 @@ class Worker:
         self.pool.returned.extend(returned)
         if files:
             self._hold(batch, files, fds)
-        parcel = self.values.Parcel()
+        parcel = self.pool.parcel()
         sent: Sequence[int] = ()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
