@@ -20,6 +20,7 @@ from flowos.feeder import (
     clear,
     compare,
     kept_in,
+    meant,
     opened,
     verify,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Warmed",
     "asked",
     "cleared",
+    "meant",
     "planned",
     "serve_metrics",
     "state",

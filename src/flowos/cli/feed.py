@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from flowos.cli._feed_options import as_options
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, with_example
@@ -108,6 +109,12 @@ def _add_source(deed: argparse.ArgumentParser, *, required: bool = False) -> Non
     )
     deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
     deed.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")
+    deed.add_argument(
+        "--extensions",
+        metavar="A,B",
+        help="the files that are samples, as jpg,png, or pictures (as a feed that decodes pictures "
+        "has them), or all (default)",
+    )
     deed.add_argument("--dtype", metavar="TYPE", help="of token arrays")
     deed.add_argument("--length", type=positive, metavar="N", help="of a token array's samples")
     deed.add_argument("--column", default="", metavar="NAME", help="of Parquet files")
@@ -131,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _DEEDS[args.deed](args)
     except FeedError as error:  # `Feed` is what Python calls it
-        error.args = (str(error).removeprefix("Feed: "),)
+        error.args = (as_options(str(error).removeprefix("Feed: ")),)
         raise
 
 
@@ -263,7 +270,11 @@ def _ask(found: "tuple[Kept, ...]") -> None:
 def _care(args: argparse.Namespace) -> "Care":
     from flowos.acts import feed
 
-    of_data = feed.asked(args.member, args.dtype, args.length, args.column, args.label_column)
+    endings = args.extensions
+    files = feed.meant(endings if endings in (None, "all", "pictures") else endings.split(","))
+    of_data = feed.asked(
+        args.member, args.dtype, args.length, args.column, args.label_column, files
+    )
     return feed.Care(cache=args.cache, where=args.where, asked=of_data)
 
 

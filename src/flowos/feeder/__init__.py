@@ -14,6 +14,7 @@ from flowos.feeder._care import (
     verify,
 )
 from flowos.feeder._data import Room
+from flowos.feeder._extensions import meant
 from flowos.feeder._feed import Feed
 from flowos.feeder._peers import Peers
 from flowos.feeder._places import Where
@@ -37,6 +38,7 @@ __all__ = [
     "compare",
     "decode",
     "kept_in",
+    "meant",
     "opened",
     "verify",
 ]

@@ -151,7 +151,7 @@ def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> N
         (("stat", str(data), "--cache", str(tmp_path)), 1, "there is nothing of"),
         (("verify", "--cache", str(tmp_path), "--source"), 1, "name it"),
         (("warm", str(data), "--cache", str(tmp_path / "file" / "x")), 1, "Not a direc"),
-        (("warm", str(data), "--cache", cache, "--dtype", "unit8"), 1, "dtype='unit8'"),
+        (("warm", str(data), "--cache", cache, "--dtype", "unit8"), 1, "--dtype unit8 is none"),
         (("warm", str(data), "--cache", str(data)), 1, "is the source"),
         (("warm", str(data), "--cache", str(data / "cc")), 1, "lies in the source"),
         (("warm", str(data), "--cache", str(data / "cc"), "--dry-run"), 1, "lies in the source"),
@@ -229,3 +229,21 @@ def test_somebody_at_the_terminal_is_asked_before_anything_is_removed(
     assert not list(cache.iterdir())
     refused = flowos("feed", "clear", "--cache", str(cache), code=1).stderr
     assert "nothing cached" in refused
+
+
+def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cache: Path) -> None:
+    (data / "ant" / "notes.pdf").touch()
+    (data / "ant" / "x.bin").touch()
+    for words, told in (
+        ((str(data / "ant" / "x.bin"),), "as --dtype uint16, --length 1024"),
+        ((str(data), "--extensions", "webp"), "as --extensions x,y, or --extensions all"),
+        ((str(data), "--extensions", ","), "--extensions ,; expected endings, as"),
+    ):
+        line = flowos("feed", "warm", *words, "--cache", str(cache), code=1).stderr
+        assert told in line
+        assert (line.count("\n"), "=" in line) == (1, False)
+    warmed = flowos("feed", "warm", str(data), "--cache", str(cache), "--extensions", "jpg,png")
+    assert "100 of 100 samples are cached" in warmed.stdout
+    with fo.Feed(data, cache, batch_size=8, extensions="pictures") as feed:
+        list(feed.epoch(0))
+        assert feed.stats().source_bytes == 0

@@ -1,0 +1,28 @@
+"""Keywords of a feed in the words of the command line."""
+
+import pytest
+
+from flowos.cli._feed_options import as_options
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "x.bin: say what is in it, as dtype='uint16', length=1024",
+            "x.bin: say what is in it, as --dtype uint16, --length 1024",
+        ),
+        ("of which dtype= and length= tell", "of which --dtype and --length tell"),
+        ("label_column=7; expected a name", "--label-column 7; expected a name"),
+        (
+            "say which, as extensions=['jpg', 'png'], or extensions='all'",
+            "say which, as --extensions jpg,png, or --extensions all",
+        ),
+        ("dtype='unit8' (str) is none; give", "--dtype unit8 is none; give"),
+        ("source=''; expected a path", "SOURCE; expected a path"),
+        ("/data/length=5/x.bin: no such file", "/data/length=5/x.bin: no such file"),
+        ("least_free_bytes=-1; expected", "--least-free -1; expected"),
+    ],
+)
+def test_keywords_become_options(said: str, told: str) -> None:
+    assert as_options(said) == told
