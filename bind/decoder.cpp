@@ -16,6 +16,7 @@
 #include <string>
 
 #include "bind.h"
+#include "errors.h"
 
 namespace nb = nanobind;
 using flowos::feed::Decoder;
@@ -74,8 +75,50 @@ void fit_pixels(const ImageSettings& settings, const Pixels& pixels, std::uint64
   flowos::feed::fit_pixels(settings, bytes_of(pixels), height, width, epoch, sample, place);
 }
 
+// JPEG natively, and what is none by its first bytes as flowos.feeder.decode reads it: ImageNet has
+// a PNG that is called .JPEG.
+class AnyPicture final : public Decoder {
+ public:
+  explicit AnyPicture(const ImageSettings& settings)
+      : settings_(settings), jpeg_(flowos::feed::jpeg_decoder(settings)) {}
+
+  std::size_t size() const override { return jpeg_->size(); }
+
+  void decode(std::span<const std::byte> bytes, std::uint64_t epoch, std::uint64_t sample,
+              std::byte* into) const override {
+    const bool is_jpeg =
+        bytes.size() < 2 || (bytes[0] == std::byte{0xFF} && bytes[1] == std::byte{0xD8});
+    if (is_jpeg || !is_by_python(bytes, epoch, sample, into)) {
+      jpeg_->decode(bytes, epoch, sample, into);
+    }
+  }
+
+ private:
+  // With the GIL only here, in a thread that holds nothing else. False: it is no picture.
+  bool is_by_python(std::span<const std::byte> bytes, std::uint64_t epoch, std::uint64_t sample,
+                    std::byte* into) const {
+    const nb::gil_scoped_acquire locked;
+    try {
+      const nb::bytes data(bytes.data(), bytes.size());
+      const nb::object found = nb::module_::import_("flowos.feeder.decode").attr("pixels")(data);
+      if (found.is_none()) return false;
+      const auto pixels = nb::cast<Pixels>(found);
+      const auto height = static_cast<std::uint32_t>(pixels.shape(0));
+      const auto width = static_cast<std::uint32_t>(pixels.shape(1));
+      const nb::gil_scoped_release unlocked;
+      flowos::feed::fit_pixels(settings_, bytes_of(pixels), height, width, epoch, sample, into);
+      return true;
+    } catch (const nb::python_error& error) {
+      throw flowos::feed::SampleError(nb::str(error.value()).c_str());
+    }
+  }
+
+  ImageSettings settings_;
+  std::unique_ptr<const Decoder> jpeg_;
+};
+
 std::shared_ptr<const Decoder> jpeg_decoder(const ImageSettings& settings) {
-  return flowos::feed::jpeg_decoder(settings);
+  return std::make_shared<AnyPicture>(settings);
 }
 
 }  // namespace

@@ -96,7 +96,9 @@ class Pictures:
 
 @dataclass(frozen=True, kw_only=True)
 class Jpeg(Pictures):
-    """JPEG, decoded by native threads straight into the batch."""
+    """JPEG, decoded by native threads straight into the batch. What is none by its first bytes,
+    whatever it is called, is read as `Image` reads it, where Pillow is installed.
+    """
 
     @property
     def native(self) -> "Decoder":
@@ -144,7 +146,7 @@ def jpeg(size: int | tuple[int, int], **how: Unpack[How]) -> Jpeg:
     """JPEG to arrays of `size`, or (height, width), as `Pictures` says. FeedError: cannot be so.
 
     Damaged, truncated and hostile files are errors, also where libjpeg only warns. Grey and CMYK
-    become RGB.
+    become RGB. A PNG that is called .JPEG, as ImageNet has one, is read by Pillow if that is here.
     """
     return Jpeg(**_fields("jpeg", size, how))
 
@@ -220,20 +222,39 @@ def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _pillow() -> Any:
     try:
-        from PIL import Image as pillow  # noqa: N813 - a module named as a class
+        import PIL.Image
     except ImportError:
         raise FeedError("fo.decode.image: Pillow is missing; pip install pillow") from None
-    return pillow
+    return PIL
 
 
 def _pixels(data: bytes | memoryview) -> NDArray[np.uint8]:
     """(height, width, 3)"""
     pillow = _pillow()
     try:
-        with pillow.open(BytesIO(data)) as picture:
+        with pillow.Image.open(BytesIO(data)) as picture:
             return _as_rgb(picture)
     except Exception as why:  # its many readers raise what they like
         raise SampleError(str(why).partition("\n")[0] or type(why).__name__) from None
+
+
+def pixels(data: bytes) -> NDArray[np.uint8] | None:
+    """For native code, of what is no JPEG by its first bytes: (height, width, 3); None: no picture.
+
+    SampleError: it cannot be read, or not without Pillow.
+    """
+    try:
+        pillow = _pillow()
+    except FeedError:
+        raise SampleError(
+            "no JPEG by its first bytes; other pictures are read by Pillow: pip install pillow"
+        ) from None
+    try:
+        return _pixels(data)
+    except SampleError as why:
+        if isinstance(why.__context__, pillow.UnidentifiedImageError):
+            return None
+        raise
 
 
 def _as_rgb(picture: Any) -> NDArray[np.uint8]:

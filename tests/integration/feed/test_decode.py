@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -204,13 +206,46 @@ def test_damage_of_which_libjpeg_only_warns_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (as_file(photograph(9, 9)), "^Not a JPEG file: starts with 0x89 0x50$"),
+        (b"Thumbs.db", "^Not a JPEG file: starts with 0x54 0x68$"),
+        (b"\x00", "^Not a JPEG file|^JPEG datastream contains no image|^Premature end"),
         (b"", "^Empty input file$"),
+        (as_file(photograph(90, 90))[:500], "^[^\n]+$"),
     ],
 )
-def test_what_is_no_jpeg_is_told_in_one_line(data: bytes, words: str) -> None:
+def test_what_is_no_picture_is_told_in_one_line(data: bytes, words: str) -> None:
     with pytest.raises(SampleError, match=words):
         fo.decode.jpeg(8).decode(data)
+
+
+@pytest.mark.parametrize("form", ["PNG", "GIF", "BMP", "WEBP", "TIFF"])
+def test_a_picture_that_is_no_jpeg_is_read_by_pillow_whatever_it_is_called(form: str) -> None:
+    data = as_file(photograph(60, 80), form)
+    how: dict[str, Any] = {"crop": "random", "flip": True, "layout": "NCHW", "dtype": "float32"}
+    found = fo.decode.jpeg(24, **how).decode(data, 3, 5)
+    assert np.array_equal(found, fo.decode.image(24, **how).decode(data, 3, 5))
+
+
+WITHOUT_PILLOW = """
+import sys
+sys.modules["PIL"] = None
+import flowos as fo
+try:
+    fo.decode.jpeg(8).decode(sys.stdin.buffer.read())
+except fo.SampleError as why:
+    print(why)
+"""
+
+
+def test_without_pillow_the_remedy_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PILLOW],
+        input=as_file(photograph(9, 9)),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == (
+        b"no JPEG by its first bytes; other pictures are read by Pillow: pip install pillow\n"
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"not a picture", as_file(photograph(90, 90))[:500]])
@@ -328,6 +363,20 @@ def test_a_feed_decodes_by_pillow_to_the_same_batches(album: Path) -> None:
         assert ours.dtype == theirs.dtype == np.float32
         assert np.array_equal(labels, same_labels)
         assert np.abs(ours - theirs).max() <= 1.01 / 255 / 0.224  # a level
+
+
+def test_a_png_called_jpeg_and_a_cmyk_jpeg_do_not_stop_a_feed(album: Path) -> None:
+    odd = photograph(70, 80, 1)
+    (album / "c0" / "00.jpg").write_bytes(as_file(odd))
+    cmyk = Image.fromarray(odd).convert("CMYK")
+    (album / "c0" / "02.jpg").write_bytes(as_file(cmyk, "JPEG"))
+    files = sorted(album.rglob("*.jpg"))
+    for decode in (fo.decode.jpeg(32), fo.decode.jpeg(16, crop="random", flip=True)):
+        expected = Counter(
+            decode.decode(file.read_bytes(), 3, sample).tobytes()
+            for sample, file in enumerate(files)
+        )
+        assert by_bytes(album, decode=decode, batch_size=5) == expected
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "image"])
