@@ -108,7 +108,7 @@ class Decoding:
         return _Started(
             batch.samples,
             [
-                call(self._decode, data, epoch, number)
+                call(_guarded, self._decode, data, epoch, number)
                 for data, number in zip(samples, numbers, strict=True)
             ],
         )
@@ -152,6 +152,16 @@ class Decoding:
         """Waits for nobody: a thread that nobody stopped ends by itself."""
         self.leave()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _guarded(decode: Decode, data: memoryview, epoch: int, sample: int) -> object:
+    """What would end a program, such as SystemExit, is the sample's error like any other."""
+    try:
+        return decode(data, epoch, sample)
+    except Exception:
+        raise
+    except BaseException as why:
+        raise SampleError(one_line(why)) from why
 
 
 class Ahead:

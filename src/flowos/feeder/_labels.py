@@ -20,6 +20,7 @@ from flowos.model import FeedError, shown
 if TYPE_CHECKING:
     from flowos._native import Catalog
 
+_LIMIT = 1 << 63
 _SPLITS = frozenset({"train", "val", "valid", "validation", "test"})
 
 Label: TypeAlias = int | float | str
@@ -54,6 +55,11 @@ def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
         found = _by_function(catalog, how)
     elif how == "folders":
         found = _as_listed(catalog, may_be_empty=names is not None)
+    elif not isinstance(how, str | PathLike):
+        raise FeedError(
+            f"labels: {shown(how)}; expected 'folders', a CSV file, a function of a sample's name, "
+            "or None"
+        )
     else:
         found = _by_table(catalog, Path(fspath(how)))
     return found if names is None else _renumbered(found, names)
@@ -62,6 +68,8 @@ def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
 def numbered(given: Sequence[Label]) -> Labels:
     """Whole numbers stay, so do others; names become numbers in sorted order."""
     kinds = {type(value) for value in given}
+    if kinds <= {int, bool} and not all(-_LIMIT <= number < _LIMIT for number in given):  # type: ignore[operator]
+        raise FeedError("labels: a whole number among them does not fit into 64 bits")
     if kinds <= {int, bool}:
         return Labels(np.asarray(given, dtype=np.int64))
     if kinds <= {int, bool, float}:

@@ -102,3 +102,29 @@ def test_what_a_function_cannot_decode_is_left_out_or_replaced_and_counted(data:
         pytest.raises(fo.SampleError, match=r"bee/007\.jpg"),
     ):
         list(feed.epoch(0))
+
+
+class WordlessError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+@pytest.mark.parametrize(
+    "what", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), WordlessError()]
+)
+def test_a_function_that_ends_a_program_fails_its_sample_only(
+    data: Path, what: BaseException
+) -> None:
+    def ends_at_7(sample: memoryview) -> int:
+        if bytes(sample) == content("bee/007.jpg"):
+            raise what
+        return len(sample)
+
+    named = rf"^bee/007\.jpg: {type(what).__name__}"
+    with (
+        fo.Feed(data, batch_size=8, decode=ends_at_7) as feed,
+        pytest.raises(fo.SampleError, match=named),
+    ):
+        list(feed.epoch(0))
+    with fo.Feed(data, batch_size=8, decode=ends_at_7, on_error="skip") as feed:
+        assert sum(len(values) for values, _ in feed.epoch(0)) == 99

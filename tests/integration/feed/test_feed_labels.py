@@ -226,3 +226,9 @@ def test_a_cache_of_another_source_is_not_taken_for_data(data: Path, tmp_path: P
     for cache in (None, tmp_path / "mine"):
         with pytest.raises(fo.FeedError, match=r"cache/[0-9a-f]{32} in it is a cache of samples"):
             fo.Feed(data, cache, batch_size=2)
+
+
+@pytest.mark.parametrize("labels", [[1, 2], True, 7])
+def test_what_are_no_labels_is_one_line(data: Path, labels: Any) -> None:
+    with pytest.raises(fo.FeedError, match="expected 'folders', a CSV file, a function"):
+        fo.Feed(data, batch_size=1, labels=labels)

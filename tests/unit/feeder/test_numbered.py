@@ -22,6 +22,11 @@ def test_numbers_stay_what_they_are() -> None:
     assert (real.values.dtype.name, real.values.tolist()) == ("float64", [0.5, 2.0])
 
 
+def test_a_number_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(FeedError, match="does not fit into 64 bits"):
+        numbered([1, 1 << 63])
+
+
 @pytest.mark.parametrize("given", [[None], ["a", 1], [b"a"]])
 def test_what_is_no_label_is_refused(given: list[object]) -> None:
     with pytest.raises(FeedError, match="expected whole numbers, or floats, or names"):
