@@ -319,6 +319,9 @@ void bind_feeder(nb::module_& m) {
           "close", [](PythonFeeder& feeder) { feeder.native().close(); }, Unlocked(),
           "Ends all threads, and the waits of others.")
       .def(
+          "closed", [](PythonFeeder& feeder) { return feeder.native().closed(); }, Unlocked(),
+          "Whether pull() would give nothing any more.")
+      .def(
           "stats", [](PythonFeeder& feeder) { return feeder.native().stats(); }, Unlocked())
       .def("batches", &PythonFeeder::batches, nb::arg("start"),
            "How many batches an epoch has from this position on.")

@@ -377,6 +377,9 @@ class Feeder:
     def close(self) -> None:
         """Ends all threads, and the waits of others."""
 
+    def closed(self) -> bool:
+        """Whether pull() would give nothing any more."""
+
     def stats(self) -> FeederStats: ...
 
     def batches(self, start: int) -> int:

@@ -72,7 +72,7 @@ class EarlyReads:
         self._known: set[str] = set()  # a listing that fails in passing finds them again
         self._asked = 0
         self._held: dict[str, Buffer] = {}
-        self._ended = False
+        self._ended = self._leaving = False
         self._thread = threading.Thread(
             target=place.serve, args=(self, self._piece_of), name="flowos-early", daemon=True
         )
@@ -96,6 +96,7 @@ class EarlyReads:
         self._offer(catalog, cache)  # the link is not idle meanwhile
         with self._changed:
             del self._keys[self._asked :]
+            self._leaving = True
             self._changed.wait_for(lambda: self._free == self._most)
         self._stop()
         self._offer(catalog, cache)
@@ -147,6 +148,9 @@ class EarlyReads:
         with self._changed:
             self._free += 1
             self._changed.notify_all()
+
+    def closed(self) -> bool:
+        return self._ended or self._leaving
 
     def offer(self, sample: int, data: "Buffer") -> bool:
         del sample, data

@@ -1,13 +1,15 @@
 """Files of any other protocol that the package fsspec knows: memory, file, sftp, hdfs, hf, ...
 
-Read in threads. A read that fails by something that passes is tried three times more; whether a
+Read in threads. A read that fails by something that passes is tried again, for minutes; whether a
 file changed while it was read in pieces is not told by all protocols, and not looked for.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flowos.feeder._place import Entry, Piece, Tell, add, again, in_byte_order, nobody
+from flowos.feeder._patience import Patience
+from flowos.feeder._place import Entry, Piece, Tell, add, in_byte_order, nobody
 from flowos.feeder._source import Tickets, one_line, serve_in_threads
 from flowos.feeder._url import Url
 from flowos.model import FeedError
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from flowos._native import Counter
 
 T = TypeVar("T")
+
+_UNKNOWN_SECONDS = 3.0
 
 # They will not go well the next time either.
 _LASTING = (
@@ -38,6 +42,7 @@ class FileSystem:
 
     def __init__(self, url: Url, threads: int = 32) -> None:
         self.name = url.shown
+        self.patience = Patience(url.shown)
         self._threads = threads
         self._files, self._root = _open(url)
 
@@ -61,9 +66,9 @@ class FileSystem:
         def read(sample: int) -> "Buffer":
             piece = piece_of(sample)
             if piece.end is None:
-                return self._call(lambda: self._all(piece.key))
+                return self._call(lambda: self._all(piece.key), is_over=tickets.closed)
             start, end = piece.start, piece.end
-            return self._call(lambda: self._cut(piece.key, start, end))
+            return self._call(lambda: self._cut(piece.key, start, end), is_over=tickets.closed)
 
         serve_in_threads(tickets, read, self._threads)
 
@@ -88,12 +93,21 @@ class FileSystem:
         key = path.removeprefix(self._root).lstrip("/")
         return Entry(key, -1 if size is None else int(size), str(tag))
 
-    def _call(self, call: Callable[[], T], where: str = "") -> T:
+    def _call(
+        self, call: Callable[[], T], where: str = "", is_over: Callable[[], bool] = lambda: False
+    ) -> T:
         try:
-            return again(call, lambda why: not isinstance(why, _LASTING))
+            return self.patience.again(call, _passes, is_over)
         except Exception as why:
             text = _reason(why)
             raise FeedError(f"{where}: {text}" if where else text) from None
+
+
+def _passes(why: Exception) -> float:
+    """For how many seconds: of what is no error of a system nobody knows what it means."""
+    if isinstance(why, _LASTING):
+        return 0
+    return inf if isinstance(why, OSError) else _UNKNOWN_SECONDS
 
 
 def _open(url: Url) -> tuple[Any, str]:

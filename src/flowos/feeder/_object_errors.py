@@ -46,8 +46,8 @@ def passes(why: Exception) -> bool:
     return "redirect" not in said.text and "must be specified" not in said.text
 
 
-def reason(why: Exception, scheme: str, timeout_seconds: float) -> str:
-    """One line, with the remedy where one is known."""
+def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: float) -> str:
+    """One line, with the remedy where one is known; what passes was tried for so long."""
     if isinstance(why, FeedError):
         return str(why)
     said = _said(why)
@@ -55,7 +55,7 @@ def reason(why: Exception, scheme: str, timeout_seconds: float) -> str:
     keys, public = variables or ("", "")
     remedy = f": check {keys}, or set {public} for what is public to all" if variables else ""
     told = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
-    told += ", four times over" if passes(why) else ""
+    told += f", tried for {tried_seconds:g} seconds" if passes(why) and tried_seconds else ""
     return told.format(
         text=said.text,
         code=f" ({said.code})" if said.code else "",

@@ -5,17 +5,18 @@ as it is. (On two cores, obstore's blocking calls in 32 threads brought three ti
 per second as its coroutines on one event loop, at a third of the CPU time.)
 
 A request that fails by something that passes (5xx, a cut connection, no answer in time) is tried
-three times more. Credentials are found by obstore in the environment, and told to nobody.
+again, for minutes. Credentials are found by obstore in the environment, and told to nobody.
 """
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from flowos.feeder._object_errors import passes, reason
-from flowos.feeder._place import Entry, Piece, Tell, add, again, in_byte_order, nobody
+from flowos.feeder._patience import Patience
+from flowos.feeder._place import Entry, Piece, Tell, add, in_byte_order, nobody
 from flowos.feeder._source import Tickets, serve_in_threads
 from flowos.feeder._url import Url
 from flowos.model import FeedError
@@ -46,6 +47,7 @@ class Bucket:
         self.name = url.shown
         self._scheme = url.scheme
         self._timeout_seconds = timeout_seconds
+        self.patience = Patience(url.shown)
         self._store = _open(url, timeout_seconds)
         self._tags: dict[str, str] = {}  # of what is read in pieces
 
@@ -74,7 +76,7 @@ class Bucket:
     def serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
         def read(sample: int) -> "Buffer":
             piece = piece_of(sample)
-            return self._call(lambda: self._get(piece), "")
+            return self._call(lambda: self._get(piece), "", tickets.closed)
 
         serve_in_threads(tickets, read, _MOST_AT_ONCE)
 
@@ -114,10 +116,10 @@ class Bucket:
         entries = [_entry(meta) for meta in level["objects"]]
         tell(entries)
         add(found, len(entries))
-        with ThreadPoolExecutor(_LISTINGS_AT_ONCE, "flowos-listing") as pool:
-            for more in pool.map(lambda folder: self._below(folder, found, tell), folders):
-                entries += more
-        return entries
+        below = self.patience.map(
+            lambda folder: self._below(folder, found, tell), folders, _LISTINGS_AT_ONCE
+        )
+        return entries + [entry for some in below for entry in some]
 
     def _below(self, prefix: str | None, found: "Counter | None", tell: Tell) -> list[Entry]:
         import obstore
@@ -137,12 +139,18 @@ class Bucket:
 
         return self._call(once)
 
-    def _call(self, call: Callable[[], T], where: str | None = None) -> T:
+    def _call(
+        self,
+        call: Callable[[], T],
+        where: str | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> T:
         """where: what a complaint begins with; None: our name."""
         try:
-            return again(call, passes)
+            return self.patience.again(call, lambda why: inf if passes(why) else 0, is_over)
         except Exception as why:
-            text = reason(why, self._scheme, self._timeout_seconds)
+            tried = self.patience.for_seconds
+            text = reason(why, self._scheme, self._timeout_seconds, tried)
             begin = self.name if where is None else where
             raise FeedError(f"{begin}: {text}" if begin else text) from None
 
@@ -168,7 +176,7 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
         # We try again ourselves: obstore would not when the body of an answer is cut.
         return from_url(url.root, client_options=options, retry_config={"max_retries": 0})
     except (BaseError, ValueError) as why:
-        raise FeedError(f"{url.shown}: {reason(why, url.scheme, timeout_seconds)}") from None
+        raise FeedError(f"{url.shown}: {reason(why, url.scheme, timeout_seconds, 0)}") from None
 
 
 def _without_tls(url: Url) -> bool:

@@ -15,7 +15,6 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,9 +75,8 @@ class ParquetSource:
 
         keys = [entry.key for entry in self._files.entries()]
         column = self._column(keys[0])
-        with ThreadPoolExecutor(_THREADS, "flowos-parquet") as pool:
-            counts = list(pool.map(lambda key: self._count(key, found), keys))
-            labels, classes = self._labels(keys, pool) if self._label_column else (None, [])
+        counts = self._files.patience.map(lambda key: self._count(key, found), keys, _THREADS)
+        labels, classes = self._labels(keys) if self._label_column else (None, [])
         if not sum(counts):
             raise FeedError(f"{self.name}: there are no rows of {column}")
         names = [
@@ -118,6 +116,7 @@ class ParquetSource:
                 desk.put(rows)
         finally:
             desk.close()
+            self._files.patience.give_up()
 
     def _work(self, tickets: Tickets, desk: Desk, column: str) -> None:
         while taken := desk.take():
@@ -176,7 +175,7 @@ class ParquetSource:
             raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
         return likely[0]
 
-    def _labels(self, keys: Sequence[str], pool: ThreadPoolExecutor) -> tuple[list[int], list[str]]:
+    def _labels(self, keys: Sequence[str]) -> tuple[list[int], list[str]]:
         """And the names that they number. FeedError: no such column, nulls in it, or neither whole
         numbers nor texts.
         """
@@ -188,7 +187,7 @@ class ParquetSource:
             columns = dict(_columns(self._files.schema(key)))
             if name not in columns:
                 raise FeedError(f"{self.name}/{key}: no column {name}; there are {list(columns)}")
-        parts = list(pool.map(lambda key: self._files.column(key, name), keys))
+        parts = self._files.patience.map(lambda key: self._files.column(key, name), keys, _THREADS)
         values = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
         if values.null_count:
             raise FeedError(f"{self.name}: {values.null_count} labels in {name} are null")

@@ -10,6 +10,7 @@ from typing import Any
 from flowos.feeder._arrow import Rows
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._objects import SCHEMES, Bucket
+from flowos.feeder._patience import Patience
 from flowos.feeder._place import Entry, Place, Ranged, in_byte_order
 from flowos.feeder._source import one_line
 from flowos.feeder._url import Url, read_url
@@ -23,9 +24,13 @@ class Files:
     """The files of one data set. Safe from many threads: each reading opens its file anew."""
 
     def __init__(
-        self, name: str, entries: Callable[[], list[Entry]], open_: Callable[[Entry], Any]
+        self,
+        name: str,
+        entries: Callable[[], list[Entry]],
+        open_: Callable[[Entry], Any],
+        patience: Patience,
     ) -> None:
-        self.name = name
+        self.name, self.patience = name, patience
         self._list, self._open = entries, open_
         self._entries: dict[str, Entry] = {}
         self._footers: dict[str, Any] = {}
@@ -113,7 +118,7 @@ def open_files(where: str | Path) -> Files:
     if not path.exists():
         raise FeedError(f"{text}: it is not there")
     root = path if path.is_dir() else path.parent
-    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key)
+    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key, Patience(text))
 
 
 def _here(path: Path, root: Path) -> list[Entry]:
@@ -135,7 +140,7 @@ def _files_at(url: Url) -> Files:
             return in_byte_order([place.entry(key) for key in url.named])
         return [entry for entry in place.entries() if _is_ours(url, entry.key)]
 
-    return Files(url.shown, entries, lambda entry: Ranged(place, entry, _WINDOW))
+    return Files(url.shown, entries, lambda entry: Ranged(place, entry, _WINDOW), place.patience)
 
 
 def _is_ours(url: Url, key: str) -> bool:

@@ -5,13 +5,12 @@ all of them in one way.
 """
 
 import io
-import random
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from flowos.feeder._patience import Patience
 from flowos.feeder._source import Tickets
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
     from flowos._native import Counter
 
-T = TypeVar("T")
-
-_PAUSES_SECONDS = (0.1, 0.4, 1.6)
 _COUNTING = threading.Lock()
 
 
@@ -55,6 +51,9 @@ def nobody(_: Sequence[Entry]) -> None:
 
 class Place(Protocol):
     """Safe from many threads. Raises FeedError of one line, which names no secret."""
+
+    patience: Patience
+    """What fails in passing is tried again by it."""
 
     @property
     def name(self) -> str:
@@ -122,30 +121,6 @@ class Ranged(io.RawIOBase):
         end = min(self._at + max(length, self._window), self._entry.size_bytes)
         self._kept = memoryview(self._place.read(self._entry.key, self._at, end)).cast("B")
         self._kept_from = self._at
-
-
-def pause_after(tries: int) -> float | None:
-    """Seconds to wait before trying again after so many tries; None: that was the last.
-
-    Spread at random, so that what failed together does not come back together.
-    """
-    if tries > len(_PAUSES_SECONDS):
-        return None
-    return _PAUSES_SECONDS[tries - 1] * random.uniform(0.5, 1.5)
-
-
-def again(call: Callable[[], T], passes: Callable[[Exception], bool]) -> T:
-    """What `call` gives; where it fails by something that passes, it is tried three times more."""
-    tries = 1
-    while True:
-        try:
-            return call()
-        except Exception as why:
-            pause = pause_after(tries) if passes(why) else None
-            if pause is None:
-                raise
-        time.sleep(pause)
-        tries += 1
 
 
 def in_byte_order(entries: Sequence[Entry]) -> list[Entry]:

@@ -18,6 +18,7 @@ class _Tickets:
 
     def __init__(self, feeder: "Feeder", cache: "Cache | None") -> None:
         self.pull, self.push, self.fail = feeder.pull, feeder.push, feeder.fail
+        self.closed = feeder.closed
         self._cache = cache
 
     def offer(self, sample: int, data: "Buffer") -> bool:

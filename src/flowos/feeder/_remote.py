@@ -1,7 +1,6 @@
 """A data set at a URL: objects or files as they lie there, or tar shards of them."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -70,8 +69,7 @@ class RemoteSource:
     ) -> list[Entry]:
         """Those that the URL names, one by one or by a pattern; else all."""
         if self._url.named:
-            with ThreadPoolExecutor(_AT_ONCE, "flowos-shards") as pool:
-                entries = list(pool.map(self._place.entry, self._url.named))
+            entries = self._place.patience.map(self._place.entry, self._url.named, _AT_ONCE)
             add(found, len(entries))
             return entries
         tell = nobody if early is None else lambda some: early.found(self._meant(some))

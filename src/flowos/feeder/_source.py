@@ -38,6 +38,9 @@ class Tickets(Protocol):
     def fail(self, id: int, why: str) -> None:
         """Why it cannot be had, without its name."""
 
+    def closed(self) -> bool:
+        """Nobody wants a sample any more: what is tried again need not be."""
+
     def offer(self, sample: int, data: "Buffer") -> bool:
         """Bytes that were at hand anyway, for the cache. False: there is none, or it is full."""
 
@@ -139,7 +142,11 @@ def run_threads(work: Callable[[], None], threads: int) -> None:
 
 def one_line(why: BaseException) -> str:
     """Ours are one line already; of another's, its kind and its first line."""
-    first = next((line.strip() for line in str(why).splitlines() if line.strip()), "")
+    try:
+        text = str(why)
+    except Exception:  # who wrote its class was wrong in that, too
+        text = ""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if isinstance(why, FeedError):
         return first
     return f"{type(why).__name__}: {first}" if first else type(why).__name__

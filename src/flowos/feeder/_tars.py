@@ -9,7 +9,6 @@ import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -99,11 +98,7 @@ def _indexed(
         add(found, len(grouping.pieces))
         return grouping.pieces
 
-    pool = ThreadPoolExecutor(max(1, min(threads, len(shards))), "flowos-tars")
-    try:
-        return list(pool.map(index, shards))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return place.patience.map(index, shards, max(1, min(threads, len(shards))))
 
 
 class _Grouping:

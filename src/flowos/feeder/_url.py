@@ -38,21 +38,21 @@ def read_url(text: str) -> Url:
     if not colon or not scheme or not rest:
         raise FeedError(f"{text!r} is no URL such as s3://bucket/folder")
     if scheme in ("http", "https") and "?" in rest:
-        shown = _without_secrets(text)
+        shown = without_secrets(text)
         raise FeedError(f"{shown}: what follows ? is not passed on: read it without, or by s3://")
     if "::" in text:  # fsspec's chain of file systems is its own language
-        return Url(scheme, text, _without_secrets(text))
+        return Url(scheme, text, without_secrets(text))
     body = text.rstrip("/")
     many = _MANY.search(body)
     if not many and not body.endswith(_FILES):
-        return Url(scheme, body, _without_secrets(body))
+        return Url(scheme, body, without_secrets(body))
     cut = body.rfind("/", 0, many.start() if many else len(body))
     if cut < len(scheme) + len("://"):
-        raise FeedError(f"{_without_secrets(text)}: braces and * stand for names below a bucket")
+        raise FeedError(f"{without_secrets(text)}: braces and * stand for names below a bucket")
     root, last = body[:cut], body[cut + 1 :]
     if "*" in last:
-        return Url(scheme, root, _without_secrets(root), pattern=last)
-    return Url(scheme, root, _without_secrets(root), named=tuple(expand(last)))
+        return Url(scheme, root, without_secrets(root), pattern=last)
+    return Url(scheme, root, without_secrets(root), named=tuple(expand(last)))
 
 
 def expand(pattern: str) -> list[str]:
@@ -77,6 +77,6 @@ def _choices(inside: str) -> Iterator[str]:
         yield f"{number:0{width}d}"
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Without user and password, and without what signs it."""
     return re.sub(r"://[^/@]*@", "://", text.partition("?")[0])

@@ -148,8 +148,7 @@ def _answer(there: tuple[str, int], head: bytes) -> bytes:
 
 
 def set_variables(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """As a person sets them for a store of his own; and what failed is tried again at once."""
-    monkeypatch.setattr("flowos.feeder._place._PAUSES_SECONDS", (0.01, 0.02, 0.04))
+    """As a person sets them for a store of his own."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
@@ -190,6 +189,9 @@ class Once:
     def fail(self, id: int, why: str) -> None:
         self.failed[id - 1000] = why
         self._done()
+
+    def closed(self) -> bool:
+        return False
 
     def offer(self, sample: int, data: Buffer) -> bool:
         self.offered[sample] = bytes(data)

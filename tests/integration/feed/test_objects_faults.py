@@ -1,6 +1,8 @@
 """Objects in a bucket, while the store, the way to it and the objects themselves go wrong."""
 
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -8,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from flowos._native import Feeder
-from flowos.feeder._remote import open_url
+from flowos.feeder._pulled import serve
+from flowos.feeder._remote import RemoteSource, open_url
 from flowos.model import FeedError, SampleError
 
 from .object_store import BadRoad, ObjectStore, Once, fed, served, tar_of
@@ -42,18 +45,19 @@ def test_a_listing_that_fails_in_passing_is_had_all_the_same(road: BadRoad) -> N
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("500", r"Error performing GET .* 500 .*, four times over"),
-        ("cut", r".*, four times over"),
-        ("hang", r"no answer within 1\.5 seconds, four times over"),
+        ("500", r"Error performing GET .* 500 .*, tried for 3 seconds"),
+        ("cut", r".*, tried for 3 seconds"),
+        ("hang", r"no answer within 1\.5 seconds, tried for 3 seconds"),
     ],
 )
-def test_what_fails_a_fourth_time_is_told_and_the_others_come(
-    road: BadRoad, fault: str, why: str
+def test_what_does_not_pass_in_time_is_told_and_the_others_come(
+    road: BadRoad, fault: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "3")
     road.fate = lambda path, _before: fault if path == "/things/05.bin" else ""
     came = served(open_url("s3://things", timeout_seconds=1.5 if fault == "hang" else 60.0))
     assert re.fullmatch(why, came.failed[5])
-    assert road.asked.count("/things/05.bin") == 4
+    assert road.asked.count("/things/05.bin") > 1
     assert len(came.pushed) == len(OBJECTS) - 1
 
 
@@ -151,6 +155,73 @@ def test_a_skipped_object_is_counted_and_the_rest_is_fed(road: BadRoad) -> None:
     assert feeder.stats().skipped >= 1
     feeder.close()
     serving.join(60)
+
+
+def trying(road: BadRoad, source: RemoteSource, times: int) -> tuple[Feeder, threading.Thread]:
+    """A feeder whose samples have all failed so often, and what serves it."""
+    catalog = source.catalog()
+    road.fate = lambda _path, _before: "500"
+    feeder = Feeder(catalog, None, None, None, batch_size=2)
+    serving = serve(source, feeder, catalog, None)
+    feeder.seek(0, 0)
+    paths = [f"/things/{name}" for name in OBJECTS]
+    until = time.monotonic() + 60
+    while min(map(road.asked.count, paths)) < times and time.monotonic() < until:
+        time.sleep(0.01)
+    return feeder, serving
+
+
+def test_a_store_that_is_away_is_waited_for_and_that_is_told(
+    road: BadRoad, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowos.feeder._patience._TOLD_AFTER_SECONDS", 0.0)
+    feeder, _ = trying(
+        road, open_url("s3://things"), 6
+    )  # which takes longer than it did to give up
+    road.fate = lambda _path, _before: ""
+    seen: list[int] = []
+    while batch := feeder.next():
+        seen += batch.samples.tolist()
+    feeder.close()
+    assert sorted(seen) == list(range(len(OBJECTS)))
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert re.match(r"s3://things: no answer for \d+ seconds \(.*500", told)
+    assert "trying again for up to 300 seconds (FLOWOS_FEED_RETRY_SECONDS)" in told
+
+
+def test_closing_ends_what_is_being_tried_again(road: BadRoad) -> None:
+    feeder, serving = trying(road, open_url("s3://things"), 4)
+    feeder.close()
+    serving.join(60)
+    assert not serving.is_alive()
+    until = time.monotonic() + 60
+    while "flowos-read" in {one.name for one in threading.enumerate()} and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "flowos-read" not in {one.name for one in threading.enumerate()}
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import flowos as fo
+threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    fo.Feed(sys.argv[1], batch_size=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("fault", ["500", "hang"])
+def test_an_interrupt_ends_a_listing_that_is_tried_again(road: BadRoad, fault: str) -> None:
+    road.fate = lambda _path, _before: fault
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "s3://things"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.stdout, done.returncode) == ("interrupted\n", 0)
 
 
 def test_a_listing_that_is_refused_is_told_once(road: BadRoad) -> None:

@@ -252,6 +252,12 @@ std::optional<std::shared_ptr<const Batch>> Feeder::next_within(std::chrono::mil
 
 void Feeder::close() { inside().close(); }
 
+bool Feeder::closed() const {
+  const Inside& its = inside();
+  const std::lock_guard lock(its.mutex);
+  return its.closed;
+}
+
 FeederStats Feeder::stats() const { return inside().stats(); }
 
 std::vector<Feeder::Ticket> Feeder::pull(std::size_t most) { return inside().pull(most); }

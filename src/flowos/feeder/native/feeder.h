@@ -80,6 +80,7 @@ class Feeder {
   std::optional<std::shared_ptr<const Batch>> next_within(std::chrono::milliseconds most);
   // Ends next() and pull(), also of other threads, with nothing; may be called from any thread.
   void close();
+  bool closed() const;
   FeederStats stats() const;
 
   // For sources that native code cannot read: tickets are pulled, bytes are pushed back.
