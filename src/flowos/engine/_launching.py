@@ -214,6 +214,8 @@ def write_folder(prepared: Prepared) -> None:
         (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
         if prepared.has_streams_beside:
             (folder / "streams").touch()
+        if launch.env.image is not None:
+            (folder / "limits").write_text(own_limits())
         if launcher.passes:
             (folder / "passes").write_text("\0".join(launcher.passes))
         os.mkfifo(folder / "alive", 0o600)
@@ -221,6 +223,18 @@ def write_folder(prepared: Prepared) -> None:
         raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
     except OSError as error:
         raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
+
+
+def own_limits() -> str:
+    """Of this process, for file `limits`: some runtimes have a mask and limits of their own."""
+    import resource
+
+    numbers = {n for name, n in vars(resource).items() if name.startswith("RLIMIT_")}
+    limits = {n: [each % (1 << 64) for each in resource.getrlimit(n)] for n in sorted(numbers)}
+    lines = [f"{n} {soft} {hard}" for n, (soft, hard) in limits.items()]
+    status = Path("/proc/self/status").read_text().splitlines()  # umask() would change it meanwhile
+    masks = [f"umask {line.split()[1]}" for line in status if line.startswith("Umask:")]
+    return "\n".join((*masks, *lines, ""))
 
 
 def composed(prepared: Prepared) -> tuple[Argv, dict[str, str]]:

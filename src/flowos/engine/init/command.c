@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +129,30 @@ static void default_signals(void) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, zeros, NULL, LAST_SIGNAL / 8);
 }
 
+/* Lines "umask OCTAL" and "NUMBER SOFT HARD", the limits of setrlimit(): as our supervisor has
+ * them, whatever the runtime made of them on the way. A hard limit cannot be raised. */
+static void take_limits(int folder) {
+  char* text = read_file(folder, "limits", NULL);
+  unsigned mask = 0;
+  int which = 0;
+  unsigned long long soft = 0;
+  unsigned long long hard = 0;
+  for (char* line = text; line != NULL && *line != '\0';) {
+    struct rlimit now;
+    if (sscanf(line, "umask %o", &mask) == 1)
+      umask((mode_t)mask);
+    else if (sscanf(line, "%d %llu %llu", &which, &soft, &hard) == 3 &&
+             getrlimit((unsigned)which, &now) == 0) {
+      if (now.rlim_max > hard) now.rlim_max = hard;
+      now.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max;
+      setrlimit((unsigned)which, &now);
+    }
+    char* end = strchr(line, '\n');
+    line = end == NULL ? NULL : end + 1;
+  }
+  free(text);
+}
+
 struct start {
   char** argv;
   char** variables;
@@ -157,6 +183,7 @@ static _Noreturn void become(const struct run_folder* folder, struct job job,
   else {
     /* before it can do anything that should be found */
     publish_started(folder, start->parent, getpid());
+    take_limits(folder->fd);
     f = execute(start->argv, start->variables);
     take_back_started(folder);
   }

@@ -16,6 +16,7 @@
  *             pass on nothing but UTF-8
  *   streams   optional: the standard streams are our descriptors 3, 4 and 5, as 0, 1 and 2 are the
  *             runtime's own
+ *   limits    optional: file mode mask and resource limits of the command, see command.c
  *   cwd       the folder to start in
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
