@@ -10,12 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import image_at, make_ready, run, runtime_facts, usability
-from flowos.model import Environment, EnvironmentRefused, Image, ImageConfig, Launch, to_plain
+from flowos.engine import image_at, make_ready, run, runtime_facts, start, usability
+from flowos.model import (
+    Environment,
+    EnvironmentRefused,
+    Exited,
+    Image,
+    ImageConfig,
+    Launch,
+    RuntimeFailed,
+    to_plain,
+)
 
 from .conftest import (
+    HAS_APPTAINER,
     INSIDE,
     INSTALLED,
+    PATIENCE_SECONDS,
     Images,
     all_gone,
     children_of,
@@ -27,6 +38,14 @@ from .conftest import (
 pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
 
 WORLD_SECONDS = 300.0
+BY_FUSE = ("ch-run", "bwrap", *("apptainer",) * HAS_APPTAINER)
+
+
+def await_file(path: Path) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists():
+        assert time.monotonic() < until, f"no {path} within {PATIENCE_SECONDS} s"
+        time.sleep(0.01)
 
 
 def refusal(env: Environment) -> str:
@@ -257,6 +276,47 @@ def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> Non
         outcome = run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
         assert not outcome.ok
     assert str(ready.env.image and ready.env.image.source) not in mounts()
+
+
+@pytest.mark.parametrize("runtime", BY_FUSE)
+def test_a_command_whose_fuse_server_is_killed_is_ended_and_told(
+    images: Images, runtime: str, tmp_path: Path
+) -> None:
+    env = Environment(
+        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+    )
+    with make_ready(env) as ready:
+        words = ("/bin/sh", "-c", "trap '' TERM; echo x >/mnt/new/x; while :; do :; done")
+        running = start(Launch(argv=words, env=ready.env, variables=INSIDE))
+        await_file(tmp_path / "x")
+        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
+        os.kill(server, 9)
+        outcome = running.wait(60)
+    assert isinstance(outcome.end, RuntimeFailed), outcome
+    assert f"@{runtime}: squashfuse, which showed the image, has ended" in outcome.end.reason
+    assert "\n" not in outcome.end.reason
+
+
+@pytest.mark.parametrize("runtime", BY_FUSE)
+def test_exec_whose_fuse_server_is_killed_ends_in_125_with_a_line(
+    images: Images, runtime: str, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "flowos", "exec", "--env", f"{images.squashfs}@{runtime}"]
+    script = ("--", "sh", "-c", "echo x > x; while :; do sleep 0.1; done")
+    with subprocess.Popen([*words, *script], cwd=tmp_path, stderr=subprocess.PIPE) as exec_:
+        await_file(tmp_path / "x")
+        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
+        os.kill(server, 9)
+        _, told = exec_.communicate(timeout=60)
+    last = told.decode().splitlines()[-1]
+    assert (exec_.returncode, "lost its root" in last) == (125, True), told
+
+
+def test_a_command_that_ended_well_before_its_server_did_ended_well(images: Images) -> None:
+    with make_ready(Environment(image=image_at(images.squashfs), runtime="bwrap")) as ready:
+        done = run(Launch(argv=("/bin/true",), env=ready.env))
+        failed = run(Launch(argv=("/bin/false",), env=ready.env))
+    assert (done.end, failed.end) == (Exited(0), Exited(1))
 
 
 @pytest.mark.parametrize("runtime", ["bwrap", "podman"])

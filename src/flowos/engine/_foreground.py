@@ -34,6 +34,7 @@ from flowos.engine._launching import (
     write_folder,
 )
 from flowos.engine._running import Pipes, Running
+from flowos.engine.environments._servers import server_for
 from flowos.model import LaunchFailed, Outcome
 
 HANDED_ON = (
@@ -64,7 +65,14 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
         post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.keeps))
         with _handlers(post.take):
             launch, captures = prepared.launch, prepared.captures
-            running = Running(launch, prepared.folder, spawn, captures=captures, holder=holder)
+            running = Running(
+                launch,
+                prepared.folder,
+                spawn,
+                captures=captures,
+                holder=holder,
+                server=server_for(launch.env.image),
+            )
             post.open(running)
             return running.wait()
 

@@ -22,6 +22,7 @@ from flowos.engine._launch_output import Capture
 from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
 from flowos.engine._running import Pipes, Running, Spawn
 from flowos.engine.environments._gang import HOLD, await_held
+from flowos.engine.environments._servers import server_for
 from flowos.engine.environments._ways import runtime_for
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
@@ -67,7 +68,14 @@ class Prepared:
             holder = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
-        return Running(self.launch, self.folder, spawn, captures=self.captures, holder=holder)
+        return Running(
+            self.launch,
+            self.folder,
+            spawn,
+            captures=self.captures,
+            holder=holder,
+            server=server_for(self.launch.env.image),
+        )
 
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
-from flowos.drivers import Seen, StoppedBy, explain, judge, runtime_named
+from flowos.drivers import Seen, StoppedBy, judge, runtime_named
 from flowos.engine._launch_leftovers import (
     Marks,
     Started,
@@ -21,9 +21,10 @@ from flowos.engine._launch_leftovers import (
     others_mounts,
 )
 from flowos.engine._launch_output import Capture
+from flowos.engine._launch_told import explained, lives, without_root
 from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
-from flowos.model import End, Launch, LaunchFailed, Lost, Outcome, RuntimeFailed, Usage
+from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
 
 DEFAULT_GRACE_SECONDS = 2.0
 """flowos-init's own, when nobody says another: between TERM and KILL."""
@@ -68,11 +69,14 @@ class Running:
         *,
         captures: tuple[Capture, Capture],
         holder: "Running | None" = None,
+        server: "Running | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
 
         captures: of its stdout and stderr; one that breaks ends it. holder: the launch that holds
         the container of this one, and ends with it.
+        server: the launch that shows the image of this one, which has no root without it.
+
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
         there and the note that it is ours.
         """
@@ -82,7 +86,8 @@ class Running:
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
         self._owner = os.getpid()
-        self._holder = holder
+        self._holder, self._server = holder, server
+        self._served: set[Running] = set()
         self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
         self._alive = -1
@@ -166,6 +171,10 @@ class Running:
             self._begun.set()
 
     def _follow(self) -> None:
+        if self._server is not None:
+            self._server._served.add(self)
+            if self._server.done:
+                self._stop("request", DEFAULT_GRACE_SECONDS)
         for fd in self._open:
             self._watch.on_readable(fd, self._guarded(partial(self._read, fd)))
         if self.launch.limit_seconds is not None:
@@ -290,7 +299,9 @@ class Running:
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
         seen = Seen(statuses=statuses, started=started, code=code, stopped_by=by, stderr=stderr)
         end, usage = judge(self.launch, seen)
-        end = _explained(self.launch, seen, end)
+        end = explained(self.launch, seen, end)
+        if self._server is not None and not lives(self._server.folder):
+            end = without_root(self.launch, end)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
 
     def _answers(self) -> tuple[dict[int, bytes], dict[int, Started]]:
@@ -320,6 +331,8 @@ class Running:
             remove_run_folder(self.folder)
         finally:
             _all.discard(self)
+            if self._server is not None:
+                self._server._served.discard(self)
             if self._holder is None:
                 self._tell_end()
             else:
@@ -327,6 +340,8 @@ class Running:
 
     def _tell_end(self) -> None:
         self._ended.set()
+        for running in tuple(self._served):
+            running._guarded(partial(running._stop, "request", DEFAULT_GRACE_SECONDS))()
         for act in self._at_end:
             act()
 
@@ -351,17 +366,6 @@ class Running:
 
 
 _all: set[Running] = set()
-
-
-def _explained(launch: Launch, seen: Seen, end: End) -> End:
-    """A runtime's own words, translated, where it did not get as far as flowos-init."""
-    if launch.env.image is None or seen.statuses or seen.started:
-        return end
-    reason = explain(launch.env.runtime, seen.stderr.decode(errors="replace"))
-    if not isinstance(end, RuntimeFailed) or reason.code == "unknown":
-        return end
-    remedy = f"; {reason.remedy}" if reason.remedy else ""
-    return RuntimeFailed(f"{launch.env.label}: {reason.text}{remedy}")
 
 
 def _may_live(started: Started) -> bool:

@@ -24,6 +24,7 @@ from flowos.drivers._entering import (
     version_of,
     works,
 )
+from flowos.drivers._mounting import can_mount, mount_step, mounted, server_of
 from flowos.model import Argv, Facts, Form, Image, Launch, Tool
 
 _MISSING = not_installed(
@@ -36,11 +37,16 @@ _FIRST_SINGULARITY = (2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apptainer:
-    """userns: without its setuid program, if there is one. The others: what its version knows."""
+    """userns: without its setuid program, if there is one. The others: what its version knows.
+
+    server: shows a squashfs as a folder, once for all launches; empty: Apptainer itself, which
+    takes longer for each, and leaves its commands without a root where its server is killed.
+    """
 
     name: str = "apptainer"
     program: str = "apptainer"
     userns: bool = False
+    server: str = ""
     knows_mount: bool = True
     knows_no_eval: bool = True
     knows_devices: bool = True
@@ -60,7 +66,9 @@ class Apptainer:
         if tool is None:
             return ()
         found = self._of(tool)
-        return (replace(found, userns=True), found)
+        alone = (replace(found, userns=True), found)
+        server = server_of(facts) if can_mount(facts) else ""
+        return (*(replace(way, server=server) for way in alone if server), *alone)
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if _tool(facts) is None:
@@ -77,11 +85,11 @@ class Apptainer:
         }
         return tuple(form for form in _FORMS if able[form])
 
-    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002
-        return ()
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
+        return (mount_step(self.server, image, at),) if self._is_helped(image) else ()
 
-    def entered(self, image: Image, at: PurePath) -> Image:  # noqa: ARG002
-        return image
+    def entered(self, image: Image, at: PurePath) -> Image:
+        return mounted(image, at) if self._is_helped(image) else image
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
         return ()
@@ -101,6 +109,9 @@ class Apptainer:
             str(image.source),
             *inner,
         )
+
+    def _is_helped(self, image: Image) -> bool:
+        return bool(self.server) and image.form == "squashfs"
 
     def _of(self, tool: Tool) -> "Apptainer":
         """What is not known of the version is taken for the newest."""

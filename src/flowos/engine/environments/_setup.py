@@ -14,6 +14,7 @@ from flowos.engine._launching import own_variables, run, start
 from flowos.engine._left_sessions import note_undo
 from flowos.engine._run_folder import make_run_folder
 from flowos.engine._running import Running
+from flowos.engine.environments._servers import forget, serves
 from flowos.model import EnvironmentRefused, Image, Outcome
 
 _STEP_SECONDS = 600.0
@@ -59,6 +60,8 @@ def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
                 f"{_MOUNT_SECONDS:.0f} s"
             )
         time.sleep(_TICK_SECONDS)
+    serves(at, running)
+    undo.callback(forget, at)
 
 
 def _end(running: Running) -> None:
