@@ -1,23 +1,15 @@
 """`fo.environment`: in what something is to run, in a person's words."""
 
-import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 
-from flowos.acts._images._names import found, names
 from flowos.drivers import RUNTIMES
-from flowos.drivers.images.tree import CONFIG
-from flowos.engine import image_at
-from flowos.model import BARE, Environment, EnvironmentRefused, FlowosError, Image, Pairs, shown
+from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
 
 Word = str | PathLike[str] | Environment | None
 Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
-
-_FILES = (".sqfs", ".squashfs", ".sif", ".tar", ".oci")
-_ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
 
 
 def environment(
@@ -51,12 +43,18 @@ def environment(
     return made
 
 
+def _shown(value: object) -> str:
+    from flowos.model import shown  # loads the types of ports
+
+    return shown(value)
+
+
 def _named(word: object) -> Environment:
     if word is None:
         return BARE
     if not isinstance(word, (str, PathLike)) or not fspath(word):
         raise EnvironmentRefused(
-            f"environment {shown(word)}: expected 'bare', or an image by its path or name"
+            f"environment {_shown(word)}: expected 'bare', or an image by its path or name"
         )
     given = word if isinstance(word, str) else fspath(Path(word).absolute())
     name, runtime = _parted(given)
@@ -64,7 +62,9 @@ def _named(word: object) -> Environment:
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
-    return Environment(image=_image(name), runtime=runtime or "auto")
+    from flowos.acts._images._meant import image_meant  # loads what bare needs not
+
+    return Environment(image=image_meant(name), runtime=runtime or "auto")
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -80,35 +80,6 @@ def _parted(word: str) -> tuple[str, str]:
     return name, runtime
 
 
-def _image(name: str) -> Image:
-    path = Path(name).expanduser()
-    if path.exists():
-        _check_path(name, path)
-        return image_at(path)
-    if "/" in name or name.endswith(_FILES):
-        raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
-    return found(name)
-
-
-def _check_path(name: str, path: Path) -> None:
-    """Nothing that lies here by chance is entered."""
-    if "/" not in name and not name.endswith(_FILES) and _is_in_library(name):
-        raise EnvironmentRefused(
-            f"environment {name}: both an image of your library and ./{name}: write ./{name} for "
-            "what lies here, or remove or rename one of them"
-        )
-    if path.is_dir() and not any(os.path.lexists(path / top) for top in _ROOT_HAS):
-        raise EnvironmentRefused(
-            f"image {path.absolute()}: this folder is no root file system: it has no /usr or /bin"
-        )
-
-
-def _is_in_library(name: str) -> bool:
-    with suppress(FlowosError):  # what lies here needs no library
-        return name in names()
-    return False
-
-
 def _bind(given: Bind) -> tuple[str, str]:
     if isinstance(given, tuple):
         source, target = fspath(given[0]), fspath(given[1])
@@ -118,7 +89,7 @@ def _bind(given: Bind) -> tuple[str, str]:
     inside = path or fspath(Path(source).absolute())
     if not source or mode not in ("", "ro", "rw") or not PurePath(inside).is_absolute():
         raise EnvironmentRefused(
-            f"bind {shown(given)}: expected SRC, SRC:DST or SRC:DST:ro, with DST an absolute path"
+            f"bind {_shown(given)}: expected SRC, SRC:DST or SRC:DST:ro, with DST an absolute path"
         )
     return fspath(Path(source).absolute()), inside + (":ro" if mode == "ro" else "")
 
@@ -126,7 +97,7 @@ def _bind(given: Bind) -> tuple[str, str]:
 def _device(name: object) -> str:
     if not isinstance(name, str) or "=" not in name or "/" not in name:
         raise EnvironmentRefused(
-            f"device {shown(name)}: expected a CDI name, such as nvidia.com/gpu=0"
+            f"device {_shown(name)}: expected a CDI name, such as nvidia.com/gpu=0"
         )
     return name
 

@@ -9,7 +9,6 @@ from pathlib import Path, PurePath
 from flowos.drivers import path_inside
 from flowos.engine import (
     Prepared,
-    check_mpi,
     composed,
     home_folder,
     launch_variables,
@@ -17,7 +16,6 @@ from flowos.engine import (
     now,
     prepare,
     run_in_foreground,
-    usual_starter,
 )
 from flowos.model import (
     Argv,
@@ -171,6 +169,8 @@ def _ready_launch(wish: Wish) -> Iterator[tuple[Launch, tuple[str, ...], tuple[s
 def _prepared(wish: Wish, launch: Launch) -> Prepared:
     if wish.ranks is None:
         return prepare(launch)
+    from flowos.engine import check_mpi, usual_starter
+
     mpi = wish.ranks.mpi
     starter = wish.ranks.starter or usual_starter(mpi)
     check_mpi(launch.env, mpi, starter, launch.variables)

@@ -32,16 +32,15 @@ _EXIT_INTERRUPTED, _EXIT_CLOSED_PIPE = 130, 141
 def parser(only: str = "") -> "argparse.ArgumentParser":
     """The whole command line, or as much of it as one command needs: what others import is slow."""
     import argparse
-    from importlib.metadata import version
 
-    from flowos.cli._shared import Command
+    from flowos.cli._shared import Command, Version
 
     top = argparse.ArgumentParser(
         prog="flowos",
         description="One place to run AI and HPC work, and to measure which machine is right.",
         epilog="example: flowos measure --quick",
     )
-    top.add_argument("--version", action="version", version=f"flowos {version('flowos-hpc')}")
+    top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Command)
     for name in (only,) if only else COMMANDS:
         import_module(f"flowos.cli.{name}").add(commands)

@@ -1,8 +1,6 @@
 """What `exec`, `shell` and `run` share: how a command in the foreground is run and told of."""
 
 import argparse
-import re
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import PurePath
@@ -10,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_of
 from flowos.cli._output import print_json
-from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError, to_json
+from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
 if TYPE_CHECKING:
     from flowos.acts.exec import Planned, Wish
 
     Meant = Callable[[Wish], Wish]
 
-_IN_LIBRARY = re.compile(r"\bimage /\S+/[0-9a-f]{64}\.sqfs")
+_IN_LIBRARY = r"\bimage /\S+/[0-9a-f]{64}\.sqfs"
 _EXIT_OWN = 125
 """It did not begin: a code that few commands have, as env(1) and container engines say it."""
 
@@ -83,7 +81,9 @@ def _run_or_show(
 def as_named(text: str, env: str | None) -> str:
     """An image of the library is called as the person did, not by its digest."""
     name = (env or "").rpartition("@")[0] or env
-    return _IN_LIBRARY.sub(lambda _: f"image {name}", text) if name else text
+    import re
+
+    return re.sub(_IN_LIBRARY, lambda _: f"image {name}", text) if name else text
 
 
 def _told(outcome: Outcome, code: int) -> dict[str, object]:
@@ -92,6 +92,8 @@ def _told(outcome: Outcome, code: int) -> dict[str, object]:
 
 
 def _plain(value: object) -> dict[str, object]:
+    from flowos.model import to_json
+
     plain = to_json(value)
     assert isinstance(plain, dict)
     return plain
@@ -104,4 +106,6 @@ def _show(plan: "Planned", as_json: bool) -> None:
     for note in plan.notes:
         print(f"# {note}")
     print(f"# {plan.environment}, in folder {plan.cwd}")
+    import shlex
+
     print(shlex.join(plan.argv))

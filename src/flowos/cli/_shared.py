@@ -16,6 +16,22 @@ class Command(argparse.ArgumentParser):
         return found, unknown
 
 
+class Version(argparse.Action):
+    """Looked up when it is asked for: what knows it is slow to import."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,  # noqa: ARG002
+        values: object,  # noqa: ARG002
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        from importlib.metadata import version
+
+        print(f"flowos {version('flowos-hpc')}")
+        parser.exit()
+
+
 class Once(argparse.Action):
     """An option that is refused if it is given a second time."""
 

@@ -1,69 +1,76 @@
 """Runtimes, launchers, allocators: build command lines, read answers; run nothing."""
 
-from flowos.drivers._base import Launcher, Reason, RunDir, Runtime, SetupStep
-from flowos.drivers._cdi import (
-    CdiSpec,
-    Placed,
-    device_edits,
-    draws,
-    every_gpu,
-    place_devices,
-    read_cdi_spec,
-    specs_of,
-)
-from flowos.drivers._complaints import explain
-from flowos.drivers._ends import Seen, StoppedBy, judge
-from flowos.drivers._inside import SHARED, path_inside, path_outside, variables_inside, with_devices
-from flowos.drivers._mpi_versions import (
-    ASKS_INSIDE,
-    MpiFamily,
-    MpiSaid,
-    family_of,
-    misfit,
-    mpi_said,
-    mpis_in_files,
-    wrong_starter,
-)
-from flowos.drivers._overlay import OVERLAY_ROOT, in_overlay, overlaid, overlay_folder
-from flowos.drivers._tables import LAUNCHERS, RUNTIMES, launcher_named, runtime_named
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ASKS_INSIDE",
-    "LAUNCHERS",
-    "OVERLAY_ROOT",
-    "RUNTIMES",
-    "SHARED",
-    "CdiSpec",
-    "Launcher",
-    "MpiFamily",
-    "MpiSaid",
-    "Placed",
-    "Reason",
-    "RunDir",
-    "Runtime",
-    "Seen",
-    "SetupStep",
-    "StoppedBy",
-    "device_edits",
-    "draws",
-    "every_gpu",
-    "explain",
-    "family_of",
-    "in_overlay",
-    "judge",
-    "launcher_named",
-    "misfit",
-    "mpi_said",
-    "mpis_in_files",
-    "overlaid",
-    "overlay_folder",
-    "path_inside",
-    "path_outside",
-    "place_devices",
-    "read_cdi_spec",
-    "runtime_named",
-    "specs_of",
-    "variables_inside",
-    "with_devices",
-    "wrong_starter",
-]
+from flowos._lazy import lazily
+
+_PARTS = {
+    "_base": "Launcher Reason RunDir Runtime SetupStep",
+    "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
+    "_complaints": "explain",
+    "_ends": "Seen StoppedBy judge",
+    "_inside": "SHARED path_inside path_outside variables_inside with_devices",
+    "_mpi_versions": (
+        "ASKS_INSIDE MpiFamily MpiSaid family_of misfit mpi_said mpis_in_files wrong_starter"
+    ),
+    "_overlay": "OVERLAY_ROOT in_overlay overlaid overlay_folder",
+    "_tables": "LAUNCHERS RUNTIMES launcher_named runtime_named",
+}
+
+if TYPE_CHECKING:
+    from flowos.drivers._base import (
+        Launcher as Launcher,
+        Reason as Reason,
+        RunDir as RunDir,
+        Runtime as Runtime,
+        SetupStep as SetupStep,
+    )
+    from flowos.drivers._cdi import (
+        CdiSpec as CdiSpec,
+        Placed as Placed,
+        device_edits as device_edits,
+        draws as draws,
+        every_gpu as every_gpu,
+        place_devices as place_devices,
+        read_cdi_spec as read_cdi_spec,
+        specs_of as specs_of,
+    )
+    from flowos.drivers._complaints import (
+        explain as explain,
+    )
+    from flowos.drivers._ends import (
+        Seen as Seen,
+        StoppedBy as StoppedBy,
+        judge as judge,
+    )
+    from flowos.drivers._inside import (
+        SHARED as SHARED,
+        path_inside as path_inside,
+        path_outside as path_outside,
+        variables_inside as variables_inside,
+        with_devices as with_devices,
+    )
+    from flowos.drivers._mpi_versions import (
+        ASKS_INSIDE as ASKS_INSIDE,
+        MpiFamily as MpiFamily,
+        MpiSaid as MpiSaid,
+        family_of as family_of,
+        misfit as misfit,
+        mpi_said as mpi_said,
+        mpis_in_files as mpis_in_files,
+        wrong_starter as wrong_starter,
+    )
+    from flowos.drivers._overlay import (
+        OVERLAY_ROOT as OVERLAY_ROOT,
+        in_overlay as in_overlay,
+        overlaid as overlaid,
+        overlay_folder as overlay_folder,
+    )
+    from flowos.drivers._tables import (
+        LAUNCHERS as LAUNCHERS,
+        RUNTIMES as RUNTIMES,
+        launcher_named as launcher_named,
+        runtime_named as runtime_named,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from flowos.model import Argv, Facts, Form, Image, Launch, Pairs
+from flowos.model import Argv, Form, Image, Launch, Pairs
+
+if TYPE_CHECKING:
+    from flowos.model import Facts
 
 RunDir = PurePath
 """The folder of one launch, with the same path inside and outside of every environment."""
@@ -65,18 +68,18 @@ class Runtime(Protocol):
     @property
     def traits(self) -> Traits: ...
 
-    def ways(self, facts: Facts) -> tuple["Runtime", ...]:
+    def ways(self, facts: "Facts") -> tuple["Runtime", ...]:
         """This runtime adapted to the node, the best way first; none where its program is missing.
 
         Each way is tried by entering a tiny image; the first that works is the one used.
         """
         ...
 
-    def usable(self, facts: Facts) -> tuple[Reason, ...]:
+    def usable(self, facts: "Facts") -> tuple[Reason, ...]:
         """Why not here, from what is missing and what trying it said; empty means usable."""
         ...
 
-    def forms(self, facts: Facts) -> tuple[Form, ...]:
+    def forms(self, facts: "Facts") -> tuple[Form, ...]:
         """The forms of image that it enters on this node, after `setup`; the fastest first."""
         ...
 

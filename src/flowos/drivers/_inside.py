@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from flowos.drivers._cdi import Placed
 from flowos.model import Environment, Pairs
+
+if TYPE_CHECKING:
+    from flowos.drivers._cdi import Placed
 
 SHARED = ("/tmp", "/dev", "/proc", "/sys")
 """Folders of the host that every environment has under the same name."""
@@ -60,7 +63,7 @@ def variables_inside(
     return tuple(merged.items())
 
 
-def with_devices(env: Environment, placed: Placed, at: PurePath) -> Environment:
+def with_devices(env: Environment, placed: "Placed", at: PurePath) -> Environment:
     """The environment with its devices as binds and variables; `at` as for `place_devices`."""
     config = dict(env.image.config.variables) if env.image else {}
     own = dict(placed.variables) | dict(env.variables)

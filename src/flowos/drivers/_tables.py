@@ -1,43 +1,74 @@
 """The drivers by name. A new one is a file, and a line here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
+from typing import Any
 
 from flowos.drivers._base import Launcher, Runtime
 from flowos.drivers.launchers.direct import Direct
-from flowos.drivers.launchers.mpich import Hydra
-from flowos.drivers.launchers.openmpi import OpenMpi
-from flowos.drivers.runtimes.apptainer import Apptainer
-from flowos.drivers.runtimes.bare import Bare
-from flowos.drivers.runtimes.bubblewrap import Bubblewrap
-from flowos.drivers.runtimes.charliecloud import Charliecloud
-from flowos.drivers.runtimes.podman import Podman
-from flowos.model import LaunchFailed
+from flowos.model import Argv, LaunchFailed
 
-RUNTIMES: Mapping[str, Runtime] = {
-    "bare": Bare(),
-    "ch-run": Charliecloud(),
-    "bwrap": Bubblewrap(),
-    "apptainer": Apptainer(),
-    "podman": Podman(),
-}
+
+class _Loaded(Mapping[str, Runtime]):
+    """Makes a driver, and loads its module, when it is asked for."""
+
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+        self._places = places
+        self._made: dict[str, Runtime] = {}
+
+    def __getitem__(self, name: str) -> Runtime:
+        if name not in self._made:
+            module, kind = self._places[name]
+            self._made[name] = getattr(import_module(f"flowos.drivers.runtimes.{module}"), kind)()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+RUNTIMES: Mapping[str, Runtime] = _Loaded(
+    {
+        "bare": ("bare", "Bare"),
+        "ch-run": ("charliecloud", "Charliecloud"),
+        "bwrap": ("bubblewrap", "Bubblewrap"),
+        "apptainer": ("apptainer", "Apptainer"),
+        "podman": ("podman", "Podman"),
+    }
+)
 """By name; who says "auto" gets the first that can enter the image: the fastest to start."""
 
-_HYDRA_PASSES = Hydra("mpich").passes
 _BIND_TO_CORE = ("-bind-to", "core:{cores}")
+
+
+def _openmpi(**given: Any) -> Launcher:
+    from flowos.drivers.launchers.openmpi import OpenMpi
+
+    return OpenMpi(**given)
+
+
+def _hydra(name: str, binding: Argv = (), more: tuple[str, ...] = (), **given: Any) -> Launcher:
+    """more: prefixes that it passes beside those of every Hydra."""
+    from flowos.drivers.launchers.mpich import Hydra
+
+    return Hydra(name, binding, (*Hydra(name).passes, *more), **given)
+
 
 LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
     "direct": Direct,
-    "openmpi": OpenMpi,
-    "mpich": partial(Hydra, "mpich", _BIND_TO_CORE),
-    "mvapich": partial(Hydra, "mvapich", _BIND_TO_CORE, (*_HYDRA_PASSES, "MV2_", "MVP_")),
+    "openmpi": _openmpi,
+    "mpich": partial(_hydra, "mpich", _BIND_TO_CORE),
+    "mvapich": partial(_hydra, "mvapich", _BIND_TO_CORE, ("MV2_", "MVP_")),
     "intel": partial(
-        Hydra,
-        "intel",
-        ("-genv", "I_MPI_PIN_DOMAIN", "{cores}:compact"),
-        (*_HYDRA_PASSES, "I_MPI_"),
+        _hydra, "intel", ("-genv", "I_MPI_PIN_DOMAIN", "{cores}:compact"), ("I_MPI_",)
     ),
-    "other": partial(Hydra, "other", guards=()),
+    "other": partial(_hydra, "other", guards=()),
 }
 """Name -> what makes a launcher of `starter` (path of its mpirun) and `oversubscribe`."""
 

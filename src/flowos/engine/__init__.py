@@ -1,65 +1,99 @@
 """The only room with processes, sockets, sleep and clock."""
 
-from flowos.engine._clock import now, utc, utc_of
-from flowos.engine._foreground import run_in_foreground
-from flowos.engine._launch_leftovers import await_unused
-from flowos.engine._launching import (
-    Prepared,
-    composed,
-    own_variables,
-    prepare,
-    run,
-    start,
-)
-from flowos.engine._own_folders import ON_DISK, PASSABLE, locked, own_folder, remove_tree
-from flowos.engine._run_folder import left_alone, session_folder
-from flowos.engine._running import Running
-from flowos.engine._state import Look, io_pressure_between, look, state_between
-from flowos.engine._turns import run_in_turns
-from flowos.engine.environments._devices import gpu_devices
-from flowos.engine.environments._images import image_at
-from flowos.engine.environments._inside import home_folder, launch_variables
-from flowos.engine.environments._mpi import check_mpi, usual_starter
-from flowos.engine.environments._ready import Ready, make_ready
-from flowos.engine.environments._squashfs import unpack_squashfs
-from flowos.engine.environments._unpacked import remove_unpacked
-from flowos.engine.environments._usability import runtime_facts, usability
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ON_DISK",
-    "PASSABLE",
-    "Look",
-    "Prepared",
-    "Ready",
-    "Running",
-    "await_unused",
-    "check_mpi",
-    "composed",
-    "gpu_devices",
-    "home_folder",
-    "image_at",
-    "io_pressure_between",
-    "launch_variables",
-    "left_alone",
-    "locked",
-    "look",
-    "make_ready",
-    "now",
-    "own_folder",
-    "own_variables",
-    "prepare",
-    "remove_tree",
-    "remove_unpacked",
-    "run",
-    "run_in_foreground",
-    "run_in_turns",
-    "runtime_facts",
-    "session_folder",
-    "start",
-    "state_between",
-    "unpack_squashfs",
-    "usability",
-    "usual_starter",
-    "utc",
-    "utc_of",
-]
+from flowos._lazy import lazily
+
+_PARTS = {
+    "_clock": "now utc utc_of",
+    "_foreground": "run_in_foreground",
+    "_launch_leftovers": "await_unused",
+    "_launching": "Prepared composed own_variables prepare run start",
+    "_own_folders": "ON_DISK PASSABLE locked own_folder remove_tree",
+    "_run_folder": "left_alone session_folder",
+    "_running": "Running",
+    "_state": "Look io_pressure_between look state_between",
+    "_turns": "run_in_turns",
+    "environments._devices": "gpu_devices",
+    "environments._images": "image_at",
+    "environments._inside": "home_folder launch_variables",
+    "environments._mpi": "check_mpi usual_starter",
+    "environments._ready": "Ready make_ready",
+    "environments._squashfs": "unpack_squashfs",
+    "environments._unpacked": "remove_unpacked",
+    "environments._usability": "runtime_facts usability",
+}
+
+if TYPE_CHECKING:
+    from flowos.engine._clock import (
+        now as now,
+        utc as utc,
+        utc_of as utc_of,
+    )
+    from flowos.engine._foreground import (
+        run_in_foreground as run_in_foreground,
+    )
+    from flowos.engine._launch_leftovers import (
+        await_unused as await_unused,
+    )
+    from flowos.engine._launching import (
+        Prepared as Prepared,
+        composed as composed,
+        own_variables as own_variables,
+        prepare as prepare,
+        run as run,
+        start as start,
+    )
+    from flowos.engine._own_folders import (
+        ON_DISK as ON_DISK,
+        PASSABLE as PASSABLE,
+        locked as locked,
+        own_folder as own_folder,
+        remove_tree as remove_tree,
+    )
+    from flowos.engine._run_folder import (
+        left_alone as left_alone,
+        session_folder as session_folder,
+    )
+    from flowos.engine._running import (
+        Running as Running,
+    )
+    from flowos.engine._state import (
+        Look as Look,
+        io_pressure_between as io_pressure_between,
+        look as look,
+        state_between as state_between,
+    )
+    from flowos.engine._turns import (
+        run_in_turns as run_in_turns,
+    )
+    from flowos.engine.environments._devices import (
+        gpu_devices as gpu_devices,
+    )
+    from flowos.engine.environments._images import (
+        image_at as image_at,
+    )
+    from flowos.engine.environments._inside import (
+        home_folder as home_folder,
+        launch_variables as launch_variables,
+    )
+    from flowos.engine.environments._mpi import (
+        check_mpi as check_mpi,
+        usual_starter as usual_starter,
+    )
+    from flowos.engine.environments._ready import (
+        Ready as Ready,
+        make_ready as make_ready,
+    )
+    from flowos.engine.environments._squashfs import (
+        unpack_squashfs as unpack_squashfs,
+    )
+    from flowos.engine.environments._unpacked import (
+        remove_unpacked as remove_unpacked,
+    )
+    from flowos.engine.environments._usability import (
+        runtime_facts as runtime_facts,
+        usability as usability,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -1,7 +1,6 @@
 """The clocks: a room above asks here, so that one place says which clock is meant."""
 
 import time
-from datetime import UTC, datetime
 
 
 def now() -> float:
@@ -16,4 +15,6 @@ def utc() -> str:
 
 def utc_of(seconds: float) -> str:
     """The same of a file's time, in seconds since 1970."""
+    from datetime import UTC, datetime  # a launch needs none
+
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

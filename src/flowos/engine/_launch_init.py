@@ -1,12 +1,9 @@
 """Where flowos-init is: in the wheel, or compiled here once for this machine."""
 
 import functools
-import hashlib
 import os
-import platform
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from flowos.engine._run_folder import session_folder
@@ -27,7 +24,7 @@ def init_program() -> Path:
     shipped = _IN_PACKAGE / "flowos-init"
     if runs(shipped):
         return shipped
-    name = f"flowos-init-{platform.machine()}-{digest_of(_IN_PACKAGE)}"
+    name = f"flowos-init-{os.uname().machine}-{digest_of(_IN_PACKAGE)}"
     return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session_folder() / name))
 
 
@@ -35,6 +32,8 @@ def init_seen_inside() -> Path:
     """Another name for it that every environment of ours shows; made once per session."""
     place = session_folder() / "init"
     if not place.exists():
+        import tempfile  # a launch without an image needs none
+
         with tempfile.TemporaryDirectory(dir=place.parent) as beside:
             made = Path(beside) / "init"
             try:
@@ -47,6 +46,8 @@ def init_seen_inside() -> Path:
 
 def digest_of(sources: Path) -> str:
     """Another one when any source or header in that folder is another."""
+    import hashlib  # an installed FlowOS needs none
+
     digest = hashlib.sha256()
     for file in sorted(sources.glob("*.[ch]")):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -87,6 +88,8 @@ def find_or_compile(sources: Path, places: tuple[Path, ...]) -> Path:
 
 def _compile(sources: Path, to: Path) -> str:
     """Compile and publish by rename, for others may do the same; a complaint or ''."""
+    import tempfile
+
     wanted = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
     compiler = next(filter(None, map(shutil.which, wanted)), None)
     if compiler is None:

@@ -10,7 +10,6 @@ we cannot look. Who is in there removes it, or anybody once the node has been st
 """
 
 import contextlib
-import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +30,8 @@ _LIMIT_SECONDS = 10.0
 
 
 def note_undo(folder: Path, steps: Sequence[Argv]) -> None:
+    import json
+
     record = {"steps": steps, "pids": pid_namespace()}
     (folder / _UNDO).write_text(json.dumps(record))
 
@@ -70,6 +71,9 @@ def _undo(folder: Path) -> None:
 def _noted(folder: Path) -> tuple[list[list[str]], int]:
     """The steps, and of which pid namespace they speak; none, and ours, where nothing is noted."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        record = json.loads((folder / _UNDO).read_bytes())
+        noted = (folder / _UNDO).read_bytes()
+        import json  # most sessions leave nothing to undo
+
+        record = json.loads(noted)
         return [[*map(str, argv)] for argv in record["steps"]], int(record["pids"])
     return [], pid_namespace()

@@ -15,7 +15,6 @@ import fcntl
 import itertools
 import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -28,6 +27,8 @@ from flowos.engine._own_folders import complaint_about, locked
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
+_NAME_BYTES = 5
+"""Of chance: as many names as nobody uses up, and short enough for a socket's path."""
 _LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
 _MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -95,7 +96,8 @@ def _own_session() -> _Session:
 
 def _new_session(base: Path) -> _Session:
     """Locked before it gets a name under which others could take it for a leftover."""
-    hidden = Path(tempfile.mkdtemp(prefix=".", dir=base))
+    hidden = base / f".{os.urandom(_NAME_BYTES).hex()}"
+    hidden.mkdir(mode=0o700)
     lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return _Session(hidden.rename(base / hidden.name.lstrip(".")), lock)

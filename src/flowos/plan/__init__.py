@@ -1,63 +1,90 @@
 """Pure decisions: what to run, when to stop, what to believe. No clock, no files."""
 
-from flowos.plan._compare import compare
-from flowos.plan._intervals import wilson
-from flowos.plan._more import rounds_to_tell
-from flowos.plan._order import drawn
-from flowos.plan._overall import OVERALL, overall
-from flowos.plan._regimes import Regimes, regimes
-from flowos.plan._rounds import judged, narrowed, next_round, turns
-from flowos.plan._schedule import Fuse, Schedule, Step, Unit, compile_flow
-from flowos.plan._sides import UNPAIRED, Numbers, Outcome, by_probe, outcome, side_by_side
-from flowos.plan._simulated import Noise, SimulatedMachine, Stalls, simulate
-from flowos.plan._steps import (
-    CacheStep,
-    Plateau,
-    find_plateaus,
-    find_steps,
-    memory_plateau,
-)
-from flowos.plan._summary import no_ceiling, no_nominal, summarize
-from flowos.plan._trust import LIMITS, Limits, judge, limits_for
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "LIMITS",
-    "OVERALL",
-    "UNPAIRED",
-    "CacheStep",
-    "Fuse",
-    "Limits",
-    "Noise",
-    "Numbers",
-    "Outcome",
-    "Plateau",
-    "Regimes",
-    "Schedule",
-    "SimulatedMachine",
-    "Stalls",
-    "Step",
-    "Unit",
-    "by_probe",
-    "compare",
-    "compile_flow",
-    "drawn",
-    "find_plateaus",
-    "find_steps",
-    "judge",
-    "judged",
-    "limits_for",
-    "memory_plateau",
-    "narrowed",
-    "next_round",
-    "no_ceiling",
-    "no_nominal",
-    "outcome",
-    "overall",
-    "regimes",
-    "rounds_to_tell",
-    "side_by_side",
-    "simulate",
-    "summarize",
-    "turns",
-    "wilson",
-]
+from flowos._lazy import lazily
+
+_PARTS = {
+    "_compare": "compare",
+    "_intervals": "wilson",
+    "_more": "rounds_to_tell",
+    "_order": "drawn",
+    "_overall": "OVERALL overall",
+    "_regimes": "Regimes regimes",
+    "_rounds": "judged narrowed next_round turns",
+    "_schedule": "Fuse Schedule Step Unit compile_flow",
+    "_sides": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
+    "_simulated": "Noise SimulatedMachine Stalls simulate",
+    "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
+    "_summary": "no_ceiling no_nominal summarize",
+    "_trust": "LIMITS Limits judge limits_for",
+}
+
+if TYPE_CHECKING:
+    from flowos.plan._compare import (
+        compare as compare,
+    )
+    from flowos.plan._intervals import (
+        wilson as wilson,
+    )
+    from flowos.plan._more import (
+        rounds_to_tell as rounds_to_tell,
+    )
+    from flowos.plan._order import (
+        drawn as drawn,
+    )
+    from flowos.plan._overall import (
+        OVERALL as OVERALL,
+        overall as overall,
+    )
+    from flowos.plan._regimes import (
+        Regimes as Regimes,
+        regimes as regimes,
+    )
+    from flowos.plan._rounds import (
+        judged as judged,
+        narrowed as narrowed,
+        next_round as next_round,
+        turns as turns,
+    )
+    from flowos.plan._schedule import (
+        Fuse as Fuse,
+        Schedule as Schedule,
+        Step as Step,
+        Unit as Unit,
+        compile_flow as compile_flow,
+    )
+    from flowos.plan._sides import (
+        UNPAIRED as UNPAIRED,
+        Numbers as Numbers,
+        Outcome as Outcome,
+        by_probe as by_probe,
+        outcome as outcome,
+        side_by_side as side_by_side,
+    )
+    from flowos.plan._simulated import (
+        Noise as Noise,
+        SimulatedMachine as SimulatedMachine,
+        Stalls as Stalls,
+        simulate as simulate,
+    )
+    from flowos.plan._steps import (
+        CacheStep as CacheStep,
+        Plateau as Plateau,
+        find_plateaus as find_plateaus,
+        find_steps as find_steps,
+        memory_plateau as memory_plateau,
+    )
+    from flowos.plan._summary import (
+        no_ceiling as no_ceiling,
+        no_nominal as no_nominal,
+        summarize as summarize,
+    )
+    from flowos.plan._trust import (
+        LIMITS as LIMITS,
+        Limits as Limits,
+        judge as judge,
+        limits_for as limits_for,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

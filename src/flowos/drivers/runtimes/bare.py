@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
-from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
+from flowos.model import Argv, Form, Image, Launch, LaunchFailed
+
+if TYPE_CHECKING:
+    from flowos.model import Facts
 
 _TRAITS = Traits()
 
@@ -14,13 +18,13 @@ class Bare:
     name: str = "bare"
     traits: Traits = _TRAITS
 
-    def ways(self, facts: Facts) -> tuple["Bare", ...]:  # noqa: ARG002
+    def ways(self, facts: "Facts") -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)
 
-    def usable(self, facts: Facts) -> tuple[Reason, ...]:  # noqa: ARG002 - works on every node
+    def usable(self, facts: "Facts") -> tuple[Reason, ...]:  # noqa: ARG002 - works on every node
         return ()
 
-    def forms(self, facts: Facts) -> tuple[Form, ...]:  # noqa: ARG002
+    def forms(self, facts: "Facts") -> tuple[Form, ...]:  # noqa: ARG002
         return ()
 
     def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:  # noqa: ARG002

@@ -5,30 +5,12 @@ what is to be bound is there and has a place inside. If any of that cannot be ha
 one line that says which and how to mend it. `close` undoes it all, and so does our end.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Self
 
-from flowos.drivers import RUNTIMES, SHARED
-from flowos.engine.environments._choice import choose_runtime
-from flowos.engine.environments._devices import devices_of
-from flowos.engine.environments._images import image_at
-from flowos.engine.environments._points import (
-    MountPoint,
-    binds_inside,
-    is_shared,
-    missing_points,
-    with_points,
-)
-from flowos.engine.environments._setup import set_up
-from flowos.engine.environments._squashfs import found_in_squashfs
-from flowos.engine.environments._unpacked import unpacked
-from flowos.engine.environments._usability import runtime_facts
-from flowos.engine.environments._ways import runtime_for
-from flowos.model import Environment, EnvironmentRefused, Form, Image
+from flowos.model import Environment, EnvironmentRefused
 
 
 class Ready:
@@ -60,45 +42,9 @@ def make_ready(env: Environment) -> Ready:
     """See to it that launches in `env` can start. EnvironmentRefused: one clear line."""
     if env.image is None:
         return _ready_without_image(env)
-    with ExitStack() as undo:
-        devices = undo.enter_context(devices_of(env))
-        binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
-        image = _verified(env.image)
-        name, form = choose_runtime(env, image, devices)
-        points = [*_needed_by(name), *binds]
-        laid = _can_be_overlaid(name, replace(image, form=form))
-        image, notes = _entered_form(name, form, image, () if laid else points, undo)
-        way = runtime_for(Environment(image=image, runtime=name))
-        entered, tear_down = set_up(way, image)
-        undo.callback(tear_down)
-        ready = devices.given_to(replace(env, image=entered, runtime=name))
-        ready = _with_places(ready, entered, points if laid else (), undo)
-        return Ready(ready, notes, undo.pop_all().close)
+    from flowos.engine.environments._image_ready import image_ready  # loads what bare needs not
 
-
-def _can_be_overlaid(name: str, image: Image) -> bool:
-    """Whether this runtime enters it as a folder that we can see, and needs our help with binds."""
-    if RUNTIMES[name].traits.makes_targets:
-        return False
-    way = runtime_for(Environment(image=image, runtime=name))
-    overlay = next(each for each in runtime_facts(only=()).tried if each.name == "overlay")
-    return overlay.works and way.entered(image, PurePath("/")).form == "folder"
-
-
-def _with_places(
-    env: Environment, image: Image, points: Sequence[MountPoint], undo: ExitStack
-) -> Environment:
-    """The same, where each bind has the place that the image's links make of it."""
-    if image.form != "folder":
-        return env
-    binds = binds_inside(Path(image.source), env.binds)
-    return replace(env, image=with_points(image, _own(points), undo), binds=binds)
-
-
-def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
-    """What is bound whatever the environment says."""
-    files = (MountPoint(file, file=True) for file in RUNTIMES[runtime].traits.files)
-    return (*(MountPoint(PurePath(folder)) for folder in SHARED), *files)
+    return Ready(*image_ready(env, env.image))
 
 
 def _ready_without_image(env: Environment) -> Ready:
@@ -106,61 +52,3 @@ def _ready_without_image(env: Environment) -> Ready:
     if runtime != "bare":
         raise EnvironmentRefused(f"runtime {runtime}: it enters images; name one, or use bare")
     return Ready(replace(env, runtime=runtime), (), lambda: None)
-
-
-def _checked_bind(source: str, target: str) -> MountPoint:
-    inside = PurePath(target.removesuffix(":ro"))
-    where = f"bind {source} at {inside}"
-    for path in (PurePath(source), inside):
-        if not path.is_absolute() or "\0" in str(path):
-            raise EnvironmentRefused(f"{where}: {str(path)!r} is no absolute path")
-    if not Path(source).exists():
-        raise EnvironmentRefused(f"{where}: there is no {source}; make it, or leave out the bind")
-    if is_shared(inside) and not Path(inside).exists():
-        raise EnvironmentRefused(
-            f"{where}: this machine's own {inside} is seen there and does not exist; make it, "
-            "or bind elsewhere"
-        )
-    return MountPoint(inside, file=not Path(source).is_dir())
-
-
-def _verified(image: Image) -> Image:
-    """The image as it is there now, if it is the one that was meant."""
-    found = image_at(Path(image.source))
-    if image.digest and image.digest != found.digest:
-        raise EnvironmentRefused(
-            f"image {image.source}: it is not the one that was meant: its digest is "
-            f"{found.digest}, expected was {image.digest}"
-        )
-    return replace(found, config=image.config)
-
-
-def _entered_form(
-    name: str, form: Form, image: Image, points: Sequence[MountPoint], undo: ExitStack
-) -> tuple[Image, tuple[str, ...]]:
-    """The image itself, or a folder made of it where it cannot be entered as it is; and why."""
-    missing = [] if RUNTIMES[name].traits.makes_targets else _missing(image, points)
-    if form == image.form and not missing:
-        return image, ()
-    why = f"{name} cannot enter a {image.form} here"
-    if form == image.form:
-        why = f"it has no place for {missing[0].target}"
-    made = unpacked(image, points)
-    undo.callback(made.let_go)
-    note = f"image {image.source} is unpacked once (to {made.folder}), as {why}"
-    return replace(image, form="folder", source=made.folder), (note,)
-
-
-def _own(points: Sequence[MountPoint]) -> list[MountPoint]:
-    """Without those that lie in what is the node's own."""
-    return [p for p in points if str(p.target) in SHARED or not is_shared(p.target)]
-
-
-def _missing(image: Image, points: Sequence[MountPoint]) -> list[MountPoint]:
-    points = _own(points)
-    if not points or image.form not in ("folder", "squashfs"):
-        return []
-    if image.form == "folder":
-        return missing_points(Path(image.source), points)
-    found = found_in_squashfs(Path(image.source), [point.target for point in points])
-    return [point for point in points if point.target not in found]

@@ -1,0 +1,58 @@
+"""What `flowos exec` loads before its command runs: counted, for a time hangs on the machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_MOST_MODULES = 45
+"""Of FlowOS, for a bare command. Each costs between 0.2 and 2 ms."""
+
+_ROOMS = ("feeder", "plan", "probes", "report", "solver", "store")
+_PARTS = ("model._ports", "model._samples", "model._facts", "model._codec", "drivers._cdi")
+_OTHERS = (
+    *("datetime", "email", "importlib.metadata", "importlib.resources", "json", "logging"),
+    *("multiprocessing", "numpy", "platform", "random", "socket", "sqlalchemy", "statistics"),
+    *("tarfile", "tempfile", "yaml"),
+)
+
+
+def loaded_by(*words: str, cwd: Path) -> set[str]:
+    """Modules that `flowos WORDS` has loaded when it ends, beside those of Python's own start."""
+    program = (
+        "import sys; before = {*sys.modules};"
+        "from flowos.cli import main; code = main(sys.argv[1:]);"
+        "open('modules', 'w').write(' '.join({*sys.modules} - before)); sys.exit(code)"
+    )
+    subprocess.run([sys.executable, "-c", program, *words], cwd=cwd, check=True)
+    return {*(cwd / "modules").read_text().split()}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    return loaded_by("exec", "--", "true", cwd=tmp_path_factory.mktemp("bare"))
+
+
+def test_a_bare_command_loads_few_modules_of_flowos(bare: set[str]) -> None:
+    ours = {name for name in bare if name.partition(".")[0] == "flowos"}
+    assert "flowos.acts.exec" in ours
+    assert len(ours) <= _MOST_MODULES, sorted(ours)
+
+
+def test_a_bare_command_loads_no_room_and_no_library_that_it_does_not_use(bare: set[str]) -> None:
+    not_used = {f"flowos.{part}" for part in (*_ROOMS, *_PARTS)} | {*_OTHERS}
+    assert not bare & not_used
+
+
+@pytest.mark.parametrize("room", ["drivers", "engine", "model", "plan"])
+def test_every_name_of_a_room_that_is_loaded_late_is_there(room: str) -> None:
+    program = f"from flowos.{room} import *; import flowos.{room} as r; print(len(r.__all__))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, int(done.stdout) > 10) == (0, True), done.stderr
+
+
+def test_a_name_that_a_room_has_not_is_told() -> None:
+    program = "import flowos.model as m; m.no_such"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "module 'flowos.model' has no attribute 'no_such'" in done.stderr
