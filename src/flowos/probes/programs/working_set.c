@@ -5,7 +5,8 @@
  *
  * For sizes that grow by 2^(1/per-octave), each thread on its cpu works again and again on its
  * share of `bytes`. Where the best rate of the largest size is still less than 0.9 of that of an
- * octave before, sizes go on growing, to --limit and to half of the memory that is available.
+ * octave before, sizes go on growing, to --limit. None takes more than half of the memory that is
+ * available.
  * Readings per size, in byte/s of all threads together: read, triad (a = b + 3 c; 24 bytes each, so
  * without what a cache reads only to overwrite it) and triad_nt, which stores past the caches
  * (x86-64). Memory is touched first by the thread that uses it, in huge pages where the system
@@ -253,8 +254,10 @@ static long available_bytes(void) {
 
 static void set_limit(struct run *run) {
   const long half = available_bytes() / 2;
-  if (half && run->limit > half) run->limit = half;
   if (run->limit < run->most) run->limit = run->most;
+  if (half < run->least) return; /* not known, or so little that nothing helps */
+  if (run->most > half) run->most = half;
+  if (run->limit > half) run->limit = half;
 }
 
 int main(int count, char **words) {
