@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 OF_THE_MACHINE = re.compile(
     r"\b(cores?|cpus?|GPU|x86-64|huge pages|cgroups?|groups|namespaces|root|right to mount"
-    r"|too small|Python 3|apptainer)\b"
+    r"|too small|no disk|Python 3|apptainer)\b"
 )
 """In every reason that no set-up could mend; Apptainer is in Debian's unstable suite alone."""
 

@@ -19,7 +19,19 @@ PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
 
 STARTS = {"run", "Popen", "check_output", "check_call", "call"}
 EVERY_DEBIAN_HAS = {
-    *("bash", "false", "filefrag", "lscpu", "mount", "stat", "taskset", "true", "umount", "unshare")
+    *(
+        "bash",
+        "dd",
+        "false",
+        "filefrag",
+        "lscpu",
+        "mount",
+        "stat",
+        "taskset",
+        "true",
+        "umount",
+        "unshare",
+    )
 }
 """Programs of packages that Debian requires of every machine, the smallest too."""
 
