@@ -59,7 +59,7 @@ def compared(call: Flowos, runs: list[str], *words: str) -> subprocess.Completed
 
 def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(flowos: Flowos) -> None:
     for _ in range(2):
-        flowos("measure", "--quick", "--only", "clock,flops", "--minutes", "0.1")
+        flowos("measure", "--quick", "--only", "clock,flops")
     runs = [run["id"] for run in json.loads(flowos("list", "--json").stdout)]
     done = compared(flowos, runs, "--json")
     told = json.loads(done.stdout)
@@ -79,7 +79,7 @@ def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(flowos: 
 
 
 def test_a_comparison_fits_100_columns_and_says_what_would_tell(flowos: Flowos) -> None:
-    flowos("measure", "--quick", "--only", "stream", "--minutes", "0.05")
+    flowos("measure", "--quick", "--only", "stream")
     lines = flowos("compare", "last", "--axis", "stores").stdout.splitlines()
     assert max(map(len, lines)) <= 100
     assert "comparisons: " in lines[0]
@@ -87,8 +87,9 @@ def test_a_comparison_fits_100_columns_and_says_what_would_tell(flowos: Flowos) 
     verdicts = json.loads(shown)["verdicts"]
     assert len(verdicts) == int(lines[0].split()[0])
     open_ones = [v for v in verdicts if v["answer"] == "cannot tell"]
-    assert all(v["needed"] >= 4 for v in open_ones)
-    if open_ones:
+    would = [v for v in open_ones if "no sensible number would tell" not in v["why"]]
+    assert all(v["needed"] >= 4 for v in would)
+    if would:
         assert "`flowos measure --quick --only stream --minutes " in "\n".join(lines)
 
 
