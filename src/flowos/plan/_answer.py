@@ -53,8 +53,8 @@ def concluded(opened: Verdict, seen: Evidence) -> Verdict:
     )
     by_mean = _of_mean(seen.tail, found.margin, seen.looks)
     if by_mean in _DIFFERENT and by_mean != found.answer:
-        return _by_mean(found, seen.tail, by_mean)
-    return _unless_it_stalls(found, seen.tail) if found.answer == "equal" else found
+        return _by_mean(found, seen, seen.tail, by_mean)
+    return _unless_it_stalls(found, seen, seen.tail) if found.answer == "equal" else found
 
 
 def answered(where: Interval, margin: float) -> Answer:
@@ -86,7 +86,12 @@ def _of_mean(tail: Tail, margin: float, looks: int) -> Answer:
         return "equal"
     if len(tail.excesses) < LEAST_FOR_MEAN:
         return "cannot tell"
-    return answered(tail.mean(1 - MEAN_ERROR / looks), 0.0)
+    return answered(_apart(tail, looks), 0.0)
+
+
+def _apart(tail: Tail, looks: int) -> Interval:
+    """The mean's interval that tells a difference where it excludes 1."""
+    return tail.mean(1 - MEAN_ERROR / looks)
 
 
 def _even(tail: Tail, margin: float) -> bool:
@@ -95,24 +100,25 @@ def _even(tail: Tail, margin: float) -> bool:
     return abs(mean.centre) <= most and answered(mean, MEAN_WIDTH * most) == "equal"
 
 
-def _by_mean(v: Verdict, tail: Tail, by_mean: Answer) -> Verdict:
+def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict:
     """The mean tells a difference that the median does not."""
     if v.answer in _DIFFERENT:
         why = f"the median is {v.answer} ({v.ratio:.3f}), the mean time {by_mean} ({v.mean:.3f})"
         return _because(replace(v, answer="cannot tell"), why, _whose(v, tail))
     why = f"it is the mean time that differs; the median is {v.ratio:.3f}"
-    told = replace(_with(v, tail.mean(0.95), by_mean), statistic="mean")
+    told = replace(_with(v, _apart(tail, seen.looks), by_mean), statistic="mean")
     return _because(told, why, _whose(v, tail))
 
 
-def _unless_it_stalls(v: Verdict, tail: Tail) -> Verdict:
+def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:
     """Equal in the median: equal, if nothing speaks against it."""
     doubts = list(_doubts(v, tail))
     if not doubts:
         return v
     doubted = _because(replace(v, answer="cannot tell"), "equal in the median", *doubts)
-    if _of_mean(tail, v.margin, 1) != "equal":
-        return replace(_with(doubted, tail.mean(0.95), "cannot tell"), statistic="mean")
+    if not _even(tail, v.margin):
+        where = _apart(tail, seen.looks)
+        return replace(_with(doubted, where, "cannot tell"), statistic="mean")
     if tail.processes < PROCESSES:
         return replace(doubted, needed=math.ceil(v.rounds * PROCESSES / tail.processes))
     return doubted
