@@ -75,6 +75,8 @@ class Feed:
     memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
     node. threads: for a decode function (default: one per processor). peers: other nodes of the
     run, whose caches are asked before the source is (`fo.Peers`).
+    What fails in passing at a bucket or a server is tried again for 300 seconds, or for as many as
+    the variable FLOWOS_FEED_RETRY_SECONDS says; a warning of the logger flowos.feed tells of it.
     Raises FeedError: there is no such data, or a keyword cannot be so.
     """
 
@@ -145,6 +147,13 @@ class Feed:
         self._ahead: Ahead | None = None
         self._current: Epoch | None = None
         self._at = Position()
+        if len(self) == 0:
+            s, ranks = self._settings, self._ranks
+            warnings.warn(
+                f"Feed: no epoch has a batch: {self.samples} samples do not fill one of "
+                f"{s.batch_size} for each of {ranks.world_size} ranks, and last='drop'",
+                stacklevel=3,
+            )
 
     # -- epochs
 

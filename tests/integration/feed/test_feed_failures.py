@@ -128,3 +128,9 @@ def test_a_function_that_ends_a_program_fails_its_sample_only(
         list(feed.epoch(0))
     with fo.Feed(data, batch_size=8, decode=ends_at_7, on_error="skip") as feed:
         assert sum(len(values) for values, _ in feed.epoch(0)) == 99
+
+
+def test_a_feed_without_a_single_batch_says_so(data: Path) -> None:
+    with pytest.warns(UserWarning, match=r"100 samples do not fill one of 64 for each of 2 ranks"):
+        fo.Feed(data, batch_size=64, rank=0, world_size=2, last="drop").close()
+    fo.Feed(data, batch_size=64, rank=0, world_size=2).close()
