@@ -11,7 +11,8 @@ What is promised, whatever the runtime and the launcher:
 """
 
 import os
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
@@ -204,6 +205,7 @@ def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
             alive = _kept(undo, open_alive(folder))
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
+            after.enter_context(_on_cpus(prepared.launch.cpus))
             process = _spawn(argv, variables, (_stdin(stdin, folder, after), out_end, err_end))
             undo.pop_all()
         return process, Pipes(alive, out, err)
@@ -313,6 +315,21 @@ def _launchers_variables(prepared: Prepared) -> dict[str, str]:
     merged = dict(prepared.kept) | merged
     hidden = (*prepared.launcher.replaces, *prepared.launcher.hides)
     return {n: v for n, v in merged.items() if not n.startswith(hidden)}
+
+
+@contextmanager
+def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
+    """What this thread starts meanwhile runs on these, as far as they are still ours."""
+    ours = os.sched_getaffinity(0)
+    wanted = ours.intersection(cpus)
+    if not wanted:
+        yield
+        return
+    os.sched_setaffinity(0, wanted)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ours)
 
 
 def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int]) -> "Popen[bytes]":

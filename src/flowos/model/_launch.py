@@ -112,7 +112,7 @@ class Launch:
 
     `variables` is the whole environment beside that of `env` and what the launcher passes through;
     nothing is inherited unsaid. `terminal`: its standard streams are a terminal, which a runtime
-    that makes new streams inside must know.
+    that makes new streams inside must know. `cpus`: those that it may run on; () is all of ours.
     """
 
     argv: Argv
@@ -123,6 +123,7 @@ class Launch:
     ranks: int = 1
     limit_seconds: float | None = None
     terminal: bool = False
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

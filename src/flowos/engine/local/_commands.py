@@ -22,6 +22,7 @@ from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.environments._mpi import check_mpi
+from flowos.engine.local._bound import is_bound, with_threads
 from flowos.engine.local._failures import refused, remedy_of
 from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt
@@ -101,11 +102,15 @@ class CommandLane:
         self._around = around
         self._halt = halt
         self._running: Running | None = None
+        self._cores: tuple[int, ...] = ()
 
     def run(
         self, units: Sequence[Unit], values: Sequence[Sequence[object]]
     ) -> list[tuple[object, ...]]:
         return [self._unit(u, given) for u, given in zip(units, values, strict=True)]
+
+    def bind(self, cores: Sequence[int]) -> None:
+        self._cores = tuple(cores)
 
     def stop(self) -> None:
         running = self._running
@@ -201,16 +206,20 @@ class CommandLane:
         given: Mapping[str, object],
         folder: Path,
     ) -> Outcome:
+        needs, body = step.task.needs, step.task.body
+        variables = launch_variables(env, command.variables, inherit=command.inherit)
+        if is_bound(needs) and command.inherit:
+            variables = with_threads(variables, needs.cores)
         launch = Launch(
             argv=tuple(_word(w, given, folder) for w in command.argv),
             env=env,
-            variables=launch_variables(env, command.variables, inherit=command.inherit),
+            variables=variables,
             cwd=folder,
-            needs=step.task.needs,
-            ranks=step.task.needs.ranks,
+            needs=needs,
+            ranks=needs.ranks,
             limit_seconds=command.limit_seconds,
+            cpus=() if isinstance(body, Gang) else self._cores,  # its launcher binds the ranks
         )
-        body = step.task.body
         launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
         try:
             check_mpi(launch.env, launcher, starter, launch.variables)

@@ -29,7 +29,7 @@ from flowos.engine.local._runs import (
     raise_error_of,
     told,
 )
-from flowos.engine.local._share import take_back
+from flowos.engine.local._share import cores_of, take_back
 from flowos.model import Cancelled, FlowosError
 from flowos.plan import Schedule, Unit
 
@@ -248,6 +248,8 @@ class Crew(Roster):
         place = worker.place
         assert place is not None
         lane = place.python if self._python[units[0].number] else place.commands
+        if self._binds:
+            lane.bind(cores_of(place) if self._bound[units[0].number] else ())
         try:
             if isinstance(run, MapBatch):
                 run.run(place.python, units[0])

@@ -41,6 +41,10 @@ class Lane(Protocol):
         """For each unit the values of `unit.gives`; `values[i]` are those of `units[i].takes`."""
         ...
 
+    def bind(self, cores: Sequence[int]) -> None:
+        """What is run next has these cores of the node for itself; () is nothing special."""
+        ...
+
     def stop(self) -> None:
         """End what runs now, from any thread; nothing happens where nothing runs."""
         ...

@@ -17,6 +17,7 @@ from typing import Any
 
 from flowos._collected import when_collected
 from flowos.engine._running import Running
+from flowos.engine.local._bound import is_bound
 from flowos.engine.local._failures import remedy_of
 from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
 from flowos.engine.local._kernel import Halt
@@ -36,7 +37,15 @@ from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, s
 from flowos.engine.local._process_values import Parcel, Pool, Slab, most_files
 from flowos.engine.local._process_worker import WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
-from flowos.model import Cancelled, FlowosError, LaunchFailed, SliceFreed, TaskFailed, WorkerLost
+from flowos.model import (
+    Cancelled,
+    FlowosError,
+    LaunchFailed,
+    Python,
+    SliceFreed,
+    TaskFailed,
+    WorkerLost,
+)
 from flowos.plan import Schedule, Unit
 
 _MOST_UNITS = 256
@@ -65,7 +74,8 @@ class ProcessLanes:
         python: str = sys.executable,
         around: Surroundings = NO_IMAGE,
     ) -> None:
-        shop = _Shop(schedule, Start(count=count, python=python, around=around))
+        start = Start(count=count, python=python, around=around, threads=_threads(schedule))
+        shop = _Shop(schedule, start)
         self.lanes = tuple(
             ProcessLane(shop, halt) for halt in halts or [Halt() for _ in range(count)]
         )
@@ -91,6 +101,7 @@ class ProcessLane:
         """Held by a run; the rest changes under `_lock`."""
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
+        self._cores: tuple[int, ...] = ()
         self._stopped = False
 
     def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
@@ -102,6 +113,9 @@ class ProcessLane:
         self, unit: Unit, rows: Sequence[Values], results: list[Values]
     ) -> tuple[float, float]:
         return self._run([unit] * len(rows), rows, results, BATCH_SECONDS)
+
+    def bind(self, cores: Sequence[int]) -> None:
+        self._cores = tuple(cores)
 
     def stop(self) -> None:
         with self._lock:
@@ -176,6 +190,7 @@ class ProcessLane:
     ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
         """What the units gave; (place, step, kind, ...) of the next one, if it failed; times."""
         try:
+            worker.bind(self._cores)
             return worker.run(batch, seconds)
         except (EOFError, ConnectionError):
             self._detach()
@@ -313,6 +328,12 @@ class _Shop:
         with self._lock:
             self._pool.close()
         self.output.close()
+
+
+def _threads(schedule: Schedule) -> int | None:
+    """The most cores that a task of the workers asks for; None if none does."""
+    python = (u.needs for u in schedule.units if isinstance(u.steps[0].task.body, Python))
+    return max((needs.cores for needs in python if is_bound(needs)), default=None)
 
 
 def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:

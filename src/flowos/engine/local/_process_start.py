@@ -13,6 +13,7 @@ from flowos.engine._launching import Prepared, prepare, run
 from flowos.engine._running import Running
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.local import worker
+from flowos.engine.local._bound import with_threads
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._node import usable_cores
 from flowos.engine.local._process_files import path_there, worker_file
@@ -39,12 +40,14 @@ KILL_SECONDS = 0.2
 class Start:
     """How the workers of a slice are started: `count` of them share the node's cores.
 
-    python: what runs them; in an image its own python3.
+    python: what runs them; in an image its own python3. threads: for each worker's libraries, where
+    its tasks ask for cores; else the node's cores are shared out.
     """
 
     count: int
     python: str = sys.executable
     around: Surroundings = Surroundings()  # noqa: RUF009 - frozen
+    threads: int | None = None
 
     @property
     def launch(self) -> Launch:
@@ -117,9 +120,9 @@ def _argv(python: str) -> tuple[str, ...]:
 
 
 def _variables(start: Start) -> Pairs:
-    """So that workers do not ask for more cores than there are, OpenMP gets its share."""
-    share = max(1, usable_cores() // start.count)
-    return launch_variables(start.around.env, own=(("OMP_NUM_THREADS", str(share)),))
+    """So that workers do not ask for more cores than there are, their libraries get a share."""
+    share = start.threads or max(1, usable_cores() // start.count)
+    return with_threads(launch_variables(start.around.env), share)
 
 
 def _folder() -> Path:

@@ -51,6 +51,7 @@ class WorkerProcess:
         self._start = start
         self._number = next(owners)
         self._channel = channel
+        self._cores: tuple[int, ...] = ()
         self._returned: deque[int] = deque()
         self._held: dict[int, tuple[Blob, int]] = {}
         self._progress: memoryview | list[int] = [0]
@@ -87,6 +88,12 @@ class WorkerProcess:
             self._channel.send(("teach", self._start.path, sources, types, program.units))
             problems, _ = self._channel.receive()
             sources = program.sources(problems, sources) if problems else {}
+
+    def bind(self, cores: tuple[int, ...]) -> None:
+        """Have it run on these CPUs from now on; () is all. EOFError, OSError where it is gone."""
+        if cores != self._cores:
+            self._channel.send(("bind", cores))
+            self._cores = cores
 
     def run(
         self, batch: Sequence[tuple[int, Sequence[Any]]], seconds: float | None

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
+from flowos.engine.local._bound import is_bound
 from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._runs import MapBatch, Place, Run, Worker
 from flowos.engine.local._share import ONE, Share, lend
@@ -43,6 +44,8 @@ class Roster:
         self._most = most
         self._plain = all(u.needs == ONE for u in schedule.units)
         self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
+        self._bound = [is_bound(u.needs) for u in schedule.units]
+        self._binds = any(self._bound)
         own, self._node = ledgers
         self._share = Share(self.places, own, self._node, plain=self._plain)
         self._lock = threading.Lock()
@@ -160,6 +163,8 @@ class Roster:
             while self._ready and len(units) < min(place.pace, share, self._most):
                 owner, unit = self._ready[0]
                 if owner is not run or not self._python[unit.number]:
+                    break
+                if self._bound[unit.number] != self._bound[first.number]:
                     break
                 units.append(unit)
                 self._ready.popleft()

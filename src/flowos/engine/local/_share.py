@@ -70,6 +70,14 @@ class Share:
         self.node.withdraw(asker, still)
 
 
+def cores_of(place: Place) -> tuple[int, ...]:
+    """The numbers of the cores that the place holds."""
+    held: Held | None = place.held
+    if isinstance(held, int):
+        return (held,)
+    return () if held is None else held[1].cores
+
+
 def lend(worker: Worker) -> bool:
     """Release what the tasks hold that wait for this worker's run; whether there are any."""
     with _changing:

@@ -38,6 +38,9 @@ class ThreadLane:
                 break
         return now - began, thread_time() - worked
 
+    def bind(self, cores: Sequence[int]) -> None:
+        """Threads stay where they are: the pools of their libraries are of the whole process."""
+
     def stop(self) -> None:
         """Nothing beyond `halt`."""
 

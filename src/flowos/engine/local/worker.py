@@ -129,6 +129,7 @@ class Worker:
         self.functions: dict[int, Callable[..., Any]] = {}
         self.units: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
         self.gone: list[int] = []
+        self.cores = os.sched_getaffinity(0)
         page, out, err = fds
         self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
         os.dup2(out, 1)
@@ -153,6 +154,7 @@ class Worker:
     def serve(self) -> None:
         """Answer each message until the engine is gone.
 
+        ("bind", cores): run on these CPUs; () is all of ours
         ("teach", path, functions, types, units) -> {function: why it cannot be loaded}
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
         failed: () or (place, step, kind, ...). Results: of the units before it, and no more than
@@ -162,9 +164,19 @@ class Worker:
             (kind, *message), fds = self.channel.receive()
             if kind == "teach":
                 self.channel.send(self._learn(*message))
+            elif kind == "bind":
+                self._bind(*message)
             else:
                 self.channel.send(*self._run(fds, *message))
             del message
+
+    def _bind(self, cores: Sequence[int]) -> None:
+        """All our threads: those of libraries may have been started before."""
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - pathlib is slow to import
+            try:
+                os.sched_setaffinity(int(thread), self.cores.intersection(cores) or self.cores)
+            except OSError:  # it has ended, or the CPUs are not ours any more
+                continue
 
     def _learn(
         self, path: list[str | None], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
