@@ -200,6 +200,31 @@ def test_a_million_rows_take_levels_in_the_program_as_in_the_library(
     assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]))
 
 
+def scaled(path: Path, factor: float) -> Path:
+    """The same, each value of it times so much."""
+    found = read_matrix(path)
+    to = path.with_name(f"{path.stem}-{factor:g}.mtx")
+    io.mmwrite(
+        to,
+        sparse.csr_array((found.data * factor, found.indices, found.indptr)),
+        symmetry="symmetric",
+        precision=17,
+    )
+    return to
+
+
+@pytest.mark.parametrize("factor", [1e-170, 1e170])
+def test_the_program_gives_the_bits_of_the_library_where_a_matrix_is_scaled(
+    factor: float, binaries: Binaries, tmp_path: Path
+) -> None:
+    path = scaled(power_grid(tmp_path), factor)
+    matrix, family = read_matrix(path), FAMILIES[0]
+    b = HASHES["drawn_side"](matrix.shape[0], 1)
+    for ranks in (1, 2):
+        found = answer(run(family, binaries[family.name], str(path), ranks=ranks))
+        assert_the_library_gives(found, matrix, b)
+
+
 def power_grid(folder: Path, side: int = 60) -> Path:
     """A mesh of resistors over two decades, some of them missing, a node in a hundred grounded."""
     random = np.random.default_rng(5)
