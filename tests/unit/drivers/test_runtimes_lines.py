@@ -219,3 +219,10 @@ def test_ch_run_takes_a_comma_and_refuses_a_colon() -> None:
     assert "/data/a,b:/mnt" in argv
     with pytest.raises(LaunchFailed, match=r"^bind /data at /mnt/a:b: ch-run reads a colon as"):
         list(lines(CH_RUN, binds=(("/data", "/mnt/a:b"),)))
+
+
+def test_apptainer_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> None:
+    tools = {"apptainer": "1.5.3", "squashfuse_ll": "0.1.105", "fusermount3": "3.14.0"}
+    check("apptainer-squashfuse", lines(way("apptainer", **tools), form="squashfs"))
+    alone = way("apptainer", 2, **tools)
+    assert list(lines(alone, form="squashfs")) == list(lines(APPTAINER, form="squashfs"))
