@@ -5,6 +5,7 @@ Root becomes an ordinary user by tools/as-user. The image is one of the user's l
 it is built, once: Debian with Open MPI, MPICH and an entry point, about a minute.
 1. Start-up of a program that does nothing, over bare: per round the difference of two medians, in
    turns; the median of the rounds is held against its target.
+   And what a person types, `flowos exec -- true`, beside each runtime's own command, in turns.
 2. The image's folder to a squashfs, within 30 s per 335 MB.
 3. GEMM, STREAM, MPI and fio in ch-run, bwrap and podman beside bare, and bare beside itself. On the
    whole, each probe must come to an answer in each, and bare to 'equal'; of twenty verdicts on
@@ -14,6 +15,7 @@ it is built, once: Debian with Open MPI, MPICH and an entry point, about a minut
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,6 +45,7 @@ TARGET_SECONDS = {
 
 CONVERSION = 335e6 / 30.0
 MOST_WRONG = 0.05
+TYPED_PAIRS = 20
 COMPARED = ("ch-run", "bwrap", "podman")
 Places = dict[tuple[str, str], str]
 """Runtime and form -> the word for `--env`."""
@@ -61,8 +64,13 @@ def main() -> int:
         places = words_for(args.image, Path(name))
         conversion = converted(Path(name) / "image")
         starts = list(startups(places))
+        typed = list(typed_beside_own(places, Path(name)))
         verdicts = compared(places, args.only, args.minutes)
-    print(json.dumps({"conversion": conversion, "startup": starts, **verdicts}, indent=1))
+    print(
+        json.dumps(
+            {"conversion": conversion, "startup": starts, "typed": typed, **verdicts}, indent=1
+        )
+    )
     parts = (conversion, verdicts, *starts)
     holds = all(part["holds"] for part in parts) and verdicts["bare_is_equal_to_bare"]
     return 0 if holds else 1
@@ -124,6 +132,69 @@ def startups(places: Places) -> Iterator[dict[str, Any]]:
             "target_ms": 1e3 * target,
             "holds": median(added) <= target,
         }
+
+
+def typed_beside_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
+    """What FlowOS adds to a command that does nothing; bare also to a Python that does nothing."""
+    for runtime, own in own_commands(folder).items():
+        word = places.get((runtime, "folder"), "bare" if runtime in ("bare", "python") else "")
+        if not word or shutil.which(own[0]) is None:
+            continue
+        env = ["--env", word] if word != "bare" else []
+        ours = [str(Path(sys.executable).with_name("flowos")), "exec", *env, "--", "/bin/true"]
+        pairs = [taken_in_turns(own, ours, n) for n in range(TYPED_PAIRS + 1)][1:]
+        added = sorted(b - a for a, b in pairs)
+        yield {
+            "runtime": runtime,
+            "own_ms": 1e3 * median(a for a, _ in pairs),
+            "typed_ms": 1e3 * median(b for _, b in pairs),
+            "added_ms": 1e3 * median(added),
+            "least_ms": 1e3 * added[0],
+            "most_ms": 1e3 * added[-1],
+            "pairs": len(pairs),
+        }
+
+
+def own_commands(folder: Path) -> dict[str, list[str]]:
+    image, true = str(folder / "image"), "/bin/true"
+    nodes = ("--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp")
+    podman = (f"--root={folder}/podman", f"--runroot={folder}/podman-run", f"--tmpdir={folder}/tmp")
+    shares = ("--net=host", "--pid=host", "--cgroupns=host", "--userns=keep-id")
+    return {
+        "bare": [true],
+        "python": [sys.executable, "-c", "pass"],
+        "ch-run": ["ch-run", image, "--", true],
+        "bwrap": ["bwrap", "--ro-bind", image, "/", *nodes, "--", true],
+        "apptainer": ["apptainer", "-s", "exec", "--userns", "--no-home", image, true],
+        "podman": [
+            *("podman", *podman, "--storage-driver=overlay", "--cgroup-manager=cgroupfs"),
+            *(
+                "--log-level=error",
+                "--events-backend=none",
+                "run",
+                "--rm",
+                "--log-driver=none",
+                *shares,
+            ),
+            *("--rootfs", f"{image}:O", true),
+        ],
+    }
+
+
+def taken_in_turns(a: list[str], b: list[str], number: int) -> tuple[float, float]:
+    """Seconds of each, the one first in one round and the other in the next."""
+    first, second = (a, b) if number % 2 else (b, a)
+    one, other = seconds_of(first), seconds_of(second)
+    return (one, other) if number % 2 else (other, one)
+
+
+def seconds_of(command: list[str]) -> float:
+    variables = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants one
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd="/tmp")
+    if done.returncode != 0:
+        sys.exit(f"environments: {' '.join(command)} failed: {done.stderr}")
+    return time.perf_counter() - began
 
 
 def over_bare(samples: Iterable[Sample], label: str) -> Iterator[float]:

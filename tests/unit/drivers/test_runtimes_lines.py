@@ -222,7 +222,9 @@ def test_ch_run_takes_a_comma_and_refuses_a_colon() -> None:
 
 
 def test_apptainer_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> None:
-    tools = {"apptainer": "1.5.3", "squashfuse_ll": "0.1.105", "fusermount3": "3.14.0"}
-    check("apptainer-squashfuse", lines(way("apptainer", **tools), form="squashfs"))
-    alone = way("apptainer", 2, **tools)
+    helped, _, alone, _ = (
+        way("apptainer", n, apptainer="1.5.3", squashfuse_ll="0.1.105", fusermount3="3.14.0")
+        for n in range(4)
+    )
+    check("apptainer-squashfuse", lines(helped, form="squashfs"))
     assert list(lines(alone, form="squashfs")) == list(lines(APPTAINER, form="squashfs"))
