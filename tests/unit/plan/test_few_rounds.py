@@ -1,5 +1,6 @@
 """One to three rounds: what no noise explains is told, and nothing else."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -60,6 +61,20 @@ def test_two_cases_by_themselves_need_a_factor_beyond_the_regimes_of_a_machine(
 
 def test_where_cases_differ_from_themselves_a_factor_is_not_told() -> None:
     assert {v.answer for v in verdicts(swept(2.0, 10, wild=3))} == {"cannot tell"}
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("ratio", "told"), [(1.45, False), (1.7, True)])
+def test_a_factor_has_to_be_five_times_what_turns_of_a_case_differ_by(
+    ratio: float, told: bool, own: bool
+) -> None:
+    """Turns of the base lie 8 % apart, in the first case or in all others."""
+    seen: list[Sample] = []
+    for n in range(20):
+        apart = math.exp(0.08) if (n == 0) == own else 1.0
+        size = str(n)
+        seen += round_of(A.at(n=size), B.at(n=size), (1.0, ratio, ratio, apart))
+    assert verdicts(seen)[0].answer == ("faster" if told else "cannot tell")
 
 
 def test_one_disturbed_case_of_many_takes_only_its_own_answer() -> None:
