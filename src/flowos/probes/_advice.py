@@ -17,11 +17,23 @@ def advice(found: Worth) -> tuple[Advice, ...]:
     """For each axis on which the usual level, or the worst of several, is told to be slower."""
     told: dict[str, Verdict] = {}
     for v in found.settings:
-        usual = USUAL.get(v.axis, v.other)
-        if v.answer == "slower" and v.other == usual and 0 < v.ratio < math.inf:
+        if v.answer == "slower" and _is_usual(found, v) and 0 < v.ratio < math.inf:
             axis = "places" if v.axis == "bind" else v.axis
             told[axis] = min(told.get(axis, v), v, key=lambda each: each.ratio)
     return tuple(_advice(found, axis, v) for axis, v in told.items())
+
+
+def _is_usual(found: Worth, v: Verdict) -> bool:
+    """Is it what programs have when nobody thinks of it? Of threads the most."""
+    if v.axis == "threads":
+        most = max(
+            int(n)
+            for each in found.settings
+            for n in (each.base, each.other)
+            if each.axis == "threads"
+        )
+        return int(v.other) == most
+    return v.other == USUAL.get(v.axis, v.other)
 
 
 def merged_advice(found: Iterable[Advice]) -> tuple[Advice, ...]:

@@ -52,7 +52,7 @@ def found(*settings: Verdict) -> tuple[Advice, ...]:
         ("pages", "system", "`export GLIBC_TUNABLES=glibc.malloc.hugetlb=1`"),
         ("places", "sockets", "`export OMP_PLACES=cores OMP_PROC_BIND=spread`"),
         ("bind", "close", "`export OMP_PLACES=cores OMP_PROC_BIND=spread`"),
-        ("threads", "1", "`export OMP_NUM_THREADS=2`"),
+        ("threads", "4", "`export OMP_NUM_THREADS=2`"),
         ("compiler", "clang-16", "take compiler gcc-12"),
     ],
 )
@@ -69,6 +69,7 @@ def test_a_setting_that_is_worth_something_is_told_with_its_command(
 def test_what_is_not_slower_or_not_usual_is_no_advice() -> None:
     assert found(changed("stores", "plain", 0.99, "equal")) == ()
     assert found(changed("flags", "O3-native-512", 0.5)) == ()
+    assert found(changed("threads", "1", 0.5)) == ()
     assert found(changed("stores", "plain", math.nan)) == ()
 
 
