@@ -137,6 +137,7 @@ Array offsets(const Catalog& catalog) {
 
 std::vector<FileName> names_of(const std::vector<std::string>& texts) {
   std::vector<FileName> names;
+  names.reserve(texts.size());
   for (const std::string& text : texts) names.push_back({text});
   return names;
 }
@@ -214,6 +215,25 @@ void bind_early(nb::class_<Early>& early) {
       .def_prop_ro("samples", &Early::samples, "Read of the source, in all.");
 }
 
+// What is said of all samples at once.
+void bind_columns(nb::class_<Catalog>& catalog) {
+  catalog.def_prop_ro("kind", &kind, "folder, tars, records or named.")
+      .def(
+          "groups", [](const Catalog& its) { return names_of(its.groups()); },
+          "Folders, shards or arrays, relative to the root.")
+      .def("folders", &folders, "Of a folder, all below it and itself, also such without samples.")
+      .def("labels", &labels, "(samples,), NO_LABEL: none; None: nobody gave any.")
+      .def(
+          "classes", [](const Catalog& its) { return names_of(its.classes()); },
+          "The names that labels number; empty: they are numbers by themselves.")
+      .def("ends_in", &ends_in, "endings"_a,
+           "(samples,), whether each name ends in a dot and one of these, which are lower case.")
+      .def("only", &only, "samples"_a, "A catalog of those where this (samples,) is true.")
+      .def("group_of", &group_of, "(samples,), numbers of groups.")
+      .def("sizes", &sizes, "(samples,), bytes; -1: not known.")
+      .def("offsets", &offsets, "(samples,), bytes within the file.");
+}
+
 void bind_listings(nb::class_<Catalog>& catalog) {
   catalog
       .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
@@ -266,21 +286,6 @@ void bind_catalog(nb::module_& m) {
             return FileName{its.name(sample)};
           },
           "sample"_a, "As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError.")
-      .def_prop_ro("kind", &kind, "folder, tars, records or named.")
-      .def(
-          "groups", [](const Catalog& its) { return names_of(its.groups()); },
-          "Folders, shards or arrays, relative to the root.")
-      .def("folders", &folders, "Of a folder, all below it and itself, also such without samples.")
-      .def("labels", &labels, "(samples,), NO_LABEL: none; None: nobody gave any.")
-      .def(
-          "classes", [](const Catalog& its) { return names_of(its.classes()); },
-          "The names that labels number; empty: they are numbers by themselves.")
-      .def("ends_in", &ends_in, "endings"_a,
-           "(samples,), whether each name ends in a dot and one of these, which are lower case.")
-      .def("only", &only, "samples"_a, "A catalog of those where this (samples,) is true.")
-      .def("group_of", &group_of, "(samples,), numbers of groups.")
-      .def("sizes", &sizes, "(samples,), bytes; -1: not known.")
-      .def("offsets", &offsets, "(samples,), bytes within the file.")
       .def("fingerprint", &Catalog::fingerprint, Unlocked(),
            "Of all names, places and groups, not of sizes: the same samples in the same order.")
       .def("cache_key", &Catalog::cache_key, Unlocked(),
@@ -296,6 +301,7 @@ void bind_catalog(nb::module_& m) {
           "False also where that cannot be told.")
       .def("serialized", &serialized, "To be kept, and given to parse().");
   catalog.attr("NO_LABEL") = Catalog::no_label;
+  bind_columns(catalog);
   bind_listings(catalog);
   bind_early(early);
 

@@ -56,6 +56,10 @@ void put_text(std::string& bytes, std::string_view text) {
   bytes += text;
 }
 
+void put_texts(std::string& bytes, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) put_text(bytes, text);
+}
+
 bool has_zero(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 // Bytes from outside: each `take` says whether there were as many.
@@ -208,8 +212,8 @@ std::string Catalog::serialized() const {
                     .classes = classes_.size(),
                     .samples = extents_.size(),
                     .stamps = stamps_.size()});
-  for (const std::string& group : groups_) put_text(bytes, group);
-  for (const std::string& name : classes_) put_text(bytes, name);
+  put_texts(bytes, groups_);
+  put_texts(bytes, classes_);
   for (const Extent& extent : extents_) put(bytes, extent.group);
   if ((columns & offsets) != 0) {
     for (const Extent& extent : extents_) put(bytes, extent.offset);
