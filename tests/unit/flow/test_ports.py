@@ -184,3 +184,8 @@ def test_types_are_checked_where_numpy_is_not_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_value_whose_class_is_named_as_a_built_in_is_shown_without_a_text() -> None:
+    namesake = type("array", (), {})
+    assert shown(namesake()) == "a value without a text (array)"
