@@ -29,9 +29,9 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 void attach(Cache* at, const std::filesystem::path& folder, std::uint64_t fingerprint,
             std::uint64_t samples, std::uint64_t most_bytes, std::uint64_t least_free_bytes,
-            std::uint64_t segment_bytes) {
-  new (at)
-      Cache(folder.native(), fingerprint, samples, {most_bytes, least_free_bytes, segment_bytes});
+            std::uint64_t segment_bytes, const std::filesystem::path& neighbours) {
+  new (at) Cache(folder.native(), fingerprint, samples,
+                 {most_bytes, least_free_bytes, segment_bytes, neighbours.native()});
 }
 
 std::uint64_t verify(const std::filesystem::path& folder, Progress* done) {
@@ -82,8 +82,11 @@ void bind_cache(nb::module_& m) {
   nb::class_<Cache>(m, "Cache", "Samples on the storage of this node, shared by its processes.")
       .def("__init__", &attach, nb::arg("folder"), nb::arg("fingerprint"), nb::arg("samples"),
            nb::arg("most_bytes") = 0, nb::arg("least_free_bytes") = std::uint64_t{1} << 30,
-           nb::arg("segment_bytes") = std::uint64_t{256} << 20, Unlocked(),
-           "Attaches, and makes it where it is not there. FeedError: it cannot be had here.")
+           nb::arg("segment_bytes") = std::uint64_t{256} << 20, nb::arg("neighbours") = "",
+           Unlocked(),
+           "Attaches, and makes it where it is not there. neighbours: a folder of other caches, of "
+           "which unused ones are removed where there is no room. Raises FeedError if it cannot be "
+           "had here.")
       .def("has", &Cache::has, nb::arg("sample"), "It is here.")
       .def("bytes_of", &bytes_of, nb::arg("sample"),
            "None: it is not here; it was damaged, and is forgotten now.")
@@ -95,6 +98,8 @@ void bind_cache(nb::module_& m) {
            "The first reason for which something was not kept; empty: all was.")
       .def("damaged", &Cache::damaged, "Reads that did not find what was published.")
       .def("stolen", &Cache::stolen, "Claims taken over from dead processes.")
+      .def("evicted_bytes", &Cache::evicted_bytes,
+           "Of other data sets, removed to make room for this one.")
       .def_static("state_of", of_folder<&Cache::state_of>, nb::arg("folder"), Unlocked(),
                   "FeedError: there is no cache.")
       .def_static("verify", &verify, nb::arg("folder"), nb::arg("done") = nb::none(),

@@ -36,9 +36,9 @@ class CacheState:
 class Cache:
     """Samples on the storage of this node, shared by its processes."""
 
-    def __init__(self, folder: str | os.PathLike, fingerprint: int, samples: int, most_bytes: int = 0, least_free_bytes: int = 1073741824, segment_bytes: int = 268435456) -> None:
+    def __init__(self, folder: str | os.PathLike, fingerprint: int, samples: int, most_bytes: int = 0, least_free_bytes: int = 1073741824, segment_bytes: int = 268435456, neighbours: str | os.PathLike = '') -> None:
         """
-        Attaches, and makes it where it is not there. FeedError: it cannot be had here.
+        Attaches, and makes it where it is not there. neighbours: a folder of other caches, of which unused ones are removed where there is no room. Raises FeedError if it cannot be had here.
         """
 
     def has(self, sample: int) -> bool:
@@ -63,6 +63,9 @@ class Cache:
 
     def stolen(self) -> int:
         """Claims taken over from dead processes."""
+
+    def evicted_bytes(self) -> int:
+        """Of other data sets, removed to make room for this one."""
 
     @staticmethod
     def state_of(folder: str | os.PathLike) -> CacheState:

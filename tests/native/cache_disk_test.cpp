@@ -1,6 +1,7 @@
 // The cache on file systems that are small, read-only, odd, or limited: each mounted for one
 // child process in a namespace of its own.
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -8,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -102,6 +105,63 @@ void the_room_that_is_to_stay_free_stays_free(const std::string& at) {
   const std::uint64_t kept = fill_up(cache, 2000);
   CHECK(kept > 300);
   CHECK(std::filesystem::space(at).available >= 8 << 20);
+}
+
+// A data set's cache below `at`, filled; `hours`: since its last use.
+std::string filled(const std::string& at, const std::string& name, std::uint64_t samples,
+                   int hours) {
+  CHECK(::mkdir((at + "/" + name).c_str(), 0700) == 0);
+  const std::string folder = at + "/" + name + "/samples";
+  {
+    Cache cache(folder, kPrint, samples, small_segments());
+    CHECK(fill_up(cache, samples) == samples);
+  }
+  const std::array<timespec, 2> times = {timespec{::time(nullptr) - 3600L * hours, 0},
+                                         timespec{::time(nullptr) - 3600L * hours, 0}};
+  CHECK(::utimensat(AT_FDCWD, (folder + "/slots").c_str(), times.data(), 0) == 0);
+  return folder;
+}
+
+Cache::Limits beside_others(const std::string& at) {
+  Cache::Limits limits = small_segments();
+  limits.neighbours = at;
+  return limits;
+}
+
+void an_unused_data_set_makes_room_the_oldest_first(const std::string& at) {
+  must_mount("tmpfs", at, "size=32m,mode=0700");
+  const std::string old = filled(at, "old", 600, 3);
+  const std::string older = filled(at, "older", 600, 5);
+  const std::string used = filled(at, "used", 600, 9);
+  const Cache user(used, kPrint, 600, small_segments());
+  CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
+  Cache cache(at + "/new/samples", kPrint, 2000, beside_others(at));
+  for (std::uint64_t sample = 0; sample < 900; ++sample) put(cache, sample);
+  CHECK(!std::filesystem::exists(older));
+  CHECK(std::filesystem::exists(old) && Cache::state_of(old).cached == 600);
+  CHECK(cache.evicted_bytes() > 5'000'000);
+  CHECK(fill_up(cache, 0) == 0 && cache.complaint().empty());
+  for (std::uint64_t sample = 900; sample < 1500; ++sample) put(cache, sample);
+  CHECK(!std::filesystem::exists(old));
+  CHECK(Cache::state_of(used).cached == 600 && Cache::state_of(used).processes == 1);
+}
+
+void what_a_cache_may_hold_is_no_reason_to_remove_others(const std::string& at) {
+  const std::string old = filled(at, "old", 100, 3);
+  CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
+  Cache::Limits limits = beside_others(at);
+  limits.most_bytes = 2 << 20;
+  Cache cache(at + "/new/samples", kPrint, 1000, limits);
+  CHECK(fill_up(cache, 1000) < 400);
+  CHECK(Cache::state_of(old).cached == 100 && cache.evicted_bytes() == 0);
+}
+
+void room_for_an_index_is_made_too(const std::string& at) {
+  must_mount("tmpfs", at, "size=16m,mode=0700");
+  const std::string old = filled(at, "old", 1000, 3);
+  CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
+  const Cache cache(at + "/new/samples", kPrint, 250'000, beside_others(at));
+  CHECK(!std::filesystem::exists(old));
 }
 
 void no_room_for_an_index_is_told(const std::string& at) {
@@ -212,6 +272,9 @@ void more_segments_than_descriptors_are_read(const std::string& at) {
 int main() {
   in_a_child(a_full_disk_is_no_failure);
   in_a_child(the_room_that_is_to_stay_free_stays_free);
+  in_a_child(an_unused_data_set_makes_room_the_oldest_first);
+  in_a_child(what_a_cache_may_hold_is_no_reason_to_remove_others);
+  in_a_child(room_for_an_index_is_made_too);
   in_a_child(no_room_for_an_index_is_told);
   in_a_child(without_fallocate_it_works);
   in_a_child(on_an_overlay_it_works);

@@ -1,6 +1,8 @@
 // What becomes of a cache whose files were damaged, by whomever.
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -98,6 +100,41 @@ void an_index_truncated_in_use_ends_nothing_but_the_keeping() {
   }
   CHECK(has(cache.complaint(), "its index was truncated"));
   CHECK(cache.part_of(8) >= 1);
+}
+
+void a_program_that_handles_bus_errors_itself_is_not_ended() {
+  const Folder folder;
+  fill(folder.cache());
+  Cache cache(folder.cache(), kPrint, kSamples, small_segments());
+  struct sigaction action{};
+  action.sa_handler = [](int) { ::_exit(3); };
+  CHECK(::sigaction(SIGBUS, &action, nullptr) == 0);
+  CHECK(::truncate(folder.file("index").c_str(), 0) == 0);
+  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+    std::vector<std::byte> bytes(bytes_of(sample).size());
+    if (cache.claim(sample) == Claim::ready) cache.read(sample, bytes);
+  }
+  CHECK(cache.part_of(8) >= 1);
+}
+
+// Another's fault is still told by who asked for it, as Python's faulthandler does.
+void a_bus_error_that_is_not_ours_is_handed_on() {
+  const Folder folder;
+  fill(folder.cache());
+  const pid_t child = ::fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    struct sigaction action{};
+    action.sa_handler = [](int) { ::_exit(3); };
+    CHECK(::sigaction(SIGBUS, &action, nullptr) == 0);
+    Cache cache(folder.cache(), kPrint, kSamples, small_segments());
+    CHECK(cache.claim(0) == Claim::ready);
+    ::raise(SIGBUS);
+    ::_exit(0);
+  }
+  int status = 0;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
 }
 
 void after_a_restart_all_is_unverified_until_it_was_read() {
@@ -234,6 +271,8 @@ int main() {
   verify_forgets_what_is_damaged();
   a_truncated_or_missing_segment_is_fetched_again();
   an_index_truncated_in_use_ends_nothing_but_the_keeping();
+  a_bus_error_that_is_not_ours_is_handed_on();
+  a_program_that_handles_bus_errors_itself_is_not_ended();
   after_a_restart_all_is_unverified_until_it_was_read();
   another_machine_in_it_is_refused();
   what_is_no_index_of_ours_is_replaced();

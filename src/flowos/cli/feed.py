@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._feed_options import as_options
@@ -33,6 +34,7 @@ def add(commands: "Commands") -> None:
     )
     deeds = feed.add_subparsers(dest="deed", metavar="DEED", required=True)
     _add_warm(deeds)
+    _add_ls(deeds)
     _add_stat(deeds)
     _add_verify(deeds)
     _add_clear(deeds)
@@ -56,6 +58,18 @@ def _add_warm(deeds: "Commands") -> None:
         help="leave so much of the file system free (default 1GiB)",
     )
     deed.add_argument("--dry-run", action="store_true", help="list only, say what would be read")
+    add_json(deed)
+
+
+def _add_ls(deeds: "Commands") -> None:
+    deed = with_example(
+        deeds,
+        "ls",
+        "the data sets in the cache, last used first; one that is not in use is removed when "
+        "another needs its room, the longest unused first",
+        "flowos feed ls --cache /local/nvme/cache",
+    )
+    deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
     add_json(deed)
 
 
@@ -91,7 +105,7 @@ def _add_clear(deeds: "Commands") -> None:
         deeds,
         "clear",
         "remove what is cached, never while a process uses it, and nothing else",
-        "flowos feed clear --cache /local/nvme/cache --yes",
+        "flowos feed clear /lustre/imagenet/train --cache /local/nvme/cache --yes",
     )
     _add_source(deed)
     deed.add_argument("--yes", action="store_true", help="do not ask")
@@ -105,7 +119,7 @@ def _add_source(deed: argparse.ArgumentParser, *, required: bool = False) -> Non
         metavar="SOURCE",
         nargs=None if required else "?",
         help="a folder, shards, token arrays or a URL, as fo.Feed takes it"
-        + ("" if required else " (default: all that is in the cache folder)"),
+        + ("" if required else ", or a KEY of feed ls (default: all that is in the cache folder)"),
     )
     deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
     deed.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")
@@ -188,6 +202,34 @@ def _show_warmed(done: "Warmed", as_json: bool) -> None:
         print(f"flowos feed: no more is kept: {at.complaint}", file=sys.stderr)
     if at.missing:
         print(f"flowos feed: {at.missing} samples could not be read", file=sys.stderr)
+
+
+def _ls(args: argparse.Namespace) -> int:
+    from flowos.acts import feed
+
+    found = sorted(feed.state(feed.Care(cache=args.cache)), key=lambda kept: -kept.used)
+    if args.json:
+        print_json(found)
+        return 0
+    rows = [("KEY", "SIZE", "SAMPLES", "LAST USED", "IN USE BY", "SOURCE")]
+    rows += [_listed(kept) for kept in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+    return 0
+
+
+def _listed(kept: "Kept") -> tuple[str, ...]:
+    used = datetime.fromtimestamp(kept.used) if kept.used else None
+    return (
+        kept.folder.name,
+        _size(kept.bytes),
+        f"{kept.cached}/{kept.samples}",
+        f"{used:%Y-%m-%d %H:%M}" if used else "never",
+        str(kept.processes or "-"),
+        kept.source,
+    )
 
 
 def _stat(args: argparse.Namespace) -> int:
@@ -316,4 +358,4 @@ def _rate(bytes_per_second: float) -> str:
     return number(bytes_per_second, "byte/s")
 
 
-_DEEDS = {"warm": _warm, "stat": _stat, "verify": _verify, "clear": _clear}
+_DEEDS = {"warm": _warm, "ls": _ls, "stat": _stat, "verify": _verify, "clear": _clear}

@@ -28,6 +28,7 @@ class Kept:
     """What a cache folder has of a source. samples: of the data set; cached: how many are here.
 
     unverified: written before the machine's last start, and not read since. processes: attached.
+    used: when a process last began or ended to use it, seconds since 1970; 0: never.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Kept:
     bytes: int = 0
     unverified: int = 0
     processes: int = 0
+    used: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +124,29 @@ def _through() -> Settings:
 
 
 def kept_in(cache: str | PathLike[str], where: Where | None, of_data: Asked) -> tuple[Kept, ...]:
-    """What the cache folder has, of all sources or of one. FeedError: nothing."""
+    """What the cache folder has, of all sources or of one.
+
+    where: a source, which need not be there any more if it is as it was written, or the name of its
+    folder in the cache. Raises FeedError if nothing is cached.
+    """
     folder = cache_folder(cache)
     homes = homes_in(folder)
     if where is not None:
-        source, key = source_at(where, of_data)
-        homes = tuple(home for home in homes if home.folder.name == key)
-        if not homes:
-            raise FeedError(f"cache folder {folder}: there is nothing of {source.name} in it")
+        named = tuple(home for home in homes if where in (home.folder.name, home.source()))
+        homes = named or _homes_of(where, of_data, homes, folder)
     if not homes:
         raise FeedError(f"cache folder {folder}: there is nothing cached in it")
     return tuple(map(_kept, homes))
+
+
+def _homes_of(
+    where: Where, of_data: Asked, homes: tuple[Home, ...], folder: Path
+) -> tuple[Home, ...]:
+    source, key = source_at(where, of_data)
+    found = tuple(home for home in homes if home.folder.name == key)
+    if not found:
+        raise FeedError(f"cache folder {folder}: there is nothing of {source.name} in it")
+    return found
 
 
 def opened(
@@ -156,6 +170,7 @@ def _kept(home: Home) -> Kept:
             bytes=s.bytes,
             unverified=s.unverified,
             processes=s.processes,
+            used=home.used(),
         )
     return Kept(source=home.source(), folder=home.folder)
 

@@ -135,4 +135,5 @@ def _attached(home: Home, catalog: "Catalog", cache_key: int, room: Room) -> "Ca
         len(catalog),
         most_bytes=room.most_bytes,
         least_free_bytes=room.least_free_bytes,
+        neighbours=str(home.folder.parent),
     )

@@ -51,6 +51,12 @@ class Home:
         except OSError:
             return ""
 
+    def used(self) -> float:
+        """When a process last began or ended to use its samples, seconds since 1970; 0: never."""
+        with suppress(OSError):
+            return (self.samples / "slots").stat().st_mtime
+        return 0.0
+
     def make(self, source: str) -> None:
         """FeedError: nothing can be kept there."""
         try:

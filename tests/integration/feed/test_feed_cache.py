@@ -1,6 +1,8 @@
 """What a feed keeps on the node's own storage, and what it does where it cannot."""
 
 import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -149,3 +151,28 @@ def test_a_cache_that_a_listing_finds_by_a_link_or_from_before_is_refused_and_na
     cache.rename(data / "old")
     with pytest.raises(fo.FeedError, match=rf"^Feed: {data}: old/\w+ in it is a cache of samples"):
         fo.Feed(data, tmp_path / "new", batch_size=8)
+
+
+TRUNCATED = """
+import faulthandler, os, sys
+from pathlib import Path
+import flowos as fo
+feed = fo.Feed(sys.argv[1], sys.argv[2], batch_size=5)
+faulthandler.enable()
+seen = 0
+for epoch in range(4):
+    for samples, _ in feed.epoch(epoch):
+        seen += len(samples)
+        if epoch == 1:
+            for file in Path(sys.argv[2]).rglob("*"):
+                if file.is_file():
+                    os.truncate(file, 0)
+print(seen, flush=True)
+"""
+
+
+def test_a_cache_truncated_in_use_stops_no_program(data: Path, cache: Path) -> None:
+    """Nor one that has Python tell of faults, which takes SIGBUS for itself."""
+    words = [sys.executable, "-c", TRUNCATED, str(data), str(cache)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "400\n"), done.stderr

@@ -231,6 +231,7 @@ def test_somebody_at_the_terminal_is_asked_before_anything_is_removed(
     assert "nothing cached" in refused
 
 
+<<<<<<< HEAD
 def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cache: Path) -> None:
     (data / "ant" / "notes.pdf").touch()
     (data / "ant" / "x.bin").touch()
@@ -247,3 +248,37 @@ def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cach
     with fo.Feed(data, cache, batch_size=8, extensions="pictures") as feed:
         list(feed.epoch(0))
         assert feed.stats().source_bytes == 0
+=======
+def test_the_data_sets_of_a_cache_are_listed_and_one_is_removed_by_its_key(
+    flowos: Flowos, data: Path, cache: Path, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    flowos("feed", "warm", str(data), "--cache", str(cache))
+    data.rename(moved)
+    flowos("feed", "warm", str(moved), "--cache", str(cache))
+    rows = json.loads(flowos("feed", "ls", "--cache", str(cache), "--json").stdout)
+    assert [row["source"] for row in rows] == [str(moved), str(data)]
+    assert all(row["cached"] == 100 and row["processes"] == 0 for row in rows)
+    assert rows[0]["used"] >= rows[1]["used"] > 0
+    lines = flowos("feed", "ls", "--cache", str(cache)).stdout.splitlines()
+    assert lines[0].split() == [
+        "KEY",
+        "SIZE",
+        "SAMPLES",
+        "LAST",
+        "USED",
+        "IN",
+        "USE",
+        "BY",
+        "SOURCE",
+    ]
+    key = Path(rows[1]["folder"]).name
+    assert lines[2].startswith(key)
+    assert lines[2].endswith(str(data))
+    words = ("feed", "clear", key, "--cache", str(cache))
+    assert "would remove 100 samples" in flowos(*words, "--dry-run").stdout
+    assert str(data) in flowos(*words, "--yes").stdout
+    (left,) = json.loads(flowos("feed", "ls", "--cache", str(cache), "--json").stdout)
+    assert left["source"] == str(moved)
+    flowos("feed", "clear", str(data), "--cache", str(cache), "--yes", code=1)
+>>>>>>> 0a8008f (Feed: a cache truncated in use ends no program; a full disk takes the room of the data set longest unused; feed ls)

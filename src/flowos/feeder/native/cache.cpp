@@ -20,6 +20,7 @@
 
 #include "cache_attach.h"
 #include "cache_folder.h"
+#include "cache_index.h"
 #include "cache_layout.h"
 #include "cache_segments.h"
 #include "crc32c.h"
@@ -114,6 +115,7 @@ struct Cache::Inside {
                       std::to_string(sample) + " among " +
                       std::to_string(attached.index->samples()));
     }
+    cache::keep_guard();
     return attached.index->entry(sample);
   }
 
@@ -164,6 +166,7 @@ struct Cache::Inside {
   std::uint32_t processes() {
     const std::int64_t now = now_ns();
     if (attached.slots && nanoseconds(now - counted_at.load()) >= kBetweenCounts) {
+      cache::keep_guard();
       counted = attached.slots->count(attached.index->header().slots_used.load());
       counted_at = now;
     }
@@ -203,7 +206,8 @@ struct Cache::Inside {
 
 Cache::Cache(const std::string& folder, std::uint64_t fingerprint, std::uint64_t samples,
              const Limits& limits)
-    : inside_(std::make_unique<Inside>(cache::attach(folder, samples, fingerprint), limits)) {}
+    : inside_(std::make_unique<Inside>(
+          cache::attach(folder, samples, fingerprint, limits.neighbours), limits)) {}
 
 Cache::~Cache() = default;
 
@@ -331,5 +335,7 @@ std::string Cache::complaint() const { return inside_->complaint.text(); }
 std::uint64_t Cache::damaged() const { return inside_->damaged.load(); }
 
 std::uint64_t Cache::stolen() const { return inside_->stolen.load(); }
+
+std::uint64_t Cache::evicted_bytes() const { return inside_->segments.evicted_bytes(); }
 
 }  // namespace flowos::feed

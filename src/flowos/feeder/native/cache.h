@@ -41,6 +41,9 @@ class Cache {
     std::uint64_t most_bytes = 0;              // 0: what the file system has
     std::uint64_t least_free_bytes = 1 << 30;  // stays free on the file system
     std::uint64_t segment_bytes = 256 << 20;
+    // Of caches of other data sets, as FOLDER/NAME/samples. Where the file system has no room,
+    // those that no process uses are removed, whole, the one whose last use is longest ago first.
+    std::string neighbours = "";
   };
 
   // Attaches; makes it when it is not there, for a data set of so many samples with this
@@ -79,8 +82,9 @@ class Cache {
   std::uint64_t fingerprint() const;
   // Once, the first reason for which something was not kept; empty: all was.
   std::string complaint() const;
-  std::uint64_t damaged() const;  // reads that did not find what was published
-  std::uint64_t stolen() const;   // claims taken over from dead processes
+  std::uint64_t damaged() const;        // reads that did not find what was published
+  std::uint64_t stolen() const;         // claims taken over from dead processes
+  std::uint64_t evicted_bytes() const;  // of other data sets, removed to make room
 
   // FeedError: there is no cache.
   static CacheState state_of(const std::string& folder);

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cache_evict.h"
 #include "cache_folder.h"
 #include "cache_index.h"
 #include "cache_layout.h"
@@ -32,11 +33,11 @@ namespace {
 constexpr std::chrono::seconds kPatience{30};
 
 // Holds the lock of attaching. Null with errno.
-std::unique_ptr<Slots> enter(const Folder& folder) {
+std::unique_ptr<Slots> enter(const Folder& folder, std::chrono::milliseconds patience = kPatience) {
   for (int tries = 0; tries < 100; ++tries) {
     std::unique_ptr<Slots> slots = Slots::open(folder);
     if (!slots) return nullptr;
-    if (!slots->lock_attaching(kPatience)) {
+    if (!slots->lock_attaching(patience)) {
       throw FeedError("cache folder " + folder.path + ": another process has been attaching for " +
                       std::to_string(kPatience.count()) + " s: is it stopped?");
     }
@@ -74,13 +75,24 @@ std::string_view boot_of(const SharedIndex& index) {
   return {boot.data(), ::strnlen(boot.data(), boot.size())};
 }
 
+std::unique_ptr<SharedIndex> make_index(const Folder& folder, std::uint64_t samples,
+                                        std::uint64_t fingerprint, const std::string& neighbours) {
+  for (;;) {
+    try {
+      return SharedIndex::make(folder, samples, fingerprint);
+    } catch (const FeedError&) {
+      if (evict_oldest(neighbours, folder.path) == 0) throw;
+    }
+  }
+}
+
 // By a process that nobody else is attached beside.
 std::unique_ptr<SharedIndex> alone(const Folder& folder, std::uint64_t samples,
-                                   std::uint64_t fingerprint) {
+                                   std::uint64_t fingerprint, const std::string& neighbours) {
   std::unique_ptr<SharedIndex> index = SharedIndex::open(folder, true);
   if (!index || !is_for(*index, samples, fingerprint)) {
     remove_contents(folder);
-    index = SharedIndex::make(folder, samples, fingerprint);
+    index = make_index(folder, samples, fingerprint, neighbours);
   }
   recover(folder, *index, boot_id());
   return index;
@@ -116,7 +128,8 @@ bool can_only_be_read(int error) { return error == EROFS || error == EACCES || e
 
 }  // namespace
 
-Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fingerprint) {
+Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fingerprint,
+                const std::string& neighbours) {
   Folder folder = open_folder(path, true);
   std::unique_ptr<Slots> slots = enter(folder);
   if (!slots) {
@@ -129,8 +142,9 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
         "cache folder " + path + " cannot be used: " + reason(error) +
         (no_locks ? ": its file system has no locks: give a folder on a local disk" : ""));
   }
-  std::unique_ptr<SharedIndex> index = slots->alone() ? alone(folder, samples, fingerprint)
-                                                      : beside_others(folder, samples, fingerprint);
+  std::unique_ptr<SharedIndex> index = slots->alone()
+                                           ? alone(folder, samples, fingerprint, neighbours)
+                                           : beside_others(folder, samples, fingerprint);
   const std::optional<std::uint32_t> slot = slots->take();
   if (!slot) {
     throw FeedError("cache folder " + path + ": " + std::to_string(kProcesses) +
@@ -139,14 +153,15 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
   const std::uint32_t generation = ++index->generation(*slot);
   std::atomic<std::uint32_t>& used = index->header().slots_used;
   used = std::max(used.load(), *slot + 1);
+  slots->used_now();
   slots->unlock_attaching();
   return {std::move(folder), std::move(slots), std::move(index), static_cast<std::uint16_t>(*slot),
           generation};
 }
 
-std::uint64_t remove_all(const std::string& path) {
+std::uint64_t remove_all(const std::string& path, std::chrono::milliseconds patience) {
   const Folder folder = open_folder(path, false);
-  const std::unique_ptr<Slots> slots = enter(folder);
+  const std::unique_ptr<Slots> slots = enter(folder, patience);
   if (!slots) {
     throw FeedError("cache folder " + path + " cannot be removed: " + reason(errno));
   }

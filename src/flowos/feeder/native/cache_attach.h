@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,9 +21,11 @@ struct Attached {
 };
 
 // FeedError; see Cache.
-Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fingerprint);
+Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fingerprint,
+                const std::string& neighbours);
 
 // Of a cache that nobody is attached to: the bytes that were freed. FeedError.
-std::uint64_t remove_all(const std::string& path);
+std::uint64_t remove_all(const std::string& path,
+                         std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 }  // namespace flowos::feed::cache

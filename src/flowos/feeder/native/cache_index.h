@@ -13,10 +13,13 @@ namespace flowos::feed::cache {
 
 struct Guarded;
 
+// Sees to it that SIGBUS comes to us first, whatever the program has set meanwhile (Python's
+// faulthandler, PyTorch's loaders): to be called before a mapping is read. One system call.
+void keep_guard();
+
 // A file mapped for all processes. Where a page of it can no longer be had - the file was
 // truncated, its disk fails, a copy-on-write file system is full - SIGBUS would end the process: a
-// page of zeros, of this process only, takes its place, and lost() says so. (A handler that the
-// program sets later takes this protection away.)
+// page of zeros, of this process only, takes its place, and lost() says so.
 class Mapping {
  public:
   // shared: what is written goes to the file, for all to see; else it stays with this process.

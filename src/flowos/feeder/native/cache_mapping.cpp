@@ -22,9 +22,12 @@ struct Guarded {
 namespace {
 
 // Read by a signal handler: of fixed size, never moved, without locks.
-std::array<Guarded, 64> all_guarded;
+std::array<Guarded, 1024> all_guarded;
 std::uintptr_t page_bytes = 4096;
-struct sigaction action_before;
+// What was there before ours; of two, so that a handler never reads one that is being written.
+std::array<struct sigaction, 2> actions_before;
+std::atomic<std::size_t> current_before{0};
+std::atomic<bool> handing_on{false};
 
 Guarded* guarded_at(std::uintptr_t address) {
   for (Guarded& guarded : all_guarded) {
@@ -34,15 +37,20 @@ Guarded* guarded_at(std::uintptr_t address) {
   return nullptr;
 }
 
+// To whom it was before us. Where that comes back to us - it was set by a program that found ours,
+// as Python's faulthandler does, and hands on to it - the signal does what it does by itself.
 void hand_on(int number, siginfo_t* info, void* context) {
-  if ((static_cast<unsigned>(action_before.sa_flags) & SA_SIGINFO) != 0) {
-    action_before.sa_sigaction(number, info, context);
-  } else if (action_before.sa_handler != SIG_DFL && action_before.sa_handler != SIG_IGN) {
-    action_before.sa_handler(number);
+  const struct sigaction& before = actions_before[current_before.load()];
+  const bool again = handing_on.exchange(true);
+  if (!again && (static_cast<unsigned>(before.sa_flags) & SA_SIGINFO) != 0) {
+    before.sa_sigaction(number, info, context);
+  } else if (!again && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(number);
   } else {
     ::signal(number, SIG_DFL);  // the access is tried again, and ends the process as it would have
     if (info->si_code <= 0) ::raise(number);
   }
+  handing_on = false;
 }
 
 void on_bus_error(int number, siginfo_t* info, void* context) {
@@ -61,22 +69,15 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   hand_on(number, info, context);
 }
 
-void guard_once() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    struct sigaction action{};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGBUS, &action, &action_before);
-  });
+bool is_ours(const struct sigaction& action) {
+  return (static_cast<unsigned>(action.sa_flags) & SA_SIGINFO) != 0 &&
+         action.sa_sigaction == on_bus_error;
 }
 
-// Null: there are too many at once, then it goes without.
+// Null: there are too many at once.
 Guarded* guard(const std::byte* data, std::size_t bytes) {
   static std::mutex mutex;
-  guard_once();
+  keep_guard();
   const std::lock_guard lock(mutex);
   for (Guarded& guarded : all_guarded) {
     if (guarded.begin.load() != 0) continue;
@@ -90,18 +91,40 @@ Guarded* guard(const std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
+void keep_guard() {
+  struct sigaction now{};
+  if (::sigaction(SIGBUS, nullptr, &now) != 0 || is_ours(now)) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (::sigaction(SIGBUS, nullptr, &now) != 0 || is_ours(now)) return;
+  page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t other = 1 - current_before.load();
+  actions_before[other] = now;
+  current_before = other;
+  struct sigaction action{};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
 Mapping::Mapping(int file, std::size_t bytes, bool shared) : bytes_(bytes) {
   void* at =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, file, 0);
   if (at == MAP_FAILED) return;
+  guarded_ = guard(static_cast<std::byte*>(at), bytes);
+  if (guarded_ == nullptr) {
+    ::munmap(at, bytes);
+    errno = EMFILE;
+    return;
+  }
   data_ = static_cast<std::byte*>(at);
-  guarded_ = guard(data_, bytes);
 }
 
 Mapping::~Mapping() {
   if (data_ == nullptr) return;
   ::munmap(data_, bytes_);
-  if (guarded_ != nullptr) guarded_->begin = 0;
+  guarded_->begin = 0;
 }
 
 bool Mapping::lost() const { return guarded_ != nullptr && guarded_->lost.load(); }

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "cache_evict.h"
 #include "cache_folder.h"
 #include "cache_layout.h"
 #include "cache_segments.h"
@@ -90,6 +91,25 @@ std::optional<Place> Segments::grow(std::atomic<std::uint64_t>& lane, std::uint3
 
 std::optional<std::uint32_t> Segments::new_segment(std::uint32_t slots, std::uint32_t sharers,
                                                    std::string& why) {
+  for (;;) {
+    if (const auto number = make_segment(slots, sharers, why)) return number;
+    // What this cache may hold at most no other gives it.
+    if (!may_hold(slots * kSlotBytes) || !evict()) return std::nullopt;
+  }
+}
+
+bool Segments::may_hold(std::uint64_t bytes) const {
+  return limits_.most_bytes == 0 || index_.header().held_bytes.load() + bytes <= limits_.most_bytes;
+}
+
+bool Segments::evict() {
+  const std::uint64_t bytes = evict_oldest(limits_.neighbours, folder_.path);
+  evicted_bytes_ += bytes;
+  return bytes != 0;
+}
+
+std::optional<std::uint32_t> Segments::make_segment(std::uint32_t slots, std::uint32_t sharers,
+                                                    std::string& why) {
   forget_removed();
   const std::uint64_t needed = slots * kSlotBytes;
   const std::uint64_t there = whole_slots(std::min(room(why), most_file_bytes()));

@@ -48,6 +48,7 @@ class Segments {
   Found read(const Place& place, std::span<std::byte> into, std::uint32_t crc);
   // Gives the room back.
   void release(const Place& place);
+  std::uint64_t evicted_bytes() const { return evicted_bytes_.load(); }
 
  private:
   using File = std::shared_ptr<const Descriptor>;
@@ -63,6 +64,10 @@ class Segments {
                             std::uint32_t sharers, std::string& why);
   std::optional<std::uint32_t> new_segment(std::uint32_t slots, std::uint32_t sharers,
                                            std::string& why);
+  std::optional<std::uint32_t> make_segment(std::uint32_t slots, std::uint32_t sharers,
+                                            std::string& why);
+  bool evict();
+  bool may_hold(std::uint64_t bytes) const;
   std::uint64_t room(std::string& why) const;
   bool hold(std::uint64_t bytes);
   std::uint32_t new_number();
@@ -81,6 +86,7 @@ class Segments {
   const bool writable_;
   const std::size_t most_open_;
   std::mutex growing_;
+  std::atomic<std::uint64_t> evicted_bytes_{0};
   std::shared_mutex files_mutex_;
   std::unordered_map<std::uint32_t, File> files_;
 };

@@ -117,6 +117,7 @@ Slots::~Slots() {
   OpenFiles& all = open_files();
   const std::lock_guard lock(all.mutex);
   if (forked()) return;  // closed already, and its number may be another file's
+  if (attached_) used_now();
   std::erase(all.files, file_);
   ::close(file_);
 }
@@ -135,6 +136,10 @@ bool Slots::lock_attaching(std::chrono::milliseconds most) {
   return true;
 }
 
+void Slots::used_now() const {
+  if (::futimens(file_, nullptr) != 0) errno = 0;  // then it looks older than it is
+}
+
 void Slots::unlock_attaching() { set_lock(file_, F_UNLCK, kAttaching); }
 
 bool Slots::current(const Folder& folder) const {
@@ -147,7 +152,9 @@ bool Slots::current(const Folder& folder) const {
 
 std::optional<std::uint32_t> Slots::take() {
   for (std::uint32_t slot = 0; slot < kProcesses; ++slot) {
-    if (set_lock(file_, F_WRLCK, slot + 1)) return slot;
+    if (!set_lock(file_, F_WRLCK, slot + 1)) continue;
+    attached_ = true;
+    return slot;
   }
   return std::nullopt;
 }

@@ -32,6 +32,9 @@ class Slots {
   // The file is still the one that the next process will find.
   bool current(const Folder& folder) const;
 
+  // Notes, as the file's time, that the cache is in use now.
+  void used_now() const;
+
   // The lowest that is free, from now on ours; nothing: all are taken.
   std::optional<std::uint32_t> take();
   // By another process (or another attachment of this one).
@@ -43,6 +46,7 @@ class Slots {
 
  private:
   int file_;
+  bool attached_ = false;
   std::uint32_t forks_;  // of this process's line when the file was opened
 };
 

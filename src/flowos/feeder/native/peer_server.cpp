@@ -1,6 +1,5 @@
 #include "peer_server.h"
 
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/poll.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include "crc32c.h"
 #include "errors.h"
 #include "peer_wire.h"
+#include "signals_blocked.h"
 
 namespace flowos::feed {
 namespace {
@@ -33,21 +33,10 @@ constexpr std::size_t kMostGuests = 1024;
 // Of those that have not shown yet that they know the secret.
 constexpr std::ptrdiff_t kMostStrangers = 64;
 
-// Signals are for the threads of the program that uses us.
 template <typename Function>
 std::thread quiet_thread(Function function) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread thread(std::move(function));
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-  } catch (const std::system_error&) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
+  const SignalsBlocked blocked;
+  return std::thread(std::move(function));
 }
 
 }  // namespace

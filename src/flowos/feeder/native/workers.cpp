@@ -1,5 +1,3 @@
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -15,6 +13,7 @@
 #include "feeder.h"
 #include "inside.h"
 #include "pending.h"
+#include "signals_blocked.h"
 
 namespace flowos::feed {
 
@@ -77,11 +76,7 @@ bool Feeder::Inside::another() {
 }
 
 void Feeder::Inside::spawn() {
-  // Signals are for the threads of the program that uses us.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     threads.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
@@ -91,7 +86,6 @@ void Feeder::Inside::spawn() {
       ready.notify_all();
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Feeder::Inside::run() {

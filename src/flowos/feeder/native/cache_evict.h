@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace flowos::feed::cache {
+
+// Removes the cache that is used by nobody and whose last use is longest ago, of those that lie as
+// NEIGHBOURS/NAME/samples, this one left out: the bytes that were freed, 0: there is none to
+// remove. Never throws: what cannot be removed stays.
+std::uint64_t evict_oldest(const std::string& neighbours, const std::string& mine);
+
+}  // namespace flowos::feed::cache
