@@ -16,6 +16,8 @@ class Case:
     `settings_of`: the case whose sweep serves here too, as its round trip is the same.
     `only`: the peers that take part; none: all. `scaled_from`: peers that keep nothing, whose rate
     never changes, give so many batches, and their time is scaled. `stages`: ours has a cache.
+    `keeps_pages`: far storage whose pages stay in memory, as those of NFS and Lustre do while the
+    data fit; else they go at once, as where the data are larger than the memory.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Case:
     decoded: bool = False
     cold: bool = False
     stages: bool = False
+    keeps_pages: bool = False
     workers: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     settings_of: str = ""
     only: tuple[str, ...] = ()
@@ -43,7 +46,7 @@ STAGING = ("torch", "spdl", "webdataset", "mosaicml", "litdata")
 CASES: Sequence[Case] = (
     Case(
         name="far-1ms",
-        title="1 Gbit, 1 ms, empty cache",
+        title="1 Gbit, 1 ms, empty cache, data larger than memory",
         store="far",
         limit="link once",
         most=1.03,
@@ -51,6 +54,19 @@ CASES: Sequence[Case] = (
         mbit=1000,
         stages=True,
         scaled_from=300,
+    ),
+    Case(
+        name="far-1ms-fits",
+        title="1 Gbit, 1 ms, empty cache, data fit in memory",
+        store="far",
+        limit="link once",
+        most=1.03,
+        round_trip_ms=1,
+        mbit=1000,
+        stages=True,
+        keeps_pages=True,
+        settings_of="far-1ms",
+        only=STAGING,
     ),
     Case(
         name="far-5ms",

@@ -91,7 +91,8 @@ def source_of(table: Table, case: Case) -> Iterator[Source]:
     """Fresh for each turn, so that nobody finds what another left behind."""
     if case.store == "far":
         warm(table.data.files)
-        with far_files(table.data, table.folder, case.round_trip_ms, case.mbit) as source:
+        far = (case.round_trip_ms, case.mbit, case.keeps_pages)
+        with far_files(table.data, table.folder, *far) as source:
             yield source
     elif case.store == "s3":
         with far_objects(table.data, table.folder, case.round_trip_ms, case.mbit) as source:

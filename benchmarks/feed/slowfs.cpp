@@ -1,11 +1,13 @@
 // A folder of this machine, mounted as if it were far away.
 //
-//   slowfs [--round-trip-ms 1] [--mbit 1000] FOLDER MOUNTPOINT
+//   slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] FOLDER MOUNTPOINT
 //
 // To open or stat a file by its path costs one round trip, every time (close-to-open consistency,
 // as of NFS, and of Lustre with its intent lock); to list a folder one per 1000 entries; a read
 // costs one and its turn on a link of `--mbit` that all share, first in first out. Folders, once
-// looked up, stay known. Nothing read is kept over an open. Any number of requests wait at once:
+// looked up, stay known. What was read is kept over an open with --keep-pages 1, as NFS and Lustre
+// do for as long as it fits in memory; without it nothing is, as where the data are larger than the
+// memory. Any number of requests wait at once:
 // answers lie in a queue until they are due, so that no thread is held. Read-only.
 //
 // Prints a line of JSON once it is mounted, and one with what went over the link for each line that
@@ -184,8 +186,11 @@ fuse_attr attributes_of(const struct stat& found) {
 class Store {
  public:
   Store(int folder, const std::string& mountpoint, double bytes_per_second,
-        std::chrono::nanoseconds round_trip)
-      : folder_(folder), link_(bytes_per_second, round_trip), device_(mountpoint) {}
+        std::chrono::nanoseconds round_trip, bool keep_pages)
+      : folder_(folder),
+        keep_pages_(keep_pages),
+        link_(bytes_per_second, round_trip),
+        device_(mountpoint) {}
 
   // Until it is unmounted.
   void serve() {
@@ -291,7 +296,7 @@ class Store {
     if (fd < 0) return device_.refuse(request.head.unique, errno);
     fuse_open_out told{};
     told.fh = static_cast<std::uint64_t>(fd);
-    told.open_flags = FOPEN_NOFLUSH;
+    told.open_flags = FOPEN_NOFLUSH | (keep_pages_ ? FOPEN_KEEP_CACHE : 0);
     device_.answer(request.head.unique, told);
   }
 
@@ -347,6 +352,7 @@ class Store {
   }
 
   const int folder_;
+  const bool keep_pages_;
   Link link_;
   Paths paths_;
   Listings listings_;
@@ -357,14 +363,16 @@ class Store {
 }  // namespace
 
 int main(int count, char** words) {
-  const flowos::bench::Words asked(count, words, {{"round-trip-ms", 1}, {"mbit", 1000}}, 2,
-                                   "slowfs [--round-trip-ms 1] [--mbit 1000] FOLDER MOUNTPOINT");
+  const flowos::bench::Words asked(
+      count, words, {{"round-trip-ms", 1}, {"mbit", 1000}, {"keep-pages", 0}}, 2,
+      "slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] FOLDER MOUNTPOINT");
   const int folder = open(asked[0].c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) flowos::bench::give_up("slowfs: " + asked[0] + ": " + std::strerror(errno));
   const std::chrono::nanoseconds round_trip(
       static_cast<std::int64_t>(1e6 * asked.number("round-trip-ms")));
   // Not on the stack: its threads may outlive main.
-  auto* store = new Store(folder, asked[1], 1e6 / 8 * asked.number("mbit"), round_trip);
+  auto* store = new Store(folder, asked[1], 1e6 / 8 * asked.number("mbit"), round_trip,
+                          asked.number("keep-pages") != 0);
   for (unsigned i = 0; i < kWorkers; ++i) {
     std::thread([store] {
       store->serve();

@@ -86,13 +86,19 @@ class Server:
 
 
 @contextmanager
-def far_files(data: DataSet, folder: Path, round_trip_ms: float, mbit: float) -> Iterator[Source]:
-    """The data set's folder, mounted as if far away. NotHere: no FUSE."""
+def far_files(
+    data: DataSet, folder: Path, round_trip_ms: float, mbit: float, keep_pages: bool = False
+) -> Iterator[Source]:
+    """The data set's folder, mounted as if far away. NotHere: no FUSE.
+
+    keep_pages: what was read once stays in the page cache of this mount.
+    """
     mount = folder / "mounts" / str(os.getpid())  # always the same, as a source is its path
     mount.mkdir(parents=True)
     server = None
     try:
         options = ("--round-trip-ms", str(round_trip_ms), "--mbit", str(mbit))
+        options += ("--keep-pages", str(int(keep_pages)))
         server = Server((program("slowfs", folder), *options, data.folder, mount))
         _read_ahead(mount)
         yield Source(root=str(mount), server=server)
