@@ -231,7 +231,6 @@ def test_somebody_at_the_terminal_is_asked_before_anything_is_removed(
     assert "nothing cached" in refused
 
 
-<<<<<<< HEAD
 def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cache: Path) -> None:
     (data / "ant" / "notes.pdf").touch()
     (data / "ant" / "x.bin").touch()
@@ -248,7 +247,8 @@ def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cach
     with fo.Feed(data, cache, batch_size=8, extensions="pictures") as feed:
         list(feed.epoch(0))
         assert feed.stats().source_bytes == 0
-=======
+
+
 def test_the_data_sets_of_a_cache_are_listed_and_one_is_removed_by_its_key(
     flowos: Flowos, data: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -281,4 +281,3 @@ def test_the_data_sets_of_a_cache_are_listed_and_one_is_removed_by_its_key(
     (left,) = json.loads(flowos("feed", "ls", "--cache", str(cache), "--json").stdout)
     assert left["source"] == str(moved)
     flowos("feed", "clear", str(data), "--cache", str(cache), "--yes", code=1)
->>>>>>> 0a8008f (Feed: a cache truncated in use ends no program; a full disk takes the room of the data set longest unused; feed ls)
