@@ -97,8 +97,8 @@ def far_files(
     mount.mkdir(parents=True)
     server = None
     try:
-        options = ("--round-trip-ms", str(round_trip_ms), "--mbit", str(mbit))
-        options += ("--keep-pages", str(int(keep_pages)))
+        link = ("--round-trip-ms", str(round_trip_ms), "--mbit", str(mbit))
+        options = (*link, "--keep-pages", str(int(keep_pages)))
         server = Server((program("slowfs", folder), *options, data.folder, mount))
         _read_ahead(mount)
         yield Source(root=str(mount), server=server)

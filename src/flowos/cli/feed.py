@@ -211,7 +211,7 @@ def _ls(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
         return 0
-    rows = [("KEY", "SIZE", "SAMPLES", "LAST USED", "IN USE BY", "SOURCE")]
+    rows: list[tuple[str, ...]] = [("KEY", "SIZE", "SAMPLES", "LAST USED", "IN USE BY", "SOURCE")]
     rows += [_listed(kept) for kept in found]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
