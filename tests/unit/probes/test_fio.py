@@ -41,6 +41,11 @@ def test_without_fio_it_says_what_to_install() -> None:
     assert found == Unmeasured(reason="fio was not found", remedy="apt install fio")
 
 
+def test_it_is_the_storage_that_a_case_measures() -> None:
+    assert all(PROBE.program(case).on_storage for case in cases())
+    assert not replace(PROBE.program(cases()[0]), argv=("fio", "--version")).on_storage
+
+
 def test_each_workload_at_each_depth_is_a_case_of_its_own() -> None:
     found = {(options(c)["rw"], options(c)["bs"], options(c)["iodepth"]) for c in cases()}
     small = [("randread", "4096"), ("randwrite", "4096"), ("randrw", "4096")]
