@@ -233,6 +233,9 @@ static void read_words(struct run *run, int *cpus, int count, char **words) {
     if (!strcmp(words[i], "--repetitions")) run->repetitions = atoi(words[i + 1]);
     if (!strcmp(words[i], "--seconds")) run->window_seconds = atof(words[i + 1]);
   }
+}
+
+static void refuse_odd(const struct run *run) {
   if (!run->members || run->least < 3L * GRAIN * run->members || run->most < run->least ||
       run->per_octave < 1 || run->repetitions < 1 || run->repetitions > MOST_REPETITIONS)
     fm_fail(
@@ -268,6 +271,7 @@ int main(int count, char **words) {
                            .repetitions = 4,
                            .window_seconds = 0.002};
   read_words(&run, cpus, count, words);
+  refuse_odd(&run);
   set_limit(&run);
   run.kernels = widest();
   run.start = calloc((size_t)run.members, sizeof *run.start);
