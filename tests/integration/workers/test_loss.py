@@ -115,7 +115,7 @@ def test_a_python_that_is_missing_or_broken_is_told_in_one_line(tmp_path: Path) 
         try:
             with pytest.raises(LaunchFailed, match=told) as caught:
                 lanes.lanes[0].run(schedule.units, [[1]])
-            assert str(caught.value).startswith("a worker process could not start: ")
+            assert str(caught.value).startswith("task 'only': a worker process could not start: ")
             assert "\n" not in str(caught.value)
         finally:
             lanes.close()
