@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from flowos.acts._book_beside import book_beside
+from flowos.acts._case_order import as_planned
 from flowos.acts._told import with_time_to_tell
 from flowos.model import Advice, Case, Measurement, Run, Sample, Trust
 from flowos.plan import Limits, limits_for, summarize
@@ -34,16 +35,17 @@ from flowos.report import Book, Headline, Section, Step, number
 def book_of(run: Run, samples: Sequence[Sample]) -> Book:
     """All that is concluded from a run; the same samples give the same book."""
     limits = limits_for(run.facts.architecture, (s.state for s in samples))
+    ordered = as_planned(run, samples)
     suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPECT))}
     measured = cache_answers(
         tuple(
             _as_ceiling(_with_suspicion(m, suspected.get((m.case, m.metric), "")))
-            for m in _measurements(run, samples, limits)
+            for m in _measurements(run, ordered, limits)
         )
     )
     if run.environments:
-        return book_beside(run, samples, measured, limits)
-    streamed = [s for s in samples if s.case.probe == "stream"]
+        return replace(book_beside(run, ordered, measured, limits), samples=tuple(samples))
+    streamed = [s for s in ordered if s.case.probe == "stream"]
     best = worth(streamed, "triad", limits=limits)
     return Book(
         run=replace(run, unmeasured=(*run.unmeasured, *left_out(measured))),
@@ -54,7 +56,7 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Book:
         headlines=tuple(
             Headline(label=h.label, measured=found, named=tuple(axis for axis, _ in h.levels))
             for h in HEADLINES
-            if (found := best_of(h, measured, samples, limits))
+            if (found := best_of(h, measured, ordered, limits))
         ),
         advice=_advice(measured, best),
         findings=(

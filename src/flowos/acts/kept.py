@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.acts._book import book_of
+from flowos.acts._case_order import as_planned
 from flowos.acts._told import with_time_to_tell
 from flowos.acts.results import written
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
@@ -61,7 +62,8 @@ def compared(
     ref: str, url: str | None, *, axis: str, base: str = "", margin: float = MARGIN
 ) -> tuple[Verdict, ...]:
     """Verdicts between the levels of an axis inside one run, in which they were interleaved."""
-    run, samples = _samples_of(ref, url)
+    run, measured = _samples_of(ref, url)
+    samples = as_planned(run, measured)
     levels = _levels(samples)
     if axis not in levels:
         raise UsageError(f"run {run.id} has no axis {axis!r}; it has {', '.join(levels) or 'none'}")
@@ -108,7 +110,7 @@ def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
 
 
 def _levels(samples: tuple[Sample, ...]) -> dict[str, list[str]]:
-    """Axes on which a run's cases differ, with their levels in the order measured."""
+    """Axes on which a run's cases differ, with their levels in the order planned."""
     found: dict[str, list[str]] = {}
     cases: dict[Case, None] = dict.fromkeys(s.case for s in samples)
     for case in cases:
