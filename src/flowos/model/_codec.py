@@ -7,8 +7,8 @@ says where the first wrong one lies.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import PurePath
 from types import NoneType, UnionType
@@ -44,8 +44,13 @@ def _plain(value: object, beyond: Callable[[float], str | None]) -> Any:
     if isinstance(value, dict):
         return {name: _plain(each, beyond) for name, each in value.items()}
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name), beyond) for f in fields(value)}
+        return {f.name: _plain(getattr(value, f.name), beyond) for f in _init_fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a noun: {value!r}")
+
+
+def _init_fields(noun: Any) -> Iterator[Field[Any]]:
+    """What a noun is made from; the rest follows from it."""
+    return (f for f in fields(noun) if f.init)
 
 
 def from_plain(noun: type[T], raw: object, at: str = "") -> T:
@@ -139,8 +144,10 @@ def _optional_reader(options: tuple[Any, ...]) -> Reader:
 
 def _noun_reader(noun: type) -> Reader:
     hints = get_type_hints(noun)
-    readers = {f.name: _reader(hints[f.name]) for f in fields(noun)}
-    needed = {f.name for f in fields(noun) if f.default is MISSING and f.default_factory is MISSING}
+    readers = {f.name: _reader(hints[f.name]) for f in _init_fields(noun)}
+    needed = {
+        f.name for f in _init_fields(noun) if f.default is MISSING and f.default_factory is MISSING
+    }
 
     def read(raw: Any, at: str) -> Any:
         if not isinstance(raw, dict):

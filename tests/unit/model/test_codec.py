@@ -16,9 +16,11 @@ from flowos.model import (
     Design,
     Facts,
     Image,
+    Launch,
     LogicalCpu,
     MachineState,
     Measurement,
+    Needs,
     Outcome,
     Run,
     Sample,
@@ -47,6 +49,13 @@ def test_every_stored_noun_comes_back_equal(noun: Any) -> None:
 @given(st.from_type(Case))
 def test_details_come_back_though_they_are_no_identity(case: Case) -> None:
     assert through_json(case).details == case.details
+
+
+@pytest.mark.parametrize("needs", [Needs(), Needs(cores=1), Needs(cores=4, gpus=1, alone=True)])
+def test_a_launch_comes_back_with_its_needs(needs: Needs) -> None:
+    launch = Launch(argv=("true",), needs=needs)
+    assert through_json(launch) == launch
+    assert "binds" not in to_plain(launch)["needs"]
 
 
 def test_a_number_that_json_lacks_comes_back() -> None:
