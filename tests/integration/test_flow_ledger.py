@@ -351,3 +351,17 @@ def test_a_forked_child_has_all_cores() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == CORES
     finally:
         ledger.idle.append(core)
+
+
+def test_what_the_node_has_gained_since_the_first_slice_is_there_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A task that was promised a GPU waited for ever for the ledger of before."""
+    had = fo.command(["echo", "had"], stdout="said")
+    with fo.slice(fo.flow_output(had())) as s:
+        s.run()
+    monkeypatch.setattr("flowos.engine.local._open.gpu_count", lambda: 3)
+    asks = fo.command(["echo", "had"], stdout="said", needs=fo.Needs(gpus=3))
+    for _ in range(2):
+        with fo.slice(fo.flow_output(asks())) as s:
+            assert s.run() == ["had\n"]

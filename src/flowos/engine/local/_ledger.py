@@ -59,6 +59,22 @@ class ResourceLedger:
         self._all = len(cores)
         self._lock = threading.Lock()
 
+    def widen(self, cores: Iterable[int], memory_bytes: int, gpus: int) -> None:
+        """Take in what has come since it was made: a wider affinity mask, a GPU.
+
+        Else a slice that was promised it would wait for ever. What has gone stays counted.
+        """
+        with self._lock:
+            known, memory, known_gpus = self._whole
+            new = tuple(core for core in cores if core not in known)
+            more_memory = max(0, memory_bytes - memory)
+            more_gpus = max(0, gpus - known_gpus)
+            self._whole = ((*known, *new), memory + more_memory, known_gpus + more_gpus)
+            self._all += len(new)
+            self.idle.extend(new)
+            self._memory += more_memory
+            self._gpus += more_gpus
+
     def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
         """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""
         with self._lock:

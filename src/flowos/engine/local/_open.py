@@ -14,7 +14,7 @@ from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._ledger import ResourceLedger
-from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
+from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores, usable_cpus
 from flowos.engine.local._runs import Emit, Place
 from flowos.engine.local._share import node_ledger
 from flowos.engine.local._slice import Slice
@@ -49,6 +49,7 @@ def open_slice(
     room = (held, memory_bytes(), gpu_count())
     for unit in schedule.units:
         _refuse_unmet(unit, *room)
+    node_ledger().widen(usable_cpus(), *room[1:])
     kind = _workers(schedule, workers, env)
     ready = make_ready(_with_folder(_with_gpus(schedule, env), folder))
     around, folders = _around(env, ready.env), Folders(folder)
