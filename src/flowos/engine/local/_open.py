@@ -46,10 +46,7 @@ def open_slice(
     held = _held(cores)
     fuse = fuse or ("all" if workers == "inline" else "chains")
     schedule = with_present_files(compile_flow(flow, fuse=fuse))
-    room = (held, memory_bytes(), gpu_count())
-    for unit in schedule.units:
-        _refuse_unmet(unit, *room)
-    node_ledger().widen(usable_cpus(), *room[1:])
+    room = _room_for(schedule, held)
     kind = _workers(schedule, workers, env)
     ready = make_ready(_with_folder(_with_gpus(schedule, env), folder))
     around, folders = _around(env, ready.env), Folders(folder)
@@ -142,6 +139,15 @@ _LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
     "inline": _threads,
     "process": _processes,
 }
+
+
+def _room_for(schedule: Schedule, held: int) -> tuple[int, int, int]:
+    """Cores, memory and GPUs for its tasks. Raises SliceRefused if one could never start."""
+    room = (held, memory_bytes(), gpu_count())
+    for unit in schedule.units:
+        _refuse_unmet(unit, *room)
+    node_ledger().widen(usable_cpus(), *room[1:])
+    return room
 
 
 def _refuse_unmet(unit: Unit, cores: int, memory: int, gpus: int) -> None:
