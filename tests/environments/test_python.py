@@ -230,7 +230,8 @@ def test_an_image_with_another_python_is_refused_with_both_versions(
         pass
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
     told = (
-        rf"^task 'where': image old: its python3 is Python 3\.6, this is Python {ours}, and [^\n]*run flowos by"
+        rf"^task 'where': image old: its python3 is Python 3\.6, this is Python {ours}, "
+        r"and [^\n]*run flowos by"
     )
     with (
         fo.slice(fo.flow_output(where(number())), folder) as s,
