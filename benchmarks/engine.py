@@ -1,12 +1,13 @@
-"""What a task costs, beside concurrent.futures, Ray and Dask.
+"""What a task costs, beside concurrent.futures, multiprocessing, joblib, Parsl, Ray and Dask.
 
 `python benchmarks/engine.py [--json] [--rounds 3] [--seconds 1] [--only flowos,futures]`
 for example `python benchmarks/engine.py --rounds 1 --only flowos`
 
 Each engine runs in a process of its own, alone, one after another, in turns of `--rounds`. Cases:
 two: add, then subtract, from values to result; wide: 1000 tasks that wait for none; deep: 1000
-tasks in a row (FlowOS fuses them); hop: tasks in a row, each sent to a worker by itself; array:
-100 MB made in one process and read in another. All give the same results: their checksums are
+tasks in a row (FlowOS fuses them); loop: runs of one task, one after the other; map: 10,000 items
+through one task, in chunks of 64 where a peer takes chunks; hop: tasks in a row, each sent to a worker
+by itself; array: 100 MB made in one process and read in another. All give the same results: their checksums are
 compared. In FlowOS every value is checked against its port, and that wrong ones are refused is
 tried on the very slices that are timed. Exit 1 when a claim is missed or results differ.
 """
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-CASES = ("two", "wide", "deep", "hop", "array")
+CASES = ("two", "wide", "deep", "loop", "map", "hop", "array")
 NOT_HERE = 77
 PROGRAM = Path(__file__).with_name("_contestants.py")
 
@@ -149,7 +150,7 @@ def table(report: Mapping[str, Any]) -> str:
         f"{report['machine']}",
         "medians in us: a run of two tasks, else per task; array in ms",
     ]
-    heads = ["two", "wide", "deep", "hop", "array", "PSS MB", "processes", "start s"]
+    heads = [*CASES, "PSS MB", "processes", "start s"]
     lines.append(f"{'':18}" + "".join(f"{h:>11}" for h in heads))
     for name, engine in report["engines"].items():
         cells = [cell(engine["cases"].get(case), case) for case in CASES]
