@@ -6,10 +6,11 @@ for example `python benchmarks/engine.py --rounds 1 --only flowos`
 Each engine runs in a process of its own, alone, one after another, in turns of `--rounds`. Cases:
 two: add, then subtract, from values to result; wide: 1000 tasks that wait for none; deep: 1000
 tasks in a row (FlowOS fuses them); loop: runs of one task, one after the other; map: 10,000 items
-through one task, in chunks of 64 where a peer takes chunks; hop: tasks in a row, each sent to a worker
-by itself; array: 100 MB made in one process and read in another. All give the same results: their checksums are
-compared. In FlowOS every value is checked against its port, and that wrong ones are refused is
-tried on the very slices that are timed. Exit 1 when a claim is missed or results differ.
+through one task, in chunks of 64 where a peer takes chunks; hop: tasks in a row, each sent to a
+worker by itself; array: 100 MB made in one process and read in another. All give the same results:
+their checksums are compared. In FlowOS every value is checked against its port, and that wrong ones
+are refused is tried on the very slices that are timed. Exit 1 when a claim is missed or results
+differ.
 """
 
 import argparse

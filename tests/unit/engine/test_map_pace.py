@@ -44,6 +44,9 @@ def test_batches_leave_room_for_as_many_as_may_be_in_flight(ahead: int, most: in
 
 
 def test_quick_items_of_threads_are_run_by_the_caller_alone() -> None:
-    slow, quick = Pace(places=2, threads=True, size=63), Pace(places=2, threads=True, size=64)
-    assert slow.limit == 5 * 63
-    assert quick.limit == 64
+    slow, quick = Pace(places=2, threads=True), Pace(places=2, threads=True)
+    learned(slow, *[(1, 1.7e-5, 1.7e-5)] * 4)
+    learned(quick, *[(1, 1.5e-5, 1.5e-5)] * 4)
+    assert (slow.size, slow.limit) == (4, 5 * 4)
+    assert (quick.size, quick.limit) == (4, 4)
+    assert learned(Pace(places=2), *[QUICK] * 4).limit == 5 * 4

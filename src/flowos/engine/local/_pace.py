@@ -1,5 +1,6 @@
 """How the items of a `map` come into batches: how many a batch, and how many in flight."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -8,7 +9,7 @@ from flowos.engine.local._lanes import BATCH_SECONDS
 
 _MAX_ITEMS = 1024
 _GROWTH = 4
-_QUICK_ITEMS = 64
+_QUICK_SECONDS = BATCH_SECONDS / 64
 _WAITING_SHARE = 0.5
 _WAITING_SHARE_OF_BATCHES = 0.1
 """Less, as a batch is more often interrupted by other work of the machine than a quick item is."""
@@ -24,7 +25,7 @@ class Pace:
 
     places: where batches run side by side. ahead: how many items may be in flight beyond the one
     asked for; two batches per place unless given. threads: Python tasks run in this process: items
-    so quick that _QUICK_ITEMS make a batch gain nothing by another thread, which waits for the
+    that take less than _QUICK_SECONDS gain nothing by another thread, which waits for the
     interpreter lock; a single batch in flight is run by the caller itself.
     """
 
@@ -32,6 +33,7 @@ class Pace:
     ahead: int | None = None
     threads: bool = False
     size: int = 1
+    _item_seconds: float = math.inf
     _worked: int = 0
     _needed: int = 0
 
@@ -43,19 +45,20 @@ class Pace:
         """Items in flight."""
         if self.ahead is not None:
             return self.ahead + 1
-        alone = self.places == 1 or (self.threads and self.size >= _QUICK_ITEMS)
+        alone = self.places == 1 or (self.threads and self._item_seconds < _QUICK_SECONDS)
         return self.size if alone else (2 * self.places + 1) * self.size
 
     def learn(self, items: int, seconds: float, worked: float) -> None:
         """Take in how long so many items took, and how long the processor worked of it."""
         share = _WAITING_SHARE if items == 1 else _WAITING_SHARE_OF_BATCHES
         if worked < share * seconds:
-            self.size, self._worked = 1, 0
+            self.size, self._worked, self._item_seconds = 1, 0, math.inf
             self._needed = max(_ITEMS_AFTER_WAITING, 2 * self.places)
             return
         self._worked += items
         if items and self._worked >= self._needed:
-            in_time = int(BATCH_SECONDS * items / max(seconds, 1e-9))
+            self._item_seconds = max(seconds, 1e-9) / items
+            in_time = int(BATCH_SECONDS / self._item_seconds)
             self.size = max(1, min(self._max_size(), in_time, _GROWTH * items))
 
     def _max_size(self) -> int:
