@@ -1,7 +1,9 @@
 """`map`: many runs in flight, results in order, no more taken than may be kept."""
 
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -223,3 +225,29 @@ def test_a_worker_that_dies_in_a_batch_ends_the_map() -> None:
         assert found == list(range(len(found)))
         assert len(found) <= 500
         assert s.run(1) == [1]
+
+
+@pytest.mark.parametrize("way", ["thread", "process"])
+def test_the_next_items_run_while_the_consumer_works_also_on_one_core(
+    way: Way, tmp_path: Path
+) -> None:
+    def touch(x: int) -> int:
+        Path(folder, str(x)).touch()
+        return x
+
+    folder = str(tmp_path)
+    task = fo.task(
+        {
+            "task_name": "touch",
+            "iport_nametypes": [("x", fo.int64)],
+            "oport_nametypes": fo.int64,
+            "fun": touch,
+        }
+    )
+    with fo.slice(task(integer()), workers=way, cores=1) as s:
+        results = s.map(range(10))
+        assert next(results) == [0]
+        until = time.monotonic() + 60
+        while not (tmp_path / "1").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (tmp_path / "1").exists()

@@ -45,7 +45,7 @@ class Pace:
         """Items in flight."""
         if self.ahead is not None:
             return self.ahead + 1
-        alone = self.places == 1 or (self.threads and self._item_seconds < _QUICK_SECONDS)
+        alone = self.threads and self._item_seconds < _QUICK_SECONDS
         return self.size if alone else (2 * self.places + 1) * self.size
 
     def learn(self, items: int, seconds: float, worked: float) -> None:
