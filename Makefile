@@ -2,8 +2,8 @@
 PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
-# Two files of tests at a time: most of what they do is to wait for what they started.
-TOGETHER := -n 2 --dist loadfile
+# Tests at a time: most of what they do is to wait for what they started.
+TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 

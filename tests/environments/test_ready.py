@@ -269,8 +269,9 @@ def test_closing_twice_is_closing_once(images: Images, runtime: str) -> None:
 
 def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> None:
     image = image_at(images.squashfs)
+    before = fuse_servers()
     with make_ready(Environment(image=image, runtime="bwrap")) as ready:
-        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
+        (server,) = fuse_servers() - before
         os.kill(server, 9)
         assert all_gone([server])
         outcome = run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
@@ -285,11 +286,12 @@ def test_a_command_whose_fuse_server_is_killed_is_ended_and_told(
     env = Environment(
         image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
     )
+    before = fuse_servers()
     with make_ready(env) as ready:
         words = ("/bin/sh", "-c", "trap '' TERM; echo x >/mnt/new/x; while :; do :; done")
         running = start(Launch(argv=words, env=ready.env, variables=INSIDE))
         await_file(tmp_path / "x")
-        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
+        (server,) = fuse_servers() - before
         os.kill(server, 9)
         outcome = running.wait(60)
     assert isinstance(outcome.end, RuntimeFailed), outcome
@@ -303,11 +305,15 @@ def test_exec_whose_fuse_server_is_killed_ends_in_125_with_a_line(
 ) -> None:
     words = [sys.executable, "-m", "flowos", "exec", "--env", f"{images.squashfs}@{runtime}"]
     script = ("--", "sh", "-c", "echo x > x; while :; do sleep 0.1; done")
+    before = fuse_servers()
     with subprocess.Popen([*words, *script], cwd=tmp_path, stderr=subprocess.PIPE) as exec_:
-        await_file(tmp_path / "x")
-        (server,) = [pid for pid, words in children_named("squashfuse") if " -- " not in words]
-        os.kill(server, 9)
-        _, told = exec_.communicate(timeout=60)
+        try:
+            await_file(tmp_path / "x")
+            (server,) = fuse_servers() - before
+            os.kill(server, 9)
+            _, told = exec_.communicate(timeout=60)
+        finally:
+            exec_.terminate()  # it runs for ever otherwise; a no-op once it has ended
     last = told.decode().splitlines()[-1]
     assert (exec_.returncode, "lost its root" in last) == (125, True), told
 
@@ -364,8 +370,10 @@ def below_us() -> list[int]:
     return found
 
 
-def children_named(word: str) -> list[tuple[int, str]]:
-    return [(pid, words) for pid, words in descendants().items() if word in words]
+def fuse_servers() -> set[int]:
+    """Also that of the image which other tests of this session share."""
+    below = descendants().items()
+    return {pid for pid, words in below if "squashfuse" in words and " -- " not in words}
 
 
 def mounts() -> str:
