@@ -1,19 +1,18 @@
 """`flowos feed`: caches filled before a job, looked at, checked and removed. Metrics of feeds."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from flowos.acts._pace import Pace, Step, Tell, counted, listing
 from flowos.engine import now
-from flowos.engine.metrics import Metric, MetricsServer
+from flowos.engine.metrics import MetricsServer
 from flowos.feeder import (
     Asked,
     Feed,
     Kept,
     Room,
-    Stats,
     Warming,
     Warmth,
     asked,
@@ -27,6 +26,8 @@ from flowos.feeder import (
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from flowos.feeder import Where
 
 __all__ = [
@@ -201,43 +202,26 @@ def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServe
     """Serve what these feeds count at http://AT/metrics, for Prometheus, until it is closed.
 
     at: HOST:PORT, on loopback, unless others may read it `anywhere`. Port 0 is any; see its `at`.
-    Raises UsageError for a place that cannot be, FlowosError for one that is taken.
+    Raises UsageError for a place that cannot be, FlowosError for one that is taken or if the
+    package prometheus_client is missing.
     """
-
-    def collect() -> Iterable[Metric]:
-        for feed in feeds:
-            yield from metrics_of(feed)
-
-    return MetricsServer(at, collect, anywhere=anywhere)
+    return MetricsServer(at, FeedCollector(feeds), anywhere=anywhere)
 
 
-def metrics_of(feed: Feed) -> tuple[Metric, ...]:
-    """Its counts; once it is closed, what they came to."""
-    stats = feed.stats()
-    labels = (("source", feed.source), ("rank", str(feed.rank)))
-    return tuple(
-        _metric(name.name, stats, labels) for name in fields(stats) if _is_number(name.name)
-    )
+class FeedCollector:
+    """What feeds count; of a closed feed, its last counts."""
 
+    def __init__(self, feeds: Iterable[Feed]) -> None:
+        self._feeds = tuple(feeds)
 
-def _is_number(name: str) -> bool:
-    return name in _COUNTERS or name in _GAUGES
+    def collect(self) -> "Iterator[Metric]":
+        """One family for each number, with a sample for each feed."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-
-def _metric(name: str, stats: Stats, labels: tuple[tuple[str, str], ...]) -> Metric:
-    value = getattr(stats, name)
-    if name in _GAUGES:
-        return Metric(
-            name=f"flowos_feed_{name}",
-            kind="gauge",
-            about=_GAUGES[name],
-            value=value,
-            labels=labels,
-        )
-    return Metric(
-        name=f"flowos_feed_{name}_total",
-        kind="counter",
-        about=_COUNTERS[name],
-        value=value,
-        labels=labels,
-    )
+        counts = [((feed.source, str(feed.rank)), feed.stats()) for feed in self._feeds]
+        for kind, numbers in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+            for name, about in numbers.items():
+                family = kind(f"flowos_feed_{name}", about, labels=("source", "rank"))
+                for labels, stats in counts:
+                    family.add_metric(labels, getattr(stats, name))
+                yield family

@@ -1,37 +1,21 @@
-"""Numbers of this process for Prometheus, over HTTP: on loopback unless said otherwise.
+"""Metrics of this process for Prometheus, over HTTP: on loopback unless told otherwise.
 
-Format: Prometheus' text exposition format, version 0.0.4. Only GET /metrics is answered.
+prometheus_client writes the text and answers requests; only GET /metrics is answered.
 """
 
 import ipaddress
-import math
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flowos.model import FlowosError, UsageError
 
-_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_PATIENCE_SECONDS = 5.0
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One number. A counter only grows, and its name ends in _total."""
-
-    name: str
-    kind: Literal["counter", "gauge"]
-    about: str
-    value: float
-    labels: tuple[tuple[str, str], ...] = ()
-
-
-Collect = Callable[[], Iterable[Metric]]
+_TIMEOUT_SECONDS = 5.0
 
 
 class At(NamedTuple):
@@ -41,50 +25,27 @@ class At(NamedTuple):
     port: int
 
 
-def metrics_text(metrics: Iterable[Metric]) -> str:
-    """All metrics of one name stand together, under one description."""
-    families: dict[str, list[Metric]] = {}
-    for metric in metrics:
-        families.setdefault(metric.name, []).append(metric)
-    lines: list[str] = []
-    for name, family in families.items():
-        about = family[0].about.replace("\\", r"\\").replace("\n", r"\n")
-        lines += [f"# HELP {name} {about}", f"# TYPE {name} {family[0].kind}"]
-        lines += [f"{name}{_labels(metric)} {_number(metric.value)}" for metric in family]
-    return "\n".join(lines) + "\n"
-
-
-def _labels(metric: Metric) -> str:
-    pairs = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in metric.labels)
-    return f"{{{pairs}}}" if pairs else ""
-
-
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
-    return repr(value)
-
-
 class MetricsServer:
-    """Answers in threads of its own until it is closed, or the process ends."""
+    """Answers in background threads until it is closed, or the process ends."""
 
-    def __init__(self, at: str, collect: Collect, *, anywhere: bool = False) -> None:
-        """at: HOST:PORT; port 0 is any. UsageError: no such place, or one that others can reach
-        without `anywhere`. FlowosError: it cannot be had, as when another program has it.
+    def __init__(self, at: str, collector: "Collector", *, anywhere: bool = False) -> None:
+        """Serve what `collector` gives at each request.
+
+        at: HOST:PORT; port 0 is any free one.
+        Raises UsageError if `at` is no such thing, or if others can reach it without `anywhere`.
+        Raises FlowosError if prometheus_client is missing, or the port is taken.
         """
         host, port = _place(at)
         if not anywhere:
             _check_loopback(host)
 
-        class Handler(_Handler):
-            text = staticmethod(lambda: metrics_text(collect()))
-
         class Server(ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
             daemon_threads = True
 
+        handler = _handler(collector)
         try:
-            self._server = Server((host, port), Handler)
+            self._server = Server((host, port), handler)
         except OSError as why:
             raise FlowosError(f"metrics at {at}: {why.strerror}") from why
         self._thread = threading.Thread(
@@ -108,25 +69,30 @@ class MetricsServer:
         self.close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = _PATIENCE_SECONDS
-    server_version, sys_version = "flowos", ""
-    text: Callable[[], str]
+def _handler(collector: "Collector") -> type[BaseHTTPRequestHandler]:
+    try:
+        from prometheus_client import CollectorRegistry, MetricsHandler
+    except ImportError:
+        raise FlowosError(
+            "metrics are served by the package prometheus_client: pip install flowos-hpc[metrics]"
+        ) from None
+    only_this = CollectorRegistry()
+    only_this.register(collector)
 
-    def do_GET(self) -> None:
-        """The name is http.server's."""
-        if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "only /metrics is here")
-            return
-        body = self.text().encode()
-        self.send_response(200)
-        self.send_header("Content-Type", _TYPE)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    class Handler(MetricsHandler):
+        """Suppresses request logging, as its base class does."""
 
-    def log_message(self, *_: object) -> None:
-        """A training job's output is no place for it."""
+        timeout = _TIMEOUT_SECONDS
+        server_version, sys_version = "flowos", ""
+        registry = only_this
+
+        def do_GET(self) -> None:  # noqa: N802 - http.server's name
+            if self.path.partition("?")[0] == "/metrics":
+                super().do_GET()
+            else:
+                self.send_error(404, "only /metrics is here")
+
+    return Handler
 
 
 def _place(at: str) -> tuple[str, int]:

@@ -139,7 +139,7 @@ def test_what_a_feed_counts_is_served_to_prometheus(data: Path) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.at.port}/metrics") as answer:
             text = answer.read().decode()
     batches = [line for line in text.splitlines() if line.startswith("flowos_feed_batches_total")]
-    assert batches == [f'flowos_feed_batches_total{{source="{data}",rank="0"}} 13']
+    assert batches == [f'flowos_feed_batches_total{{rank="0",source="{data}"}} 13.0']
     assert text.count("# TYPE") == 16
 
 
