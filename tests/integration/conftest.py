@@ -1,20 +1,30 @@
 """What integration tests share."""
 
+import fcntl
 import gc
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from flowos.cli import main
 from flowos.engine import run
 from flowos.engine._run_folder import session_folder
 from flowos.model import Launch
+from flowos.store import open_store
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+MadeOnce = Callable[[str, Callable[[Path], None]], Path]
 
 PATIENCE_SECONDS = 30.0
 
@@ -67,21 +77,102 @@ def variables(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def flowos(
-    tmp_path: Path, variables: dict[str, str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the command, whose data goes below tmp_path."""
+def flowos(tmp_path: Path, variables: dict[str, str]) -> Flowos:
+    """The command in this process, which is started once: what it says and its exit code."""
+    return checked(lambda words: called_here(words, tmp_path, variables))
 
-    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "flowos", *words],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=variables,
-            timeout=300,
+
+@pytest.fixture
+def flowos_process(tmp_path: Path, variables: dict[str, str]) -> Flowos:
+    """The command in a process of its own, as a person's shell starts it."""
+
+    def call(words: list[str]) -> subprocess.CompletedProcess[str]:
+        flowos = (sys.executable, "-m", "flowos")
+        return subprocess.run(
+            [*flowos, *words], cwd=tmp_path, env=variables, capture_output=True, text=True
         )
+
+    return checked(call)
+
+
+@pytest.fixture
+def unseen_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks at this machine, which takes seconds, fails."""
+    monkeypatch.setattr("flowos.acts.results.facts", lambda _: pytest.fail("looked at the node"))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """Gives a folder of this name, filled by the first of pytest's processes that needs it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, fill: Callable[[Path], None]) -> Path:
+        with (base / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (base / name).exists():
+                begun = tmp_path_factory.mktemp(name)
+                fill(begun)
+                begun.rename(base / name)
+        return base / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def two_runs(made_once: MadeOnce) -> Path:
+    """A store with two runs of clock and flops, to be read."""
+
+    def measure(folder: Path) -> None:
+        words = ["measure", "--quick", "--only", "clock,flops", "--store", str(folder / "runs.db")]
+        for _ in range(2):
+            done = called_here(words, folder, dict(os.environ))
+            assert done.returncode == 0, done.stderr
+
+    return made_once("two-runs", measure) / "runs.db"
+
+
+@pytest.fixture
+def kept_runs(two_runs: Path, variables: dict[str, str]) -> list[str]:
+    """The same two in this test's own store; their names, the newest first."""
+    own = Path(variables["XDG_DATA_HOME"]) / "flowos/flowos.db"
+    own.parent.mkdir(parents=True)
+    shutil.copy(two_runs, own)
+    with open_store(str(own)) as store:
+        return [run.id for run in store.runs()]
+
+
+def checked(call: Callable[[list[str]], subprocess.CompletedProcess[str]]) -> Flowos:
+    def called(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = call([str(word) for word in words])
         assert done.returncode == code, done.stderr
         return done
 
-    return call
+    return called
+
+
+def called_here(
+    words: list[str], folder: Path, variables: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """What `main` changes of the process is as before afterwards."""
+    out, said = TextIOWrapper(BytesIO(), "utf-8"), TextIOWrapper(BytesIO(), "utf-8")
+    terminated = signal.getsignal(signal.SIGTERM)
+    with (
+        chdir(folder),
+        patch.dict(os.environ, variables, clear=True),
+        patch.object(sys, "path", [*sys.path]),
+        redirect_stdout(out),
+        redirect_stderr(said),
+    ):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = int(str(end.code or 0))
+        finally:
+            signal.signal(signal.SIGTERM, terminated)
+    return subprocess.CompletedProcess(words, code, written(out), written(said))
+
+
+def written(stream: TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

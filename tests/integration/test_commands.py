@@ -1,4 +1,4 @@
-"""The command line, as a person calls it: a real process, real programs, a store of its own."""
+"""The command line with real programs and stores; in a process of its own where signals count."""
 
 import json
 import signal
@@ -33,10 +33,10 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     assert {p.name for p in (tmp_path / "flowos-report").iterdir()} == names
 
 
-def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(flowos: Flowos) -> None:
-    for _ in range(2):
-        flowos("measure", "--quick", "--only", "clock")
-    newest, oldest = (run["id"] for run in json.loads(flowos("list", "--json").stdout))
+def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(
+    flowos: Flowos, kept_runs: list[str]
+) -> None:
+    newest, oldest = kept_runs
     assert f"would delete {newest}" in flowos("rm", "--dry-run", "last", newest).stdout
     assert "no run 'nosuch'" in flowos("rm", newest, "nosuch", code=1).stderr
     assert len(json.loads(flowos("list", "--json").stdout)) == 2
@@ -57,10 +57,10 @@ def compared(call: Flowos, runs: list[str], *words: str) -> subprocess.Completed
     raise AssertionError("another exit code")
 
 
-def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(flowos: Flowos) -> None:
-    for _ in range(2):
-        flowos("measure", "--quick", "--only", "clock,flops")
-    runs = [run["id"] for run in json.loads(flowos("list", "--json").stdout)]
+def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(
+    flowos: Flowos, kept_runs: list[str]
+) -> None:
+    runs = kept_runs
     done = compared(flowos, runs, "--json")
     told = json.loads(done.stdout)
     codes = {"equal or better": 0, "worse": 1, "cannot judge": 2}
@@ -117,6 +117,7 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
         (("compare", "a", "b", "c"), "give one run and --axis NAME, or two runs"),
     ],
 )
+@pytest.mark.usefixtures("unseen_node")
 def test_a_wrong_call_gets_one_clear_line(
     flowos: Flowos, words: tuple[str, ...], says: str
 ) -> None:
@@ -160,18 +161,18 @@ def test_a_named_store_that_is_not_there_is_no_empty_one_and_is_not_made(
 
 
 def test_without_a_home_that_can_be_written_one_line_says_what_mends_it(
-    flowos: Flowos, variables: dict[str, str]
+    flowos_process: Flowos, variables: dict[str, str]
 ) -> None:
     variables |= {"HOME": "/proc/no", "XDG_DATA_HOME": "", "XDG_CACHE_HOME": ""}
-    done = flowos("measure", "--only", "clock", code=1)
+    done = flowos_process("measure", "--only", "clock", code=1)
     assert "name another cache folder in XDG_CACHE_HOME" in done.stdout
     assert done.stdout.count("XDG_CACHE_HOME") == 1
     assert "Traceback" not in done.stderr
     assert "(--store FILE, or XDG_DATA_HOME)" in done.stderr
 
 
+@pytest.mark.usefixtures("kept_runs")
 def test_an_unknown_axis_or_level_names_the_known_ones(flowos: Flowos) -> None:
-    flowos("measure", "--quick", "--only", "flops")
     assert "cores" in flowos("compare", "last", "--axis", "core", code=2).stderr
     said = flowos("compare", "last", "--axis", "isa", "--base", "mmx", code=2).stderr
     assert "'mmx'" in said
@@ -185,8 +186,8 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
     scratch.mkdir()
     running = subprocess.Popen(
         [
-            *(sys.executable, "-m", "flowos", "measure", "--json", "--only", "clock,flops,gemm"),
-            *("--scratch", str(scratch)),
+            *(sys.executable, "-m", "flowos", "measure", "--quick", "--json"),
+            *("--only", "clock,flops,gemm", "--scratch", str(scratch)),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -247,6 +248,6 @@ def test_what_the_time_does_not_reach_is_named_with_the_remedy(flowos: Flowos) -
     assert "--minutes" in shown
 
 
-def test_flowos_alone_shows_help_and_tells_its_version(flowos: Flowos) -> None:
-    assert "example: flowos measure" in flowos().stdout
-    assert flowos("--version").stdout.startswith("flowos ")
+def test_flowos_alone_shows_help_and_tells_its_version(flowos_process: Flowos) -> None:
+    assert "example: flowos measure" in flowos_process().stdout
+    assert flowos_process("--version").stdout.startswith("flowos ")

@@ -62,6 +62,7 @@ def test_each_its_own_binary_is_run_without_a_bundle(flowos: Flowos) -> None:
         (("--env", "bare", "--env", "bare", "--scratch", "/no/such"), "--scratch"),
     ],
 )
+@pytest.mark.usefixtures("unseen_node")
 def test_a_wrong_call_gets_one_clear_line_before_anything_is_measured(
     flowos: Flowos, words: tuple[str, ...], says: str
 ) -> None:

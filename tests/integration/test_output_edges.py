@@ -31,29 +31,22 @@ SAYS = (
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run, measured once for all of these tests."""
-    folder = tmp_path_factory.mktemp("edges")
-    words = ("measure", "--quick", "--only", "clock,flops", "--store", str(folder / "runs.db"))
-    done = subprocess.run([sys.executable, "-m", "flowos", *words], cwd=folder, timeout=300)
-    assert done.returncode == 0
-    return folder / "runs.db"
-
-
 def with_store(words: tuple[str, ...], store: Path) -> list[str]:
     kept = words[0] in ("list", "show", "compare", "report", "rm") and "--help" not in words
-    found = [*words, "--store", str(store)] if kept else list(words)
-    return [sys.executable, "-m", "flowos", *found]
+    return [*words, "--store", str(store)] if kept else list(words)
+
+
+def command(words: tuple[str, ...], store: Path) -> list[str]:
+    return [sys.executable, "-m", "flowos", *with_store(words, store)]
 
 
 @pytest.mark.parametrize("words", SAYS)
 def test_a_full_disk_behind_standard_output_is_one_line_and_code_3(
-    words: tuple[str, ...], store: Path, tmp_path: Path
+    words: tuple[str, ...], two_runs: Path, tmp_path: Path
 ) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            with_store(words, store),
+            command(words, two_runs),
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,12 +61,12 @@ def test_a_full_disk_behind_standard_output_is_one_line_and_code_3(
 
 @pytest.mark.parametrize("words", [w for w in SAYS if w[0] != "solve"])
 def test_a_reader_that_stops_ends_a_command_quietly_as_sigpipe_would(
-    words: tuple[str, ...], store: Path, tmp_path: Path
+    words: tuple[str, ...], two_runs: Path, tmp_path: Path
 ) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        with_store(words, store),
+        command(words, two_runs),
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
@@ -110,11 +103,9 @@ def strictly(text: str) -> object:
 
 @pytest.mark.parametrize("words", [w for w in SAYS if "--json" in w])
 def test_json_is_strict_and_holds_no_number_as_text(
-    words: tuple[str, ...], store: Path, tmp_path: Path
+    words: tuple[str, ...], two_runs: Path, flowos: Flowos
 ) -> None:
-    done = subprocess.run(
-        with_store(words, store), capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
+    done = flowos(*with_store(words, two_runs))
     strictly(done.stdout)
     for word in ('"inf"', '"-inf"', '"nan"'):
         assert word not in done.stdout
@@ -132,7 +123,7 @@ def test_a_flow_that_gives_what_json_lacks_gives_null(flowos: Flowos, tmp_path: 
     assert strictly(flowos("run", "flow.py", "--json", "a=1").stdout) == {"over": None}
 
 
-def test_a_kept_run_is_what_the_published_schema_says(flowos: Flowos, store: Path) -> None:
+def test_a_kept_run_is_what_the_published_schema_says(flowos: Flowos, two_runs: Path) -> None:
     schema = json.loads(flowos("report", "--schema").stdout)
-    shown = strictly(flowos("show", "--json", "--store", str(store)).stdout)
+    shown = strictly(flowos("show", "--json", "--store", str(two_runs)).stdout)
     Draft202012Validator(schema).validate(shown)

@@ -1,12 +1,12 @@
 """solve_mpi.cpp, compiled from the package's sources and started by every MPI of this machine: the
 same bits on any number of ranks and threads, right answers, and clear refusals."""
 
-import fcntl
 import json
 import os
 import runpy
 import shutil
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,19 +77,15 @@ def compile_by(family: Family, to: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def binaries(tmp_path_factory: pytest.TempPathFactory) -> Binaries:
+def binaries(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Binaries:
     """Compiled once, by the first of pytest's processes that needs them."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    made = {f.name: folder / "solve-mpi" / f.name / "solve" for f in FAMILIES}
-    (folder / "solve-mpi").mkdir(exist_ok=True)
-    with (folder / "solve-mpi/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def compile_all(folder: Path) -> None:
         for family in FAMILIES:
-            if not made[family.name].exists():
-                compile_by(family, made[family.name].parent)
-    return made
+            compile_by(family, folder / family.name)
+
+    folder = made_once("solve-mpi", compile_all)
+    return {f.name: folder / f.name / "solve" for f in FAMILIES}
 
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int = 1) -> Outcome:

@@ -29,6 +29,7 @@ from flowos.acts.environment import environment
 from flowos.model import (
     Cancelled,
     Case,
+    Environment,
     Facts,
     Run,
     Tried,
@@ -94,10 +95,20 @@ class _Ready:
     scratch: str
 
 
+def check_beside(wanted: Wanted) -> None:
+    """UsageError for an unknown probe, EnvironmentRefused for an environment that nobody has."""
+    chosen(wanted.probes)
+    _asked(wanted)
+
+
+def _asked(wanted: Wanted) -> list[Environment]:
+    return [environment(word) for word in wanted.environments]
+
+
 @contextmanager
 def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
     names = chosen(wanted.probes)
-    asked = [environment(word) for word in wanted.environments]
+    asked = _asked(wanted)
     with (
         scratch_in(wanted.scratch) as scratch,
         tempfile.TemporaryDirectory(prefix="beside-", dir=engine.session_folder()) as name,

@@ -12,8 +12,8 @@ from flowos.acts._facts import facts
 from flowos.acts._files import write_together
 from flowos.acts._sampling import INTERRUPTED
 from flowos.acts._scratch import check_out, scratch_in
-from flowos.acts._work import described, work
-from flowos.acts.beside import beside, described_beside
+from flowos.acts._work import chosen, described, work
+from flowos.acts.beside import beside, check_beside, described_beside
 from flowos.acts.measure import Emit, Progress, measure
 from flowos.model import Run, Sample, StoreError, Wanted
 from flowos.report import Book, csv, html, json, markdown
@@ -46,11 +46,11 @@ class Result:
 
 def planned(wanted: Wanted) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
+    _check(wanted)
     node = facts(wanted)
     if wanted.environments:
         return described_beside(wanted, node)
-    with scratch_in(wanted.scratch):
-        return described(work(node, wanted))
+    return described(work(node, wanted))
 
 
 def measured(
@@ -62,6 +62,7 @@ def measured(
     can. UsageError: it cannot from the start.
     """
     check_out(out)
+    _check(wanted)
     started = engine.utc()
     node = facts(wanted)
     run = Run(
@@ -82,6 +83,15 @@ def measured(
     book = book_of(done, kept.samples)
     files = written(book, out, notes)
     return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
+
+
+def _check(wanted: Wanted) -> None:
+    """UsageError or EnvironmentRefused, before this node is looked at: that takes seconds."""
+    with scratch_in(wanted.scratch):
+        if wanted.environments:
+            check_beside(wanted)
+        else:
+            chosen(wanted.probes)
 
 
 def written(book: Book, out: Path, notes: list[str]) -> tuple[Path, ...]:

@@ -1,14 +1,9 @@
 """A library, a store and room for work of its own for each test."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(autouse=True)
@@ -21,22 +16,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def flowos(tmp_path: Path) -> Flowos:
-    """The command as a person calls it."""
-
-    def call(*words: str | Path, code: int = 0) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, "-m", "flowos", *map(str, words)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=dict(os.environ),
-            timeout=300,
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return call
+def variables(library: Path) -> dict[str, str]:  # noqa: ARG001 - it sets them
+    return dict(os.environ)
 
 
 def left(folder: Path) -> set[str]:

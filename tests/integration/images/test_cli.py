@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pytest
 from flowos.acts.measure import Progress
 from flowos.cli.image import _Steps
 
-from .conftest import Flowos
 from .sources import written_root
+
+Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def test_an_image_is_made_listed_inspected_verified_and_removed(
