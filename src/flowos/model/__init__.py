@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
+    "_bodies": "Captured Command Gang In Out PortSpec Python Word",
     "_codec": "from_plain to_json to_plain",
     "_define": "task",
     "_define_commands": "command gang",
@@ -14,7 +15,7 @@ _PARTS = {
         "ValueRefused WiringError WorkerLost"
     ),
     "_facts": "Blas Cache Compiler Facts LogicalCpu Memory Missing Mpi NumaNode Storage Tool Tried",
-    "_flow": "Flow as_task flow_input flow_output",
+    "_graph": "Body Call Constant Flow Port Task as_task flow_input flow_output",
     "_launch": (
         "BARE Argv End Environment Exited Form Image ImageConfig Killed Launch Lost Needs "
         "NotStarted Outcome Pairs RuntimeFailed Usage"
@@ -28,10 +29,19 @@ _PARTS = {
         "Reading Run Sample Share Trust Unmeasured Verdict Wanted lower_is_better"
     ),
     "_schema": "schema_of",
-    "_tasks": "Body Call Captured Command Constant Gang In Out Port PortSpec Python Task Word",
 }
 
 if TYPE_CHECKING:
+    from flowos.model._bodies import (
+        Captured as Captured,
+        Command as Command,
+        Gang as Gang,
+        In as In,
+        Out as Out,
+        PortSpec as PortSpec,
+        Python as Python,
+        Word as Word,
+    )
     from flowos.model._codec import (
         from_plain as from_plain,
         to_json as to_json,
@@ -76,8 +86,13 @@ if TYPE_CHECKING:
         Tool as Tool,
         Tried as Tried,
     )
-    from flowos.model._flow import (
+    from flowos.model._graph import (
+        Body as Body,
+        Call as Call,
+        Constant as Constant,
         Flow as Flow,
+        Port as Port,
+        Task as Task,
         as_task as as_task,
         flow_input as flow_input,
         flow_output as flow_output,
@@ -146,21 +161,6 @@ if TYPE_CHECKING:
     )
     from flowos.model._schema import (
         schema_of as schema_of,
-    )
-    from flowos.model._tasks import (
-        Body as Body,
-        Call as Call,
-        Captured as Captured,
-        Command as Command,
-        Constant as Constant,
-        Gang as Gang,
-        In as In,
-        Out as Out,
-        Port as Port,
-        PortSpec as PortSpec,
-        Python as Python,
-        Task as Task,
-        Word as Word,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

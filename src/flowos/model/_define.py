@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, get_origin, overload
 
+from flowos.model._bodies import PortSpec, Python
 from flowos.model._errors import WiringError
-from flowos.model._flow import Flow, as_task
+from flowos.model._graph import Flow, Task, as_task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import shown
-from flowos.model._tasks import PortSpec, Python, Task
 
 _KEYS = ("task_name", "iport_nametypes", "oport_nametypes", "fun")
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import cast
 
+from flowos.model._bodies import Captured, Command, Gang, In, Out, PortSpec, Word
 from flowos.model._errors import WiringError
+from flowos.model._graph import Task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import File, PortType, any_, bytes_, int64, shown, str_
-from flowos.model._tasks import Captured, Command, Gang, In, Out, PortSpec, Task, Word
 
 _Named = str | tuple[str, PortType] | None
 

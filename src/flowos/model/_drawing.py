@@ -1,14 +1,10 @@
-"""A flow as text, as Graphviz's dot and as SVG: layers from inputs down to outputs."""
+"""A graph as Graphviz's dot and as SVG: layers from inputs down to outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from flowos.model._flow import Flow
-    from flowos.model._tasks import Call, Constant, Port
+from typing import Literal
 
 Kind = Literal["input", "task", "output", "bend"]
 
@@ -21,37 +17,24 @@ else in a long chain that reads one input at every step."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class Node:
     kind: Kind
     label: str
     about: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Graph:
+class Graph:
     """Nodes in an order in which none comes before what it depends on; edges by position."""
 
-    nodes: tuple[_Node, ...]
+    name: str
+    nodes: tuple[Node, ...]
     edges: tuple[tuple[int, int], ...]
 
 
-def text(flow: "Flow") -> str:
-    """One line per input, task and output, in an order in which they can run."""
-    names = _call_names(flow)
-    lines = [f"flow {flow.name}"]
-    lines += [f"  input   {p.spec}" for p in flow.inputs]
-    for call in flow.calls:
-        given = ", ".join(_argument(a, names) for a in call.arguments)
-        types = ", ".join(str(p.type) for p in call.task.outputs)
-        lines.append(f"  task    {names[call]}({given}) -> {types}")
-    lines += [f"  output  {_port(p, names)}: {p.spec.type}" for p in flow.outputs]
-    return "\n".join(lines)
-
-
-def dot(flow: "Flow") -> str:
+def dot(graph: Graph) -> str:
     """For `dot -Tsvg`: inputs and outputs as ellipses, tasks as boxes."""
-    graph = _graph(flow)
-    lines = [f"digraph {_quoted(flow.name)} {{", "  rankdir=TB;"]
+    lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=TB;"]
     for i, node in enumerate(graph.nodes):
         shape = "box" if node.kind == "task" else "ellipse"
         words = f"label={_quoted(node.label)}, shape={shape}, tooltip={_quoted(node.about)}"
@@ -60,15 +43,14 @@ def dot(flow: "Flow") -> str:
     return "\n".join([*lines, "}"])
 
 
-def svg(flow: "Flow") -> str:
+def svg(graph: Graph) -> str:
     """Self-contained, and legible on a light and on a dark page."""
-    graph = _graph(flow)
     plan = _Layout(graph)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{plan.width:.0f}" '
         f'height="{plan.height:.0f}" viewBox="0 0 {plan.width:.0f} {plan.height:.0f}" '
         'font-family="system-ui, sans-serif" font-size="13">',
-        f"<title>flow {escape(flow.name)}</title>",
+        f"<title>flow {escape(graph.name)}</title>",
         '<g fill="none" stroke="#808080" stroke-width="1.4">',
         *(f'<path d="{path}"/>' for path in plan.paths()),
         "</g>",
@@ -78,52 +60,8 @@ def svg(flow: "Flow") -> str:
     return "\n".join(parts)
 
 
-def _call_names(flow: "Flow") -> "dict[Call, str]":
-    """Unique names of the calls: add, add#2, ... as in errors."""
-    counts: dict[str, int] = {}
-    names = {}
-    for call in flow.calls:
-        name = call.task.name
-        count = counts[name] = counts.get(name, 0) + 1
-        names[call] = name if count == 1 else f"{name}#{count}"
-    return names
-
-
-def _port(port: "Port", names: "Mapping[Call, str]") -> str:
-    if port.call is None:
-        return port.spec.name
-    several = len(port.call.task.outputs) > 1
-    return f"{names[port.call]}.{port.spec.name}" if several else names[port.call]
-
-
-def _argument(argument: "Port | Constant", names: "Mapping[Call, str]") -> str:
-    if hasattr(argument, "value"):
-        return _cut(repr(argument.value))
-    return _port(argument, names)
-
-
-def _cut(words: str, most: int = 30) -> str:
+def shortened(words: str, most: int = 30) -> str:
     return words if len(words) <= most else f"{words[: most - 3]}..."
-
-
-def _graph(flow: "Flow") -> _Graph:
-    names = _call_names(flow)
-    nodes: list[_Node] = []
-    edges: dict[tuple[int, int], None] = {}
-    at: dict[Port | Call, int] = {}
-    for port in flow.inputs:
-        at[port] = len(nodes)
-        nodes.append(_Node("input", port.spec.name, str(port.spec)))
-    for call in flow.calls:
-        at[call] = len(nodes)
-        nodes.append(_Node("task", names[call], str(call.task)))
-        for argument in call.arguments:
-            if not hasattr(argument, "value"):
-                edges[at[argument.call or argument], at[call]] = None
-    for port in flow.outputs:
-        edges[at[port.call or port], len(nodes)] = None
-        nodes.append(_Node("output", _port(port, names), f"output: {port.spec.type}"))
-    return _Graph(tuple(nodes), tuple(edges))
 
 
 def _quoted(words: str) -> str:
@@ -131,7 +69,7 @@ def _quoted(words: str) -> str:
     return f'"{safe}"'
 
 
-def _box(node: _Node, x: float, y: float) -> str:
+def _box(node: Node, x: float, y: float) -> str:
     wide = _width(node)
     round_ = 4 if node.kind == "task" else 14
     return (
@@ -139,11 +77,11 @@ def _box(node: _Node, x: float, y: float) -> str:
         f'<rect x="{x - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{_HEIGHT:.0f}" '
         f'rx="{round_}" fill="{_FILL[node.kind]}" stroke="#808080"/>'
         f'<text x="{x:.1f}" y="{y + 18.5:.1f}" text-anchor="middle" fill="#1c1c1c">'
-        f"{escape(_cut(node.label))}</text></g>"
+        f"{escape(shortened(node.label))}</text></g>"
     )
 
 
-def _width(node: _Node) -> float:
+def _width(node: Node) -> float:
     return 2.0 if node.kind == "bend" else _LETTER * min(len(node.label), 30) + 20
 
 
@@ -153,7 +91,7 @@ class _Layout:
     The method is that of Sugiyama, Tagawa, Toda (1981), with a fixed number of sweeps.
     """
 
-    def __init__(self, graph: _Graph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.nodes = list(graph.nodes)
         self.layer = _layers(graph)
         self.chains = [self._bent(a, b) for a, b in graph.edges]
@@ -177,7 +115,7 @@ class _Layout:
             return [a, b]
         for layer in range(self.layer[a] + 1, self.layer[b]):
             chain.append(len(self.nodes))
-            self.nodes.append(_Node("bend", "", ""))
+            self.nodes.append(Node("bend", "", ""))
             self.layer.append(layer)
         return [*chain, b]
 
@@ -224,7 +162,7 @@ class _Layout:
         return "".join(words)
 
 
-def _layers(graph: _Graph) -> list[int]:
+def _layers(graph: Graph) -> list[int]:
     """A layer below all that a node depends on; inputs right above their first use."""
     layer = [0] * len(graph.nodes)
     for a, b in sorted(graph.edges, key=lambda e: e[1]):

@@ -1,0 +1,79 @@
+"""What a task runs: a Python function, a command line, or the ranks of an MPI program."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from flowos.model._launch import Pairs
+from flowos.model._ports import PortType
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A named, typed place for a value."""
+
+    name: str
+    type: PortType
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """In a command line: the value of the input port of this name (a File becomes its path)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """In a command line: the path where the command writes the file of this output port."""
+
+    name: str
+
+
+Word = str | In | Out | tuple[str | In | Out, ...]
+"""One word of a command line; a tuple is joined without a space, as in ("--out=", Out("x"))."""
+
+Captured = Literal["outcome", "exit_code", "stdout", "stderr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """A Python function; its results are the outputs, in order."""
+
+    fun: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command line. Outputs that are no `Out` file are captured: see `captures`.
+
+    captures: output port -> what it holds. Without an "exit_code" or "outcome" port, an exit code
+    other than 0 fails the task.
+    inherit: take the caller's environment under `variables`.
+    once: a key of all that the files made depend on; where they were made under this key before,
+    they are taken from the cache and the command is not run.
+    """
+
+    argv: tuple[Word, ...]
+    captures: tuple[tuple[str, Captured], ...] = ()
+    variables: Pairs = ()
+    inherit: bool = True
+    limit_seconds: float | None = None
+    once: str = ""
+
+    @property
+    def parts(self) -> tuple[str | In | Out, ...]:
+        """All that the words are made of, tuples opened."""
+        return tuple(p for w in self.argv for p in (w if isinstance(w, tuple) else (w,)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """An MPI program: `command` started as `Needs.ranks` ranks by the launcher of this MPI."""
+
+    command: Command
+    mpi: str
+    starter: str

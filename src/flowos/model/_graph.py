@@ -1,0 +1,393 @@
+"""Tasks, their calls, and flows of them: what is reachable from a flow's outputs.
+
+Immutable, and says nothing about where it runs. A task may have a flow as its body, so these types
+are one recursion.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Union
+
+from flowos.model._bodies import Command, Gang, PortSpec, Python
+from flowos.model._drawing import Graph, Node, dot, shortened, svg
+from flowos.model._errors import ValueRefused, WiringError
+from flowos.model._hints import port_type
+from flowos.model._launch import Needs
+from flowos.model._ports import PortType, shown
+from flowos.model._wiring import bind_arguments, check_command, check_ports, is_name
+
+_DRAWN = 200
+"""Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
+
+
+_order: Iterator[int] = itertools.count()
+"""When things were made; a call comes after all that it is wired to."""
+
+
+Body = Union[Python, Command, Gang, "Flow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Task:
+    """What can be wired into a flow by calling it with ports.
+
+    defaults: input port -> the constant taken where a call gives none.
+    """
+
+    name: str
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[PortSpec, ...]
+    body: Body
+    needs: Needs = field(default_factory=Needs)
+    defaults: tuple[tuple[str, object], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise WiringError(f"a task's name is a text, given {shown(self.name)}")
+        if not isinstance(self.needs, Needs):
+            raise WiringError(f"task {self.name!r}: needs={shown(self.needs)}; use fo.Needs(...)")
+        check_ports(self.name, self.inputs, self.outputs)
+        body = self.body.command if isinstance(self.body, Gang) else self.body
+        if isinstance(body, Command):
+            check_command(self.name, body, self.inputs, self.outputs)
+
+    def __call__(self, *arguments: object, **named: object) -> "Any":
+        """Wire the task: its output port, or a tuple of them. WiringError where it does not fit."""
+        given = bind_arguments(
+            f"task {self.name!r}",
+            [p.name for p in self.inputs],
+            arguments,
+            named,
+            defaults=dict(self.defaults),
+            error=WiringError,
+        )
+        call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
+        ports = tuple(_new_port(spec, call, i) for i, spec in enumerate(self.outputs))
+        return ports[0] if len(ports) == 1 else ports
+
+    def __repr__(self) -> str:
+        return f"<task {self}>"
+
+    def __str__(self) -> str:
+        takes = ", ".join(map(str, self.inputs))
+        gives = ", ".join(map(str, self.outputs))
+        return f"{self.name}({takes}) -> {gives}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Call:
+    """A task wired once."""
+
+    task: Task
+    arguments: tuple["Port | Constant", ...]
+    number: int = field(default_factory=lambda: next(_order))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy is made later than what it is wired to, and has a number of its own."""
+        return Call, (self.task, self.arguments)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Port:
+    """One output of a call, or (`call` is None) an input of a flow. `number`: when it was made."""
+
+    spec: PortSpec
+    call: Call | None
+    index: int
+    number: int
+
+    @property
+    def name(self) -> str:
+        """As a person calls it: an input's name, a task's, or task.output where it has several."""
+        if self.call is None:
+            return self.spec.name
+        task = self.call.task
+        return task.name if len(task.outputs) == 1 else f"{task.name}.{self.spec.name}"
+
+    def __repr__(self) -> str:
+        return f"<{'input' if self.call is None else 'port'} {self.name}: {self.spec.type}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _new_port, (self.spec, self.call, self.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A value written into the flow."""
+
+    value: object
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flow:
+    """Inputs in order of making, outputs in order given, calls in an order in which they can run.
+
+    nodes: its calls and inputs, and those inside the flows that it uses as tasks.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    calls: tuple[Call, ...]
+    nodes: frozenset[Call | Port] = field(default=frozenset())
+
+    @cached_property
+    def task(self) -> Task:
+        """The flow as a task of another."""
+        return as_task(self)
+
+    def __call__(self, *arguments: object, **named: object) -> Any:
+        """Wire this flow into another: its output port, or a tuple of them."""
+        return self.task(*arguments, **named)
+
+    def bind(self, values: Sequence[object], named: dict[str, object]) -> tuple[object, ...]:
+        """One value per input: in the order in which the inputs were made, or by name."""
+        if not named and len(values) == len(self.inputs):
+            return tuple(values)
+        names = [p.spec.name for p in self.inputs]
+        return bind_arguments(
+            f"run: flow {self.name!r}",
+            names,
+            values,
+            named,
+            error=ValueRefused,
+            hint=", on which its outputs depend",
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Call by call: as deep as flows are in flows, and not as tasks follow each other."""
+        inputs = {port: i for i, port in enumerate(self.inputs)}
+        calls = {call: i for i, call in enumerate(self.calls)}
+
+        def place(given: Port | Constant) -> object:
+            if not isinstance(given, Port):
+                return given
+            return inputs[given] if given.call is None else (calls[given.call], given.index)
+
+        wired = [(call.task, tuple(map(place, call.arguments))) for call in self.calls]
+        specs = tuple(port.spec for port in self.inputs)
+        return _rewired, (self.name, specs, wired, tuple(map(place, self.outputs)))
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(str(p.spec) for p in self.inputs)
+        return f"<flow {self.name}({names}), {len(self.calls)} tasks>"
+
+    def dot(self) -> str:
+        """The drawing in Graphviz's language."""
+        return dot(_graph(self))
+
+    def svg(self) -> str:
+        """The drawing as one self-contained SVG."""
+        return svg(_graph(self))
+
+    def _repr_html_(self) -> str | None:
+        return self.svg() if len(self.calls) <= _DRAWN else None
+
+
+def _rewired(
+    name: str,
+    inputs: Sequence[PortSpec],
+    wired: Sequence[tuple[Task, Sequence[Any]]],
+    outputs: Sequence[Any],
+) -> Flow:
+    """A flow from what `Flow.__reduce__` says of one: a place is an input or (call, output)."""
+    ports = [_new_port(spec, None, 0) for spec in inputs]
+    calls: list[Call] = []
+
+    def port_at(place: Any) -> Any:
+        if isinstance(place, int):
+            return ports[place]
+        if isinstance(place, tuple):
+            call = calls[place[0]]
+            return _new_port(call.task.outputs[place[1]], call, place[1])
+        return place
+
+    for task, places in wired:
+        calls.append(Call(task, tuple(map(port_at, places))))
+    return flow_output(*map(port_at, outputs), name=name)
+
+
+def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> Task:
+    """A task whose body is the flow. Needs belong to the flow's own tasks."""
+    if needs is not None:
+        raise WiringError(f"flow {flow.name!r} as a task: its own tasks say what they need")
+    specs: list[PortSpec] = []
+    for port in flow.outputs:
+        specs.append(PortSpec(_unused(port.name, {s.name for s in specs}), port.spec.type))
+    inputs = tuple(p.spec for p in flow.inputs)
+    return Task(name=name or flow.name, inputs=inputs, outputs=tuple(specs), body=flow)
+
+
+def flow_input(name: str, type: object) -> Port:
+    """An input of the flows that are wired from it. `run(*values)` binds in order of making."""
+    if not is_name(name):
+        raise WiringError(f"flow_input: its name is a text, given {shown(name)}")
+    return _new_input(name, port_type(f"flow_input {name!r}", type))
+
+
+def flow_output(*ports: Any, name: str = "flow") -> "Flow":
+    """The flow that computes these ports: all that is reachable from them.
+
+    WiringError for two reachable inputs of one name, and for ports that are inside another flow
+    which this flow uses as a task.
+    """
+    outputs = tuple(_flat(ports))
+    if not outputs:
+        raise WiringError("flow_output: give at least one port")
+    for given in outputs:
+        if not isinstance(given, Port):
+            raise WiringError(f"flow_output: expected ports, given {shown(given)}")
+    calls, inputs = _reach(outputs)
+    _refuse_equal_names(inputs)
+    inside = frozenset().union(*(c.task.body.nodes for c in calls if isinstance(c.task.body, Flow)))
+    _refuse_inner(calls, inputs, inside)
+    return Flow(name, inputs, outputs, calls, inside.union(calls, inputs))
+
+
+def _new_input(name: str, type_: PortType) -> Port:
+    return _new_port(PortSpec(name, type_), None, 0)
+
+
+def _new_port(spec: PortSpec, call: Call | None, index: int) -> Port:
+    return Port(spec, call, index, next(_order))
+
+
+def _argument(task: Task, spec: PortSpec, given: object) -> Port | Constant:
+    where = f"task {task.name!r}, input {spec.name!r}"
+    if isinstance(given, Port):
+        if not spec.type.accepts(given.spec.type):
+            raise WiringError(
+                f"{where}: expected {spec.type}, given {given.name}: {given.spec.type}"
+            )
+        return given
+    if isinstance(given, Task) or (isinstance(given, tuple) and _has_port(given)):
+        raise WiringError(f"{where}: expected one port or value of {spec.type}, given {given!r}")
+    complaint = spec.type.check(given)
+    if complaint:
+        raise WiringError(f"{where}: {complaint}")
+    return Constant(given)
+
+
+def _has_port(values: tuple[object, ...]) -> bool:
+    return any(isinstance(v, Port) for v in values)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    unique, count = name, 1
+    while unique in taken:
+        count += 1
+        unique = f"{name}#{count}"
+    return unique
+
+
+def _flat(ports: Iterable[Any]) -> Iterator[Any]:
+    for port in ports:
+        if isinstance(port, (tuple, list)):
+            yield from _flat(port)
+        else:
+            yield port
+
+
+def _reach(outputs: Iterable[Port]) -> tuple[tuple[Call, ...], tuple[Port, ...]]:
+    """Calls and inputs that the outputs depend on, each in order of making."""
+    calls: set[Call] = set()
+    inputs: set[Port] = set()
+    waiting = list(outputs)
+    while waiting:
+        port = waiting.pop()
+        if port.call is None:
+            inputs.add(port)
+        elif port.call not in calls:
+            calls.add(port.call)
+            waiting.extend(a for a in port.call.arguments if isinstance(a, Port))
+    return (
+        tuple(sorted(calls, key=lambda c: c.number)),
+        tuple(sorted(inputs, key=lambda p: p.number)),
+    )
+
+
+def _refuse_equal_names(inputs: Iterable[Port]) -> None:
+    seen: set[str] = set()
+    for port in inputs:
+        if port.spec.name in seen:
+            raise WiringError(f"two inputs of the flow are named {port.spec.name!r}: rename one")
+        seen.add(port.spec.name)
+
+
+def _refuse_inner(
+    calls: Sequence[Call], inputs: Iterable[Port], inside: frozenset[Call | Port]
+) -> None:
+    for call in reversed(calls):  # the last one is what was taken from inside
+        if call in inside:
+            raise WiringError(
+                f"task {call.task.name!r} is inside a flow that is used here as a task: "
+                "make its result an output of that flow"
+            )
+    for port in inputs:
+        if port in inside:
+            raise WiringError(
+                f"input {port.name!r} belongs to a flow that is used here as a task: "
+                f"make another with fo.flow_input({port.name!r}, ...)"
+            )
+
+
+def _text(flow: Flow) -> str:
+    """One line per input, task and output, in an order in which they can run."""
+    names = _call_names(flow)
+    lines = [f"flow {flow.name}"]
+    lines += [f"  input   {p.spec}" for p in flow.inputs]
+    for call in flow.calls:
+        given = ", ".join(_argument_text(a, names) for a in call.arguments)
+        types = ", ".join(str(p.type) for p in call.task.outputs)
+        lines.append(f"  task    {names[call]}({given}) -> {types}")
+    lines += [f"  output  {_port_text(p, names)}: {p.spec.type}" for p in flow.outputs]
+    return "\n".join(lines)
+
+
+def _call_names(flow: Flow) -> dict[Call, str]:
+    """Unique names of the calls: add, add#2, ... as in errors."""
+    counts: dict[str, int] = {}
+    names = {}
+    for call in flow.calls:
+        name = call.task.name
+        count = counts[name] = counts.get(name, 0) + 1
+        names[call] = name if count == 1 else f"{name}#{count}"
+    return names
+
+
+def _port_text(port: Port, names: Mapping[Call, str]) -> str:
+    if port.call is None:
+        return port.spec.name
+    several = len(port.call.task.outputs) > 1
+    return f"{names[port.call]}.{port.spec.name}" if several else names[port.call]
+
+
+def _argument_text(argument: Port | Constant, names: Mapping[Call, str]) -> str:
+    if isinstance(argument, Port):
+        return _port_text(argument, names)
+    return shortened(repr(argument.value))
+
+
+def _graph(flow: Flow) -> Graph:
+    names = _call_names(flow)
+    nodes: list[Node] = []
+    edges: dict[tuple[int, int], None] = {}
+    at: dict[Port | Call, int] = {}
+    for port in flow.inputs:
+        at[port] = len(nodes)
+        nodes.append(Node("input", port.spec.name, str(port.spec)))
+    for call in flow.calls:
+        at[call] = len(nodes)
+        nodes.append(Node("task", names[call], str(call.task)))
+        for argument in call.arguments:
+            if isinstance(argument, Port):
+                edges[at[argument.call or argument], at[call]] = None
+    for port in flow.outputs:
+        edges[at[port.call or port], len(nodes)] = None
+        nodes.append(Node("output", _port_text(port, names), f"output: {port.spec.type}"))
+    return Graph(flow.name, tuple(nodes), tuple(edges))

@@ -1,0 +1,106 @@
+"""Checks of what is wired: names, ports, command lines, and the arguments of a call."""
+
+from collections.abc import Mapping, Sequence
+
+from flowos.model._bodies import Command, In, Out, PortSpec
+from flowos.model._errors import FlowosError, WiringError
+from flowos.model._ports import File, FilePath, Floating, Integer, PortType, Text, bytes_, shown
+
+
+def is_name(given: object) -> bool:
+    return isinstance(given, str) and given != ""
+
+
+def check_ports(task: str, inputs: Sequence[PortSpec], outputs: Sequence[PortSpec]) -> None:
+    """Raises WiringError for a port without name or type, two of one name, and no output at all."""
+    _check_specs(f"task {task!r}", "input", inputs)
+    _check_specs(f"task {task!r}", "output", outputs)
+    if not outputs:
+        raise WiringError(f"task {task!r} has no output, so no flow could reach it: give it one")
+
+
+def _check_specs(owner: str, kind: str, ports: Sequence[PortSpec]) -> None:
+    seen: set[str] = set()
+    for port in ports:
+        if not is_name(port.name):
+            raise WiringError(f"{owner}: an {kind}'s name is a text, given {shown(port.name)}")
+        if not isinstance(port.type, PortType):
+            raise WiringError(
+                f"{owner}: {kind} {port.name!r} has no port type, given {shown(port.type)}; "
+                "use one such as fo.int64"
+            )
+        if port.name in seen:
+            raise WiringError(f"{owner}: two {kind}s are named {port.name!r}")
+        seen.add(port.name)
+
+
+def check_command(
+    task: str, command: Command, inputs: Sequence[PortSpec], outputs: Sequence[PortSpec]
+) -> None:
+    """Raises WiringError if the words of the command do not fit the ports."""
+    names = {p.name for p in inputs}
+    made = {p.name for p in command.parts if isinstance(p, Out)}
+    captured = {name for name, _ in command.captures}
+    for part in command.parts:
+        if isinstance(part, In) and part.name not in names:
+            raise WiringError(f"command {task!r}: In({part.name!r}) is no input of it")
+    if command.once and captured:
+        raise WiringError(f"command {task!r}: what is made once is files, nothing captured")
+    for port in inputs:
+        if In(port.name) in command.parts and not _is_word(port.type):
+            raise WiringError(
+                f"command {task!r}: In({port.name!r}) is {port.type}, which is no word; use a File"
+            )
+    for port in outputs:
+        if (port.name in made) == (port.name in captured):
+            raise WiringError(
+                f"command {task!r}: output {port.name!r} has to be either an Out in the "
+                "command line or captured"
+            )
+        if port.name in made and (port.type != File or not _is_file_name(port.name)):
+            raise WiringError(
+                f"command {task!r}: Out({port.name!r}) has to be a File with a plain name"
+            )
+
+
+def _is_word(type_: PortType) -> bool:
+    return isinstance(type_, (FilePath, Floating, Integer, Text)) and type_ != bytes_
+
+
+def _is_file_name(name: str) -> bool:
+    return name not in (".", "..") and "/" not in name and "\0" not in name
+
+
+def bind_arguments(
+    owner: str,
+    names: Sequence[str],
+    values: Sequence[object],
+    named: Mapping[str, object],
+    *,
+    error: type[FlowosError],
+    defaults: Mapping[str, object] | None = None,
+    hint: str = "",
+) -> tuple[object, ...]:
+    """One value per name, in order, as Python binds arguments; raises `error` where that fails.
+
+    hint: what the message about an unknown name says after the known ones.
+    """
+    if len(values) > len(names):
+        raise error(f"{owner} takes {_counted(names)}, {len(values)} given")
+    bound = dict(zip(names, values, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise error(f"{owner} has no input {name!r}; it takes {_counted(names)}{hint}")
+        if name in bound:
+            raise error(f"{owner}: input {name!r} is given twice")
+        bound[name] = value
+    bound = {**(defaults or {}), **bound}
+    missing = [name for name in names if name not in bound]
+    if missing:
+        raise error(f"{owner} takes {_counted(names)}; nothing given for {', '.join(missing)}")
+    return tuple(bound[name] for name in names)
+
+
+def _counted(names: Sequence[str]) -> str:
+    noun = "argument" if len(names) == 1 else "arguments"
+    return f"{len(names)} {noun} ({', '.join(names)})" if names else "no arguments"
