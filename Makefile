@@ -33,6 +33,7 @@ check:  ## style, types, rooms, sizes
 	$(PY)/ruff format --check .
 	$(PY)/mypy
 	$(PY)/lint-imports
+	$(PY)/python tools/circles.py
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
 	tools/tidy
 	$(PY)/python tools/sizes.py

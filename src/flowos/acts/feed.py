@@ -9,12 +9,12 @@ from flowos.acts._pace import Pace, Step, Tell, counted, listing
 from flowos.engine import now
 from flowos.engine.metrics import MetricsServer
 from flowos.feeder import (
-    Asked,
+    CacheLimits,
     Feed,
     Kept,
-    Room,
-    Warming,
-    Warmth,
+    Prefill,
+    PrefillProgress,
+    SourceOptions,
     asked,
     clear,
     compare,
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from flowos.feeder import Where
 
 __all__ = [
-    "Asked",
+    "CacheLimits",
     "Care",
     "Kept",
     "Planned",
-    "Room",
+    "SourceOptions",
     "Step",
     "Tell",
     "Verified",
@@ -57,7 +57,7 @@ class Care:
 
     cache: str | PathLike[str]
     where: "Where | None" = None
-    asked: Asked = field(default_factory=Asked)
+    asked: SourceOptions = field(default_factory=SourceOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Warmed:
     """What was done, and what is there now."""
 
     kept: Kept
-    warmth: Warmth
+    warmth: PrefillProgress
     seconds: float
     interrupted: bool
 
@@ -116,7 +116,7 @@ def _if_any(care: Care) -> tuple[Kept, ...]:
         return ()
 
 
-def warmed(care: Care, room: Room, tell: Tell) -> Warmed:
+def warmed(care: Care, limits: CacheLimits, tell: Tell) -> Warmed:
     """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
 
     FeedError: there is no such data, or nothing can be kept there.
@@ -124,8 +124,8 @@ def warmed(care: Care, room: Room, tell: Tell) -> Warmed:
     assert care.where is not None
     began, interrupted, pace = now(), False, Pace(tell)
     with listing(tell) as found:
-        warming = Warming(care.where, care.cache, care.asked, room, found)
-    at = Warmth(samples=0)
+        warming = Prefill(care.where, care.cache, care.asked, limits, found)
+    at = PrefillProgress(samples=0)
     try:
         for at in warming.steps():
             pace.at(at.samples, at.done, at.source_bytes + at.cache_bytes)

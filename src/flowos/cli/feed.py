@@ -164,8 +164,8 @@ def _warm(args: argparse.Namespace) -> int:
         if args.dry_run:
             return _show_planned(feed.planned(care, tell), args.json)
         known = {"most_bytes": args.most_bytes, "least_free_bytes": args.least_free}
-        room = feed.Room(**{name: value for name, value in known.items() if value is not None})
-        done = feed.warmed(care, room, tell)
+        given = {name: value for name, value in known.items() if value is not None}
+        done = feed.warmed(care, feed.CacheLimits(**given), tell)
     _show_warmed(done, args.json)
     if done.interrupted:
         return _EXIT_INTERRUPTED

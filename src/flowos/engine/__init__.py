@@ -8,10 +8,11 @@ _PARTS = {
     "_clock": "now utc utc_of",
     "_foreground": "run_in_foreground",
     "_launch_leftovers": "await_unused",
-    "_launching": "Prepared composed own_variables prepare run start",
+    "_launching": "Prepared composed own_variables",
     "_own_folders": "ON_DISK PASSABLE locked own_folder remove_tree",
     "_run_folder": "left_alone session_folder",
     "_running": "Running",
+    "_start": "prepare run start",
     "_state": "Look io_pressure_between look state_between",
     "_turns": "run_in_turns",
     "environments._devices": "gpu_devices",
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
         Prepared as Prepared,
         composed as composed,
         own_variables as own_variables,
-        prepare as prepare,
-        run as run,
-        start as start,
     )
     from flowos.engine._own_folders import (
         ON_DISK as ON_DISK,
@@ -57,6 +55,11 @@ if TYPE_CHECKING:
     )
     from flowos.engine._running import (
         Running as Running,
+    )
+    from flowos.engine._start import (
+        prepare as prepare,
+        run as run,
+        start as start,
     )
     from flowos.engine._state import (
         Look as Look,

@@ -24,7 +24,6 @@ from flowos.engine._run_folder import make_memory_folder, make_run_folder, remov
 from flowos.engine._running import Pipes, Running, Spawn
 from flowos.engine.environments._gang import HOLD, await_held
 from flowos.engine.environments._servers import server_for
-from flowos.engine.environments._ways import runtime_for
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
@@ -78,6 +77,16 @@ class Prepared:
             server=server_for(self.launch.env.image),
         )
 
+    def run(self, *, stdin: Stdin = None) -> Outcome:
+        """Start it and wait for its end; an interrupt ends it too."""
+        running = self.start(stdin=stdin)
+        try:
+            return running.wait()
+        except BaseException:
+            running.stop()
+            running.wait()
+            raise
+
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
         remove_run_folder(self.folder)
@@ -85,84 +94,36 @@ class Prepared:
 
 def prepare(
     launch: Launch,
+    runtime: Runtime,
     *,
     launcher: str = "direct",
     starter: str = "",
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
-    runtime: Runtime | None = None,
 ) -> Prepared:
     """Check the launch and make its run folder.
 
+    runtime: enters the launch's environment, as it works on this node.
     starter: path of the launcher's program (mpirun of one MPI of several).
     oversubscribe: allow more ranks than cpus, without binding.
     most_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
     captures: of stdout and stderr, where they are to be other than that.
-    runtime: one to be tried, instead of the one that the launch's environment names.
     """
     driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch)
-    entered = runtime or runtime_for(launch.env)
     folder = make_run_folder()
     alone = driver.name == "direct"
     return Prepared(
         launch=launch,
         folder=folder,
         launcher=driver,
-        runtime=entered,
+        runtime=runtime,
         kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
         captures=captures or (Capture(most_output_bytes), Capture(most_output_bytes)),
     )
-
-
-def start(
-    launch: Launch,
-    *,
-    launcher: str = "direct",
-    starter: str = "",
-    oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
-    captures: tuple[Capture, Capture] | None = None,
-    stdin: Stdin = None,
-) -> Running:
-    """Start a launch and return at once. Arguments as for `prepare`."""
-    return prepare(
-        launch,
-        launcher=launcher,
-        starter=starter,
-        oversubscribe=oversubscribe,
-        most_output_bytes=most_output_bytes,
-        captures=captures,
-    ).start(stdin=stdin)
-
-
-def run(
-    launch: Launch,
-    *,
-    launcher: str = "direct",
-    starter: str = "",
-    oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
-    stdin: Stdin = None,
-) -> Outcome:
-    """Start a launch and wait for its end; an interrupt ends it too."""
-    running = start(
-        launch,
-        launcher=launcher,
-        starter=starter,
-        oversubscribe=oversubscribe,
-        most_output_bytes=most_output_bytes,
-        stdin=stdin,
-    )
-    try:
-        return running.wait()
-    except BaseException:
-        running.stop()
-        running.wait()
-        raise
 
 
 def _check(launch: Launch) -> None:
@@ -286,7 +247,7 @@ def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:
     if not prepared.joined:
         return None
     alone = Launch(argv=HOLD, env=prepared.launch.env)
-    holder = prepare(alone, runtime=prepared.runtime).start()
+    holder = prepare(alone, prepared.runtime).start()
     undo.callback(_end_at_once, holder)
     (prepared.folder / "enter").write_bytes(await_held(holder))
     return holder

@@ -1,37 +1,37 @@
 """The Python face of the feed."""
 
 from flowos.feeder import decode
-from flowos.feeder._asked import Asked, asked
-from flowos.feeder._care import (
+from flowos.feeder._cache_admin import (
     Compared,
     Kept,
-    Warming,
-    Warmth,
+    Prefill,
+    PrefillProgress,
     clear,
     compare,
     kept_in,
     opened,
     verify,
 )
-from flowos.feeder._data import Room
+from flowos.feeder._data import CacheLimits
 from flowos.feeder._extensions import meant
 from flowos.feeder._feed import Feed
 from flowos.feeder._peers import Peers
-from flowos.feeder._places import Where
+from flowos.feeder._resolve_source import Where
 from flowos.feeder._samples import Samples
+from flowos.feeder._source_options import SourceOptions, asked
 from flowos.feeder._stats import Stats
 
 __all__ = [
-    "Asked",
+    "CacheLimits",
     "Compared",
     "Feed",
     "Kept",
     "Peers",
-    "Room",
+    "Prefill",
+    "PrefillProgress",
     "Samples",
+    "SourceOptions",
     "Stats",
-    "Warming",
-    "Warmth",
     "Where",
     "asked",
     "clear",

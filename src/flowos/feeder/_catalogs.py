@@ -4,42 +4,42 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from flowos.feeder._early import Early, Listing, Meanwhile
+from flowos.feeder._cache_entry import CacheEntry, write_whole
+from flowos.feeder._entries import digest
 from flowos.feeder._extensions import Meant, only_meant
-from flowos.feeder._home import Home, write_whole
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._source import digest
+from flowos.feeder._protocols import EarlyReader, Listing, PrefetchBudget
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
-    from flowos.feeder._source import Source
+    from flowos.feeder._protocols import Source
 
 
 @contextmanager
 def catalog_of(
     source: "Mounted | Source",
-    home: Home,
+    entry: CacheEntry,
     files: Meant,
     found: "Counter | None" = None,
-    meanwhile: Meanwhile | None = None,
-) -> "Iterator[tuple[Catalog, int, str, Early | None]]":
+    budget: PrefetchBudget | None = None,
+) -> "Iterator[tuple[Catalog, int, str, EarlyReader | None]]":
     """The catalog of the samples among the files, a key, and what was left out, in words.
 
     What was cached under another key is not of these bytes.
 
-    Kept in its home, where one process lists for all: the others wait until the end of the `with`.
-    Early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
+    Kept in its entry, where one process lists for all: the others wait until the end of the `with`.
+    early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
     """
-    before = home.mark_of_catalog()
+    before = entry.mark_of_catalog()
     identity = "" if isinstance(source, Mounted) else source.identity()
     with ExitStack() as while_listed:
-        catalog, early, is_new = _kept(source, home, identity), None, False
+        catalog, early, is_new = _kept(source, entry, identity), None, False
         if catalog is None:
-            while_listed.enter_context(home.locked())
-            listed_meanwhile = home.mark_of_catalog() != before
-            catalog = _kept(source, home, identity, is_fresh=listed_meanwhile)
+            while_listed.enter_context(entry.locked())
+            listed_meanwhile = entry.mark_of_catalog() != before
+            catalog = _kept(source, entry, identity, is_fresh=listed_meanwhile)
         if catalog is None:
-            listing = _listing(source, home, None if identity else meanwhile)
+            listing = _listing(source, entry, None if identity else budget)
             if listing.early is not None:
                 while_listed.callback(listing.early.end)
             catalog, early, is_new = listing.catalog(found), listing.early, True
@@ -48,17 +48,17 @@ def catalog_of(
         key = int(digest(str(key), identity)[:16], 16) if identity else key
         yield some, key, left_out, early
         if is_new:  # not before: who finds it waits for nobody
-            _keep(catalog, home, identity)
+            _keep(catalog, entry, identity)
 
 
 def _kept(
-    source: "Mounted | Source", home: Home, identity: str, is_fresh: bool = False
+    source: "Mounted | Source", entry: CacheEntry, identity: str, is_fresh: bool = False
 ) -> "Catalog | None":
     """is_fresh: another process of the node listed while we waited: that is as good as ours."""
     from flowos._native import Catalog
 
     try:
-        data = home.catalog.read_bytes()
+        data = entry.catalog.read_bytes()
     except OSError:
         return None
     head, _, body = data.partition(b"\n")
@@ -73,17 +73,19 @@ def _kept(
     return catalog if holds else None
 
 
-def _listing(source: "Mounted | Source", home: Home, meanwhile: Meanwhile | None) -> Listing:
+def _listing(
+    source: "Mounted | Source", entry: CacheEntry, budget: PrefetchBudget | None
+) -> Listing:
     """Where there is a cache already, most of it is in there: nothing is read in vain."""
-    if meanwhile is None or home.samples.exists():
+    if budget is None or entry.samples.exists():
         return Listing(source.catalog)
-    return source.listing(meanwhile)
+    return source.listing(budget)
 
 
-def _keep(catalog: "Catalog", home: Home, identity: str) -> None:
+def _keep(catalog: "Catalog", entry: CacheEntry, identity: str) -> None:
     """The identity is from before: it is another one, should the source have changed meanwhile."""
     with suppress(OSError):  # then it is listed again the next time
-        write_whole(home.catalog, _head(identity) + b"\n" + catalog.serialized())
+        write_whole(entry.catalog, _head(identity) + b"\n" + catalog.serialized())
 
 
 def _head(identity: str) -> bytes:

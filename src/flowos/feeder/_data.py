@@ -6,23 +6,23 @@ from os import PathLike
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
-from flowos.feeder._asked import Asked
+from flowos.feeder._cache_entry import CacheEntry, cache_folder
 from flowos.feeder._catalogs import catalog_of
-from flowos.feeder._early import Meanwhile
 from flowos.feeder._extensions import only_meant
-from flowos.feeder._home import Home, cache_folder
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._places import Where, refuse_inside, source_at
+from flowos.feeder._protocols import PrefetchBudget
+from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import whole
+from flowos.feeder._source_options import SourceOptions
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
     from flowos._native import Cache, Catalog, Counter, Files
-    from flowos.feeder._source import Source
+    from flowos.feeder._protocols import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class CacheLimits:
     """How much of a file system a cache may take. most_bytes: 0 is what there is."""
 
     most_bytes: int = 0
@@ -63,38 +63,38 @@ class Data:
 def open_data(
     where: Where,
     cache: str | PathLike[str] | None,
-    asked: Asked,
-    room: Room,
+    asked: SourceOptions,
+    limits: CacheLimits,
     found: "Counter | None" = None,
-    meanwhile: Meanwhile | None = None,
+    budget: PrefetchBudget | None = None,
 ) -> Data:
     """FeedError: there is no such data, or it would have the cache in it.
 
     That nothing can be kept of it is only complained of.
-    meanwhile: samples may be read while they are listed, for a cache that is new.
+    budget: samples may be read while they are listed, for a cache that is new.
     """
     source, key = source_at(where, asked)
     if cache is not None:
         refuse_inside(where, asked, cache_folder(cache))
-    home, complaint = (None, "") if cache is None else _home(cache, key, source.name)
-    if home is None:
+    entry, complaint = (None, "") if cache is None else _entry_of(cache, key, source.name)
+    if entry is None:
         catalog, left_out = only_meant(source.catalog(found), source.name, asked.files)
         return Data(
             source=source, catalog=catalog, cache=None, complaint=complaint, left_out=left_out
         )
-    within = None if complaint else _within(meanwhile, room, home)
+    within = None if complaint else _within(budget, limits, entry)
     try:
-        listing = catalog_of(source, home, asked.files, found, within)
+        listing = catalog_of(source, entry, asked.files, found, within)
         with listing as (catalog, cache_key, left_out, early):
             attached = None
             try:
-                attached = _attached(home, catalog, cache_key, room)
+                attached = _attached(entry, catalog, cache_key, limits)
             except FeedError as why:
                 complaint = str(why)
             if early and attached:
                 early.keep(catalog, attached)
     except FeedError:
-        home.forget_if_empty()
+        entry.forget_if_empty()
         raise
     return Data(
         source=source,
@@ -107,33 +107,37 @@ def open_data(
     )
 
 
-def _within(meanwhile: Meanwhile | None, room: Room, home: Home) -> Meanwhile | None:
-    """Not more than the cache has room for."""
-    if meanwhile is None:
+def _within(
+    budget: PrefetchBudget | None, limits: CacheLimits, entry: CacheEntry
+) -> PrefetchBudget | None:
+    """No more than the cache has room for."""
+    if budget is None:
         return None
-    most = min(meanwhile.most_bytes, room.most_bytes or meanwhile.most_bytes)
+    most = min(budget.most_bytes, limits.most_bytes or budget.most_bytes)
     with suppress(OSError):
-        most = min(most, disk_usage(home.folder).free - room.least_free_bytes)
-    return replace(meanwhile, most_bytes=most) if most > 0 else None
+        most = min(most, disk_usage(entry.folder).free - limits.least_free_bytes)
+    return replace(budget, most_bytes=most) if most > 0 else None
 
 
-def _home(cache: str | PathLike[str], key: str, name: str) -> tuple[Home | None, str]:
-    home = Home(cache_folder(cache) / key)
+def _entry_of(cache: str | PathLike[str], key: str, name: str) -> tuple[CacheEntry | None, str]:
+    entry = CacheEntry(cache_folder(cache) / key)
     try:
-        home.make(name)
+        entry.make(name)
     except FeedError as why:
-        return (home if home.source() else None), str(why)
-    return home, ""
+        return (entry if entry.source() else None), str(why)
+    return entry, ""
 
 
-def _attached(home: Home, catalog: "Catalog", cache_key: int, room: Room) -> "Cache":
+def _attached(
+    entry: CacheEntry, catalog: "Catalog", cache_key: int, limits: CacheLimits
+) -> "Cache":
     from flowos._native import Cache
 
     return Cache(
-        str(home.samples),
+        str(entry.samples),
         cache_key,
         len(catalog),
-        most_bytes=room.most_bytes,
-        least_free_bytes=room.least_free_bytes,
-        neighbours=str(home.folder.parent),
+        most_bytes=limits.most_bytes,
+        least_free_bytes=limits.least_free_bytes,
+        neighbours=str(entry.folder.parent),
     )

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._arrays import stacked
-from flowos.feeder._asked import Record
 from flowos.feeder._extensions import ALL, PICTURES, Meant, meant
+from flowos.feeder._one_line import one_line
 from flowos.feeder._samples import Int64s, Samples
-from flowos.feeder._source import one_line
+from flowos.feeder._source_options import Record
 from flowos.feeder.decode import Pictures, image, jpeg
 from flowos.model import FeedError, SampleError, shown
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 
 from flowos.feeder._arrays import Convert
-from flowos.feeder._asked import Record
 from flowos.feeder._decoding import Decoded
 from flowos.feeder._labels import Values
 from flowos.feeder._samples import Samples
+from flowos.feeder._source_options import Record
 from flowos.model import FeedError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flowos.feeder._early import number_of
+from flowos.feeder._entries import number_of
 from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:

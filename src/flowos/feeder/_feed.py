@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowos._collected import when_collected
 from flowos.feeder._arrays import Convert, converter, distributed_ranks
-from flowos.feeder._asked import asked
-from flowos.feeder._data import Room, open_data
+from flowos.feeder._data import CacheLimits, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
 from flowos.feeder._epoch import Epoch, Give, Giver, Take
 from flowos.feeder._labels import How, Labels, labels_of
 from flowos.feeder._peers import Peers, checked
-from flowos.feeder._places import Where
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._ranks import Ranks, ranks_of
+from flowos.feeder._resolve_source import Where
 from flowos.feeder._settings import Settings
+from flowos.feeder._source_options import asked
 from flowos.feeder._start import record_of, started
 from flowos.feeder._stats import Stats, stats_of
 from flowos.model import FeedError
@@ -129,9 +129,9 @@ class Feed:
         self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
         convert, way = converter(as_), chosen(decode, extensions)
         of_data = asked(member, dtype, length, column, label_column, way.files)
-        meanwhile = None if checked(peers) else self._settings.meanwhile
-        room = Room(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
-        self._data = open_data(source, cache, of_data, room, meanwhile=meanwhile)
+        budget = None if checked(peers) else self._settings.prefetch_budget
+        limits = CacheLimits(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
+        self._data = open_data(source, cache, of_data, limits, budget=budget)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own(self._threads_for(way.function))
         self._begin(labels_of(self._data.catalog, labels, classes), way, convert)

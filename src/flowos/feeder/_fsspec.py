@@ -8,9 +8,11 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flowos.feeder._patience import Patience
-from flowos.feeder._place import Entry, Piece, Tell, add, in_byte_order, nobody
-from flowos.feeder._source import Tickets, one_line, serve_in_threads
+from flowos.feeder._entries import add, in_byte_order
+from flowos.feeder._one_line import one_line
+from flowos.feeder._protocols import Entry, OnEntries, Piece, Tickets, ignore
+from flowos.feeder._reader_threads import serve_in_threads
+from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url
 from flowos.model import FeedError
 
@@ -38,16 +40,18 @@ _LASTING = (
 
 
 class FileSystem:
-    """What lies below a URL. Promises: see flowos.feeder._place.Place."""
+    """What lies below a URL. Promises: see flowos.feeder._protocols.Storage."""
 
     def __init__(self, url: Url, threads: int = 32) -> None:
         self.name = url.shown
-        self.patience = Patience(url.shown)
+        self.patience = Retry(url.shown)
         self._threads = threads
         self._files, self._root = _open(url)
 
-    def entries(self, found: "Counter | None" = None, tell: Tell = nobody) -> list[Entry]:
-        del tell  # they come all at once, at the end
+    def entries(
+        self, found: "Counter | None" = None, on_entries: OnEntries = ignore
+    ) -> list[Entry]:
+        del on_entries  # they come all at once, at the end
         listed = self._call(lambda: self._files.find(self._root, detail=True), self.name)
         add(found, len(listed))
         return in_byte_order([self._entry(path, info) for path, info in listed.items()])

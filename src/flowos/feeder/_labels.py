@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._extensions import has_files
-from flowos.feeder._source import one_line
+from flowos.feeder._one_line import one_line
 from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from flowos.feeder._asked import Asked, Record
-from flowos.feeder._early import Listing, Meanwhile
-from flowos.feeder._source import digest
+from flowos.feeder._entries import digest
+from flowos.feeder._protocols import Listing, PrefetchBudget
+from flowos.feeder._source_options import Record, SourceOptions
 from flowos.feeder._url import expand
 from flowos.model import FeedError
 
@@ -55,13 +55,13 @@ class Mounted:
         assert self.record
         return Catalog.list_records(root, files, self.header_bytes, self.record.size_bytes)
 
-    def listing(self, meanwhile: Meanwhile) -> Listing:
+    def listing(self, budget: PrefetchBudget) -> Listing:
         """The catalog; files of a folder are read while they are listed. FeedError: no folder."""
         from flowos._native import Early
 
         if self.kind != "folder":
             return Listing(self.catalog)
-        early = Early(str(self.root), meanwhile.in_flight, meanwhile.most_bytes)
+        early = Early(str(self.root), budget.in_flight, budget.most_bytes)
         return Listing(partial(self.catalog, early=early), early)
 
     def still_holds(self, catalog: "Catalog") -> bool:
@@ -69,7 +69,7 @@ class Mounted:
         return catalog.still_holds(str(self.root), _THREADS)
 
 
-def mounted(places: Sequence[str], asked: Asked) -> Mounted:
+def mounted(places: Sequence[str], asked: SourceOptions) -> Mounted:
     """places: a folder, or files and patterns of one kind. FeedError: there is no such thing."""
     words = [str(Path(place).absolute()) for place in places]
     if len(words) == 1 and Path(words[0]).is_dir():
@@ -91,7 +91,7 @@ def _matching(place: str) -> list[Path]:
     return found
 
 
-def _of_folder(name: str, asked: Asked) -> Mounted:
+def _of_folder(name: str, asked: SourceOptions) -> Mounted:
     """Of files that are samples, of nothing but shards, or, where it is said so, of arrays."""
     root = Path(name).resolve()
     try:
@@ -135,7 +135,7 @@ def shards_in(folder: Path) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _of_files(name: str, files: Sequence[Path], asked: Asked) -> Mounted:
+def _of_files(name: str, files: Sequence[Path], asked: SourceOptions) -> Mounted:
     paths = [file.absolute() for file in files]
     root = Path(os.path.commonpath([path.parent for path in paths]))
     below = tuple(str(path.relative_to(root)) for path in paths)
@@ -157,7 +157,7 @@ def _of_files(name: str, files: Sequence[Path], asked: Asked) -> Mounted:
     )
 
 
-def _layout(paths: Sequence[Path], asked: Asked) -> tuple[int, Record]:
+def _layout(paths: Sequence[Path], asked: SourceOptions) -> tuple[int, Record]:
     """Bytes before the first record, and what each is; of all arrays the same."""
     if paths[0].suffix == ".bin":
         if asked.dtype is None or not asked.length:
@@ -170,7 +170,7 @@ def _layout(paths: Sequence[Path], asked: Asked) -> tuple[int, Record]:
     return next(iter(layouts))
 
 
-def _npy_layout(path: Path, asked: Asked) -> tuple[int, Record]:
+def _npy_layout(path: Path, asked: SourceOptions) -> tuple[int, Record]:
     try:
         with path.open("rb") as file:
             is_first = np.lib.format.read_magic(file) == (1, 0)

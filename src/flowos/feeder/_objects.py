@@ -14,10 +14,11 @@ from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
+from flowos.feeder._entries import add, in_byte_order
 from flowos.feeder._object_errors import passes, reason
-from flowos.feeder._patience import Patience
-from flowos.feeder._place import Entry, Piece, Tell, add, in_byte_order, nobody
-from flowos.feeder._source import Tickets, serve_in_threads
+from flowos.feeder._protocols import Entry, OnEntries, Piece, Tickets, ignore
+from flowos.feeder._reader_threads import serve_in_threads
+from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url
 from flowos.model import FeedError
 
@@ -41,18 +42,20 @@ _MOST_LISTED_APART = 1024
 
 
 class Bucket:
-    """What lies below a URL. Promises: see flowos.feeder._place.Place."""
+    """What lies below a URL. Promises: see flowos.feeder._protocols.Storage."""
 
     def __init__(self, url: Url, timeout_seconds: float = 30.0) -> None:
         self.name = url.shown
         self._scheme = url.scheme
         self._timeout_seconds = timeout_seconds
-        self.patience = Patience(url.shown)
+        self.patience = Retry(url.shown)
         self._store = _open(url, timeout_seconds)
         self._tags: dict[str, str] = {}  # of what is read in pieces
 
-    def entries(self, found: "Counter | None" = None, tell: Tell = nobody) -> list[Entry]:
-        entries = self._listed(found, tell)
+    def entries(
+        self, found: "Counter | None" = None, on_entries: OnEntries = ignore
+    ) -> list[Entry]:
+        entries = self._listed(found, on_entries)
         folders = {entry.key.rpartition("/")[0] for entry in entries}
         # A folder made by hand in a bucket's console is an object without bytes.
         files = [entry for entry in entries if entry.size_bytes or entry.key not in folders]
@@ -98,30 +101,32 @@ class Bucket:
         if self._tags.setdefault(key, tag) != tag or meta["size"] < end:
             raise FeedError("it has changed since it was indexed: index it anew")
 
-    def _listed(self, found: "Counter | None", tell: Tell) -> list[Entry]:
+    def _listed(self, found: "Counter | None", on_entries: OnEntries) -> list[Entry]:
         """All objects: with folders, these in parallel; without, page by page."""
         import obstore
 
         first = self.glance()
-        tell(first)
+        on_entries(first)
         if len(first) < _PAGE:
             add(found, len(first))
             return first
         if all("/" not in entry.key for entry in first):
-            return self._below(None, found, tell)
+            return self._below(None, found, on_entries)
         level = self._call(lambda: obstore.list_with_delimiter(self._store))
         folders = level["common_prefixes"]
         if len(folders) > _MOST_LISTED_APART:
-            return self._below(None, found, tell)
+            return self._below(None, found, on_entries)
         entries = [_entry(meta) for meta in level["objects"]]
-        tell(entries)
+        on_entries(entries)
         add(found, len(entries))
         below = self.patience.map(
-            lambda folder: self._below(folder, found, tell), folders, _LISTINGS_AT_ONCE
+            lambda folder: self._below(folder, found, on_entries), folders, _LISTINGS_AT_ONCE
         )
         return entries + [entry for some in below for entry in some]
 
-    def _below(self, prefix: str | None, found: "Counter | None", tell: Tell) -> list[Entry]:
+    def _below(
+        self, prefix: str | None, found: "Counter | None", on_entries: OnEntries
+    ) -> list[Entry]:
         import obstore
 
         def once() -> list[Entry]:
@@ -129,7 +134,7 @@ class Bucket:
             try:
                 for page in obstore.list(self._store, prefix, chunk_size=_PAGE):
                     some = [_entry(meta) for meta in page]
-                    tell(some)
+                    on_entries(some)
                     add(found, len(some))
                     entries += some
             except Exception:

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowos.feeder._arrow import Rows, is_sample_type
-from flowos.feeder._early import Listing, Meanwhile
-from flowos.feeder._parquet_desk import Desk, Group, Wanted
+from flowos.feeder._entries import add, digest
+from flowos.feeder._one_line import one_line
 from flowos.feeder._parquet_files import open_files
-from flowos.feeder._place import add
-from flowos.feeder._source import Tickets, answer, digest, one_line, run_threads
+from flowos.feeder._protocols import Listing, PrefetchBudget, Tickets
+from flowos.feeder._reader_threads import answer, run_threads
+from flowos.feeder._row_group_queue import Group, RowGroupQueue, Wanted
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _MOST_PULLED = 256
 
 
 class ParquetSource:
-    """A row is a sample: what stands in one column. Promises: see flowos.feeder._source.Source.
+    """A row is a sample: what stands in one column. Promises: see flowos.feeder._protocols.Source.
 
     where: a file, a folder, or a URL of such. column: its name, with dots for what is inside
     (`image.bytes`); empty: the only one that can be meant. label_column: whole numbers, or texts,
@@ -65,9 +66,9 @@ class ParquetSource:
         words = [f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries]
         return digest(self._wish, self._label_column, *words)
 
-    def listing(self, meanwhile: Meanwhile) -> Listing:
+    def listing(self, budget: PrefetchBudget) -> Listing:
         """Row groups are no samples: nothing is read."""
-        del meanwhile
+        del budget
         return Listing(self.catalog)
 
     def catalog(self, found: "Counter | None" = None) -> "Catalog":
@@ -90,7 +91,7 @@ class ParquetSource:
         column = self._column(keys[0])
         counts = np.bincount(catalog.group_of(), minlength=len(keys))
         firsts = np.concatenate(([0], np.cumsum(counts)))
-        desk = Desk()
+        desk = RowGroupQueue()
         puller = threading.Thread(
             target=self._pull, args=(tickets, desk, keys, firsts), name="flowos-pull", daemon=True
         )
@@ -99,7 +100,11 @@ class ParquetSource:
         puller.join()
 
     def _pull(
-        self, tickets: Tickets, desk: Desk, keys: Sequence[str], firsts: "NDArray[np.int64]"
+        self,
+        tickets: Tickets,
+        desk: RowGroupQueue,
+        keys: Sequence[str],
+        firsts: "NDArray[np.int64]",
     ) -> None:
         """firsts: of each file, its first sample."""
         try:
@@ -118,7 +123,7 @@ class ParquetSource:
             desk.close()
             self._files.patience.give_up()
 
-    def _work(self, tickets: Tickets, desk: Desk, column: str) -> None:
+    def _work(self, tickets: Tickets, desk: RowGroupQueue, column: str) -> None:
         while taken := desk.take():
             group, wanted = taken
             rows, is_new = self._rows(group, column)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from flowos.feeder._arrow import Rows
+from flowos.feeder._entries import in_byte_order
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._objects import SCHEMES, Bucket
-from flowos.feeder._patience import Patience
-from flowos.feeder._place import Entry, Place, Ranged, in_byte_order
-from flowos.feeder._source import one_line
+from flowos.feeder._one_line import one_line
+from flowos.feeder._protocols import Entry, Storage
+from flowos.feeder._ranged_file import RangedFile
+from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url, read_url
 from flowos.model import FeedError
 
@@ -28,7 +30,7 @@ class Files:
         name: str,
         entries: Callable[[], list[Entry]],
         open_: Callable[[Entry], Any],
-        patience: Patience,
+        patience: Retry,
     ) -> None:
         self.name, self.patience = name, patience
         self._list, self._open = entries, open_
@@ -118,7 +120,7 @@ def open_files(where: str | Path) -> Files:
     if not path.exists():
         raise FeedError(f"{text}: it is not there")
     root = path if path.is_dir() else path.parent
-    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key, Patience(text))
+    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key, Retry(text))
 
 
 def _here(path: Path, root: Path) -> list[Entry]:
@@ -133,14 +135,16 @@ def _here(path: Path, root: Path) -> list[Entry]:
 
 
 def _files_at(url: Url) -> Files:
-    place: Place = Bucket(url) if url.scheme in SCHEMES else FileSystem(url)
+    storage: Storage = Bucket(url) if url.scheme in SCHEMES else FileSystem(url)
 
     def entries() -> list[Entry]:
         if url.named:
-            return in_byte_order([place.entry(key) for key in url.named])
-        return [entry for entry in place.entries() if _is_ours(url, entry.key)]
+            return in_byte_order([storage.entry(key) for key in url.named])
+        return [entry for entry in storage.entries() if _is_ours(url, entry.key)]
 
-    return Files(url.shown, entries, lambda entry: Ranged(place, entry, _WINDOW), place.patience)
+    return Files(
+        url.shown, entries, lambda entry: RangedFile(storage, entry, _WINDOW), storage.patience
+    )
 
 
 def _is_ours(url: Url, key: str) -> bool:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from flowos.feeder._early import EarlyReads, Listing, Meanwhile
+from flowos.feeder._entries import add, digest
 from flowos.feeder._fsspec import FileSystem
+from flowos.feeder._listing_prefetch import ListingPrefetcher
 from flowos.feeder._objects import SCHEMES, Bucket
-from flowos.feeder._place import Entry, Piece, Place, add, nobody
-from flowos.feeder._source import Tickets, digest
+from flowos.feeder._protocols import Entry, Listing, Piece, PrefetchBudget, Storage, Tickets, ignore
 from flowos.feeder._tars import tar_catalog
 from flowos.feeder._url import Url, read_url
 from flowos.model import FeedError
@@ -21,26 +21,28 @@ _BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
 
 
 class RemoteSource:
-    """Promises: see flowos.feeder._source.Source."""
+    """Promises: see flowos.feeder._protocols.Source."""
 
-    def __init__(self, place: Place, url: Url, member: str = "") -> None:
+    def __init__(self, storage: Storage, url: Url, member: str = "") -> None:
         self.name = url.shown
-        self._place, self._url, self._member = place, url, member
+        self._storage, self._url, self._member = storage, url, member
 
     def identity(self) -> str:
         """Of shards: which they are, their sizes and tags. Of single objects: empty."""
         some = [self._url.pattern] if self._url.pattern else self._url.named
-        names = some or [entry.key for entry in self._place.glance()]
+        names = some or [entry.key for entry in self._storage.glance()]
         if not _only_shards(names):
             return ""
         entries = self._entries()
         return digest(*(f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries))
 
-    def listing(self, meanwhile: Meanwhile) -> Listing:
-        early = EarlyReads(self._place, meanwhile)
+    def listing(self, budget: PrefetchBudget) -> Listing:
+        early = ListingPrefetcher(self._storage, budget)
         return Listing(partial(self.catalog, early=early), early)
 
-    def catalog(self, found: "Counter | None" = None, early: EarlyReads | None = None) -> "Catalog":
+    def catalog(
+        self, found: "Counter | None" = None, early: ListingPrefetcher | None = None
+    ) -> "Catalog":
         """early: reads single objects meanwhile. FeedError: nothing, or no way to it."""
         entries = self._entries(found, early)
         if not entries:
@@ -49,7 +51,7 @@ class RemoteSource:
             return _catalog_of(entries)
         add(found, -len(entries))  # samples are counted, not shards
         shards = [entry for entry in entries if entry.key.endswith(".tar")]
-        return tar_catalog(self._place, shards, self._member, _AT_ONCE, found)
+        return tar_catalog(self._storage, shards, self._member, _AT_ONCE, found)
 
     def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
         groups, group_of = catalog.groups(), catalog.group_of()
@@ -62,18 +64,18 @@ class RemoteSource:
             start = int(offsets[sample])
             return Piece(groups[group_of[sample]], start, start + int(sizes[sample]))
 
-        self._place.serve(tickets, piece_of)
+        self._storage.serve(tickets, piece_of)
 
     def _entries(
-        self, found: "Counter | None" = None, early: EarlyReads | None = None
+        self, found: "Counter | None" = None, early: ListingPrefetcher | None = None
     ) -> list[Entry]:
         """Those that the URL names, one by one or by a pattern; else all."""
         if self._url.named:
-            entries = self._place.patience.map(self._place.entry, self._url.named, _AT_ONCE)
+            entries = self._storage.patience.map(self._storage.entry, self._url.named, _AT_ONCE)
             add(found, len(entries))
             return entries
-        tell = nobody if early is None else lambda some: early.found(self._meant(some))
-        entries = self._place.entries(found, tell)
+        on_entries = ignore if early is None else lambda some: early.found(self._meant(some))
+        entries = self._storage.entries(found, on_entries)
         those = self._meant(entries)
         add(found, len(those) - len(entries))
         return those
@@ -92,10 +94,10 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
     FeedError: no such protocol, a package is missing, or it is no URL.
     """
     url = read_url(text)
-    place: Place = (
+    storage: Storage = (
         Bucket(url, timeout_seconds) if url.scheme in SCHEMES else FileSystem(url, _AT_ONCE)
     )
-    return RemoteSource(place, url, member)
+    return RemoteSource(storage, url, member)
 
 
 def _only_shards(names: Sequence[str]) -> bool:

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from flowos.feeder._early import Meanwhile
+from flowos.feeder._protocols import PrefetchBudget
 from flowos.model import FeedError, shown
 
 _FIRST_IN_FLIGHT = 32
@@ -43,9 +43,9 @@ class Settings:
             whole("threads", self.threads, 1, 65536)
 
     @property
-    def meanwhile(self) -> Meanwhile:
+    def prefetch_budget(self) -> PrefetchBudget:
         """While a source is listed it is not known yet what helps: as reading begins with."""
-        return Meanwhile(
+        return PrefetchBudget(
             in_flight=min(_FIRST_IN_FLIGHT, self.most_in_flight), most_bytes=self.memory_bytes // 2
         )
 

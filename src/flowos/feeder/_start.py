@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from flowos.feeder._asked import Record
 from flowos.feeder._data import Data
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._peers import Peers
-from flowos.feeder._pulled import serve
+from flowos.feeder._python_source_thread import serve
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._settings import Settings
+from flowos.feeder._source_options import Record
 
 if TYPE_CHECKING:
     from flowos._native import Decoder, Feeder

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flowos.feeder._place import Entry, Place, Ranged, add
+from flowos.feeder._entries import add
+from flowos.feeder._protocols import Entry, Storage
+from flowos.feeder._ranged_file import RangedFile
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class _Piece:
 
 
 def tar_catalog(
-    place: Place,
+    storage: Storage,
     shards: Sequence[Entry],
     member: str,
     threads: int,
@@ -58,7 +60,7 @@ def tar_catalog(
     offsets: list[int] = []
     sizes: list[int] = []
     words: list[str | None] = []
-    for number, pieces in enumerate(_indexed(place, shards, member, threads, found)):
+    for number, pieces in enumerate(_indexed(storage, shards, member, threads, found)):
         groups += [number] * len(pieces)
         names += [piece.name for piece in pieces]
         offsets += [piece.offset for piece in pieces]
@@ -66,7 +68,7 @@ def tar_catalog(
         words += [piece.word for piece in pieces]
     if not names:
         wanted = f"with a member .{member}" if member else "of WebDataset's layout"
-        raise FeedError(f"{place.name}: no sample {wanted} in {len(shards)} tar shards")
+        raise FeedError(f"{storage.name}: no sample {wanted} in {len(shards)} tar shards")
     labels, classes = _labels(words)
     return Catalog([shard.key for shard in shards], names, groups, sizes, labels, offsets, classes)
 
@@ -88,17 +90,17 @@ def _is_whole(word: str) -> bool:
 
 
 def _indexed(
-    place: Place, shards: Sequence[Entry], member: str, threads: int, found: "Counter | None"
+    storage: Storage, shards: Sequence[Entry], member: str, threads: int, found: "Counter | None"
 ) -> list[list[_Piece]]:
     def index(shard: Entry) -> list[_Piece]:
-        grouping = _Grouping(f"{place.name}/{shard.key}", member)
-        for info, tar in _members(place, shard):
+        grouping = _Grouping(f"{storage.name}/{shard.key}", member)
+        for info, tar in _members(storage, shard):
             grouping.take(info, tar)
         grouping.finish()
         add(found, len(grouping.pieces))
         return grouping.pieces
 
-    return place.patience.map(index, shards, max(1, min(threads, len(shards))))
+    return storage.patience.map(index, shards, max(1, min(threads, len(shards))))
 
 
 class _Grouping:
@@ -141,10 +143,10 @@ class _Grouping:
         self._key, self._word, self._chosen = "", None, None
 
 
-def _members(place: Place, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
     """The files of a tar. FeedError where it is none, or is not whole."""
-    where = f"{place.name}/{shard.key}"
-    file = Ranged(place, shard, _WINDOW)
+    where = f"{storage.name}/{shard.key}"
+    file = RangedFile(storage, shard, _WINDOW)
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
             for info in tar:

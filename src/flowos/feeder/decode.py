@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, ge
 import numpy as np
 from numpy.typing import NDArray
 
-from flowos.feeder._asked import Record
+from flowos.feeder._source_options import Record
 from flowos.model import FeedError, SampleError, shown
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from moto.server import ThreadedMotoServer
 from typing_extensions import Buffer
 
 from flowos._native import Cache, Catalog, Feeder
-from flowos.feeder._pulled import serve
-from flowos.feeder._source import Source
+from flowos.feeder._protocols import Source
+from flowos.feeder._python_source_thread import serve
 
 # What becomes of a request, by its path and how many came before it for the same path.
 Fate = Callable[[str, int], str]

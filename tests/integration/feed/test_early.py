@@ -10,9 +10,9 @@ import pytest
 from typing_extensions import Buffer
 
 import flowos as fo
-from flowos.feeder._early import EarlyReads, Meanwhile
-from flowos.feeder._place import Entry, Piece
-from flowos.feeder._source import Tickets, serve_in_threads
+from flowos.feeder._listing_prefetch import ListingPrefetcher
+from flowos.feeder._protocols import Entry, Piece, PrefetchBudget, Tickets
+from flowos.feeder._reader_threads import serve_in_threads
 
 from .object_store import BadRoad, ObjectStore, tar_of
 from .shared import content, taken
@@ -132,7 +132,7 @@ class Shelf:
 
 def test_so_many_are_read_at_once_and_no_more_than_have_room() -> None:
     shelf = Shelf()
-    early = EarlyReads(shelf, Meanwhile(in_flight=3, most_bytes=2050))  # type: ignore[arg-type]
+    early = ListingPrefetcher(shelf, PrefetchBudget(in_flight=3, most_bytes=2050))  # type: ignore[arg-type]
     some = [Entry(f"{number:02}", 100) for number in range(15)]
     early.found(some)
     early.found(some)  # as a listing does that is tried again

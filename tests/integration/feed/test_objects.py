@@ -231,7 +231,7 @@ def test_no_secret_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "0.5")
-    monkeypatch.setattr("flowos.feeder._patience._TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("flowos.feeder._retry._TOLD_AFTER_SECONDS", 0.0)
     set_variables(monkeypatch, "http://127.0.0.1:9")
     for url in ("s3://photos", f"http://me:{SECRET}@127.0.0.1:9/{{0..1}}.tar"):
         with pytest.raises(FeedError) as told:
@@ -247,5 +247,5 @@ def test_many_shards_count_samples_while_they_are_indexed(store: ObjectStore) ->
     store.bucket("shards", {f"{number}.tar": tar_of(shard(number, 3)) for number in range(4)})
     found, source = Counter(), open_url("s3://shards")
     assert len(source.catalog(found)) == found.value == 12
-    entries = source._place.entries()
-    assert len(tar_catalog(source._place, entries, "jpg", 1)) == 12
+    entries = source._storage.entries()
+    assert len(tar_catalog(source._storage, entries, "jpg", 1)) == 12

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from flowos._native import Feeder
-from flowos.feeder._pulled import serve
+from flowos.feeder._python_source_thread import serve
 from flowos.feeder._remote import RemoteSource, open_url
 from flowos.model import FeedError, SampleError
 
@@ -174,7 +174,7 @@ def trying(road: BadRoad, source: RemoteSource, times: int) -> tuple[Feeder, thr
 def test_a_store_that_is_away_is_waited_for_and_that_is_told(
     road: BadRoad, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flowos.feeder._patience._TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("flowos.feeder._retry._TOLD_AFTER_SECONDS", 0.0)
     feeder, _ = trying(
         road, open_url("s3://things"), 6
     )  # which takes longer than it did to give up

@@ -46,7 +46,8 @@ def unpacked(name: str, folder: Path) -> Path:
     """The recorded tree, with what hwloc does not record: masks of CPUs as the lists that kernels
     since 2.6.32 have beside them, and the CPUs of our cpuset as /proc/self/status has them."""
     with tarfile.open(FOLDER / f"{name}.tar.bz2") as archive:
-        archive.extractall(folder, filter="tar")
+        archive.extraction_filter = lambda member, _: member  # Debian's 3.11.2 has no filter=
+        archive.extractall(folder)
     (root,) = folder.iterdir()
     for mask in (file for file in root.rglob("*") if file.name in _LISTS):
         as_list = mask.with_name(_LISTS[mask.name])

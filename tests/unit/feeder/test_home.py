@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from flowos.feeder._home import Home, homes_in, write_whole
+from flowos.feeder._cache_entry import CacheEntry, cache_entries, write_whole
 from flowos.model import FeedError
 
 
 def test_a_place_says_whose_it_is_and_is_found_again(tmp_path: Path) -> None:
-    home = Home(tmp_path / "cache" / "key")
+    home = CacheEntry(tmp_path / "cache" / "key")
     assert home.source() == ""
     home.make("/lustre/train")
     assert home.source() == "/lustre/train"
     (tmp_path / "cache" / "another").mkdir()
-    assert homes_in(tmp_path / "cache") == (home,)
+    assert cache_entries(tmp_path / "cache") == (home,)
     assert home.folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_place_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FeedError, match=r"cache folder .*/file/key: Not a directory"):
-        Home(tmp_path / "file" / "key").make("x")
+        CacheEntry(tmp_path / "file" / "key").make("x")
     with pytest.raises(FeedError, match="nosuch: No such file"):
-        homes_in(tmp_path / "nosuch")
+        cache_entries(tmp_path / "nosuch")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_only_one_process_lists_at_a_time_and_a_killed_one_lets_go(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = CacheEntry(tmp_path)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -69,5 +69,5 @@ def test_only_one_process_lists_at_a_time_and_a_killed_one_lets_go(tmp_path: Pat
 
 
 def test_where_nothing_can_be_locked_it_goes_on(tmp_path: Path) -> None:
-    with Home(tmp_path / "nosuch").locked():
+    with CacheEntry(tmp_path / "nosuch").locked():
         assert not (tmp_path / "nosuch").exists()

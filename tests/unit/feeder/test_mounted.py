@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowos.feeder._asked import Asked
 from flowos.feeder._mounted import Mounted, mounted
-from flowos.feeder._places import source_at
+from flowos.feeder._resolve_source import source_at
+from flowos.feeder._source_options import SourceOptions
 from flowos.model import FeedError
 
-NONE = Asked()
+NONE = SourceOptions()
 
 
 def touch(*files: Path) -> None:
@@ -20,7 +20,7 @@ def touch(*files: Path) -> None:
         file.touch()
 
 
-def at(where: object, asked: Asked = NONE) -> Mounted:
+def at(where: object, asked: SourceOptions = NONE) -> Mounted:
     source, _ = source_at(where, asked)  # type: ignore[arg-type]
     assert isinstance(source, Mounted)
     return source
@@ -74,7 +74,7 @@ def test_a_file_url_says_what_to_write() -> None:
 
 def test_token_arrays_are_cut_into_samples_of_length(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(100, dtype=np.uint16))
-    found = at(tmp_path / "a.npy", Asked(length=10))
+    found = at(tmp_path / "a.npy", SourceOptions(length=10))
     assert found.kind == "arrays"
     assert found.record
     assert (found.record.dtype, found.record.shape) == (np.dtype("uint16"), (10,))
@@ -91,25 +91,25 @@ def test_rows_of_an_array_are_samples(tmp_path: Path) -> None:
 def test_a_folder_of_bin_files_needs_its_dtype_and_length(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(bytes(64))
     (tmp_path / "about.json").touch()
-    found = at(tmp_path, Asked(dtype=np.dtype("uint16"), length=8))
+    found = at(tmp_path, SourceOptions(dtype=np.dtype("uint16"), length=8))
     assert found.files == ("a.bin",)
     with pytest.raises(FeedError, match="say what is in it, as dtype="):
-        at(tmp_path / "a.bin", Asked(length=8))
+        at(tmp_path / "a.bin", SourceOptions(length=8))
 
 
 @pytest.mark.parametrize(
     ("array", "asked", "said"),
     [
-        (np.zeros(9, dtype="u2"), Asked(dtype=np.dtype("u4"), length=3), "holds uint16"),
+        (np.zeros(9, dtype="u2"), SourceOptions(dtype=np.dtype("u4"), length=3), "holds uint16"),
         (np.zeros(9, dtype="u2"), NONE, "say how long a sample is"),
         (np.asfortranarray(np.zeros((3, 4))), NONE, "say how long a sample is"),
-        (np.array([{}], dtype=object), Asked(length=1), "holds Python objects"),
+        (np.array([{}], dtype=object), SourceOptions(length=1), "holds Python objects"),
     ],
 )
 def test_an_array_that_cannot_be_cut_is_refused(
     tmp_path: Path,
     array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]",
-    asked: Asked,
+    asked: SourceOptions,
     said: str,
 ) -> None:
     np.save(tmp_path / "a.npy", array, allow_pickle=True)
@@ -120,18 +120,18 @@ def test_an_array_that_cannot_be_cut_is_refused(
 def test_an_array_that_is_none_and_arrays_that_differ_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.npy").write_bytes(b"no array at all")
     with pytest.raises(FeedError, match=r"bad\.npy: no \.npy array"):
-        at(tmp_path / "bad.npy", Asked(length=2))
+        at(tmp_path / "bad.npy", SourceOptions(length=2))
     np.save(tmp_path / "a.npy", np.zeros(8, dtype="u2"))
     np.save(tmp_path / "b.npy", np.zeros(8, dtype="u4"))
     with pytest.raises(FeedError, match=r"a\.npy and .*b\.npy differ"):
-        at([tmp_path / "a.npy", tmp_path / "b.npy"], Asked(length=2))
+        at([tmp_path / "a.npy", tmp_path / "b.npy"], SourceOptions(length=2))
 
 
 def test_sources_with_other_samples_have_other_keys(tmp_path: Path) -> None:
     touch(tmp_path / "t" / "a.tar", tmp_path / "t" / "b.tar", tmp_path / "f" / "1.jpg")
     places: list[object] = [tmp_path / "t", tmp_path / "t" / "a.tar", tmp_path / "f"]
     keys = [source_at(where, NONE)[1] for where in places]  # type: ignore[arg-type]
-    keys.append(source_at(tmp_path / "t", Asked(member="jpg"))[1])
+    keys.append(source_at(tmp_path / "t", SourceOptions(member="jpg"))[1])
     assert len(set(keys)) == len(keys)
     os.symlink(tmp_path / "f", tmp_path / "link")  # noqa: PTH211
     assert source_at(tmp_path / "link", NONE)[1] == keys[2]

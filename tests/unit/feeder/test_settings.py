@@ -8,12 +8,12 @@ import pytest
 
 import flowos as fo
 from flowos.feeder._arrays import converter
-from flowos.feeder._asked import Record, asked
-from flowos.feeder._data import Room
+from flowos.feeder._cache_entry import cache_folder
+from flowos.feeder._data import CacheLimits
 from flowos.feeder._decoding import chosen
-from flowos.feeder._home import cache_folder
 from flowos.feeder._peers import Peers, checked
 from flowos.feeder._settings import Settings
+from flowos.feeder._source_options import Record, asked
 from flowos.model import FeedError
 
 GOOD: dict[str, Any] = {
@@ -93,9 +93,9 @@ def test_an_unknown_framework_and_a_decoder_that_is_none_are_refused() -> None:
 def test_the_room_of_a_cache_is_whole_numbers() -> None:
     for words in ({"most_bytes": "1G"}, {"most_bytes": -1}):
         with pytest.raises(FeedError, match=r"Feed: cache_bytes=.*; expected a whole number"):
-            Room(**words)
+            CacheLimits(**words)
     with pytest.raises(FeedError, match="Feed: least_free_bytes=None"):
-        Room(least_free_bytes=None)  # type: ignore[arg-type]
+        CacheLimits(least_free_bytes=None)  # type: ignore[arg-type]
 
 
 def test_a_cache_folder_is_a_path_and_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from flowos.drivers import (
 )
 from flowos.engine._run_folder import session_folder
 from flowos.engine.environments._inside import bound_for_us
-from flowos.engine.environments._ways import runtime_for
+from flowos.engine.environments._runtimes import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")

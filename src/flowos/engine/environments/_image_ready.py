@@ -16,11 +16,11 @@ from flowos.engine.environments._points import (
     missing_points,
     with_points,
 )
+from flowos.engine.environments._runtimes import runtime_for
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
 from flowos.engine.environments._unpacked import unpacked
 from flowos.engine.environments._usability import runtime_facts
-from flowos.engine.environments._ways import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Form, Image
 
 

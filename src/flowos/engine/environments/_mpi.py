@@ -22,7 +22,7 @@ from flowos.drivers import (
     mpis_in_files,
     wrong_starter,
 )
-from flowos.engine._launching import prepare
+from flowos.engine._start import prepare
 from flowos.engine.environments._gang import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from flowos.drivers import Runtime, SetupStep, explain
+from flowos.drivers import Runtime, SetupStep, explain, runtime_named
 from flowos.engine._launch_leftovers import unmount
-from flowos.engine._launching import own_variables, run, start
+from flowos.engine._launching import Prepared, own_variables, prepare
 from flowos.engine._left_sessions import note_undo
 from flowos.engine._run_folder import make_run_folder
 from flowos.engine._running import Running
 from flowos.engine.environments._servers import forget, serves
-from flowos.model import EnvironmentRefused, Image, Outcome
+from flowos.model import EnvironmentRefused, Image, Launch, Outcome
 
 _STEP_SECONDS = 600.0
 _MOUNT_SECONDS = 5.0
@@ -44,11 +44,12 @@ def set_up(way: Runtime, image: Image) -> tuple[Image, Undo]:
 def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
     launch = replace(step.launch, variables=(*own_variables(), *step.launch.variables))
     if not step.stays:
-        outcome = run(replace(launch, limit_seconds=launch.limit_seconds or _STEP_SECONDS))
+        limit = launch.limit_seconds or _STEP_SECONDS
+        outcome = _bare(replace(launch, limit_seconds=limit)).run()
         if not outcome.ok:
             raise _failed(step, image, outcome)
         return
-    running = start(launch)
+    running = _bare(launch).start()
     undo.callback(_end, running)
     until = time.monotonic() + _MOUNT_SECONDS
     while not os.path.ismount(at):
@@ -64,6 +65,11 @@ def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
     undo.callback(forget, at)
 
 
+def _bare(launch: Launch) -> Prepared:
+    """Steps run on the node itself, so no runtime has to be known yet."""
+    return prepare(launch, runtime_named("bare"))
+
+
 def _end(running: Running) -> None:
     running.stop()
     running.wait()
@@ -71,7 +77,7 @@ def _end(running: Running) -> None:
 
 def _tear_down(way: Runtime, image: Image, at: Path) -> None:
     for launch in way.teardown(image, at):
-        run(replace(launch, variables=(*own_variables(), *launch.variables)))
+        _bare(replace(launch, variables=(*own_variables(), *launch.variables))).run()
 
 
 def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from flowos.drivers.images import squashfs
-from flowos.engine._launching import own_variables, run
+from flowos.engine._launching import own_variables
+from flowos.engine._start import run
 from flowos.model import EnvironmentRefused, Exited, Launch
 
 _LOOK_SECONDS = 60.0

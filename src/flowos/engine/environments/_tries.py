@@ -74,7 +74,7 @@ def _enter(way: Runtime, form: Form) -> str:
 def _complaint(way: Runtime, image: Image) -> str:
     env = Environment(image=image, runtime=way.name)
     launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=LIMIT_SECONDS)
-    running = prepare(launch, runtime=way).start()
+    running = prepare(launch, way).start()
     outcome = running.wait()
     if outcome.ok and outcome.stdout.startswith(b"flowos-init"):
         return ""

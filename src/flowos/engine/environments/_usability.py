@@ -24,7 +24,7 @@ from flowos.engine.environments._tools import (
     user_namespace_limits,
 )
 from flowos.engine.environments._tries import LIMIT_SECONDS, Try, try_runtime
-from flowos.engine.environments._ways import note_way
+from flowos.engine.environments._variants import note_variant
 from flowos.model import Facts, Pairs, Tool, Tried, from_plain, to_plain
 
 _KIND = "runtimes"
@@ -113,7 +113,7 @@ def _note_ways(record: _Record, facts: Facts) -> None:
     for each in record.tries:
         ways = RUNTIMES[each.runtime].ways(facts)
         if each.works and each.way < len(ways):
-            note_way(each.runtime, each.form, ways[each.way])
+            note_variant(each.runtime, each.form, ways[each.way])
 
 
 def _facts(found: Mapping[str, Path], cheap: tuple[Tried, ...], record: _Record) -> Facts:

@@ -17,9 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from flowos.engine._launch_output import Capture
-from flowos.engine._launching import MOST_OUTPUT_BYTES, start
+from flowos.engine._launching import MOST_OUTPUT_BYTES
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import Running
+from flowos.engine._start import start
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.environments._mpi import check_mpi
 from flowos.engine.local._bound import is_bound, with_threads

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.engine._launching import Prepared, prepare, run
+from flowos.engine._launching import Prepared
 from flowos.engine._running import Running
+from flowos.engine._start import prepare, run
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.local import worker
 from flowos.engine.local._bound import with_threads

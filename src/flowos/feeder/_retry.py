@@ -11,7 +11,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar, cast
 
-from flowos.feeder._source import one_line
+from flowos.feeder._one_line import one_line
 from flowos.feeder._url import without_secrets
 
 A = TypeVar("A")
@@ -26,8 +26,8 @@ _TOLD_AFTER_SECONDS, _TOLD_EVERY_SECONDS = 3.0, 60.0
 _LOOK_SECONDS = 0.2
 
 
-class Patience:
-    """Of one place, with all its threads: they tell of one trouble once.
+class Retry:
+    """Of one storage, with all its threads: they tell of one trouble once.
 
     for_seconds: from the first failure of a call to its last.
     """

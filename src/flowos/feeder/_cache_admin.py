@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.feeder._asked import Asked
-from flowos.feeder._data import Data, Room, open_data
-from flowos.feeder._home import OURS, Home, cache_folder, homes_in
-from flowos.feeder._places import Where, refuse_inside, source_at
+from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_folder
+from flowos.feeder._data import CacheLimits, Data, open_data
 from flowos.feeder._ranks import Ranks
+from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import Settings
+from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._start import started
 from flowos.model import FeedError
 
@@ -42,7 +42,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warmth:
+class PrefillProgress:
     """How far the filling of a cache is. done: samples seen, of `samples`.
 
     full: no more fits; `complaint` says why. missing: samples that could not be read.
@@ -57,31 +57,31 @@ class Warmth:
     complaint: str = ""
 
 
-class Warming:
+class Prefill:
     """Brings a data set into a cache. To be closed; what is there by then stays there."""
 
     def __init__(
         self,
         where: Where,
         cache: str | PathLike[str],
-        of_data: Asked,
-        room: Room,
+        of_data: SourceOptions,
+        limits: CacheLimits,
         found: "Counter | None" = None,
     ) -> None:
         """FeedError: there is no such data, or nothing can be kept there."""
-        data = open_data(where, cache, of_data, room, found, _through().meanwhile)
+        data = open_data(where, cache, of_data, limits, found, _through().prefetch_budget)
         if data.complaint:
             raise FeedError(data.complaint)
         self._samples, self._early_bytes = len(data.catalog), data.early_bytes
         self._feeder = started(data, _through(), Ranks(0, 1))
 
-    def steps(self) -> Iterator[Warmth]:
+    def steps(self) -> Iterator[PrefillProgress]:
         """Goes through all samples, those that are here already too: they are checked."""
-        yield Warmth(samples=self._samples)
+        yield PrefillProgress(samples=self._samples)
         for batch, done, missing in _once(self._feeder, self._samples):
             del batch
             s = self._feeder.stats()
-            yield Warmth(
+            yield PrefillProgress(
                 samples=self._samples,
                 done=done,
                 source_bytes=self._early_bytes + s.source_bytes,
@@ -123,56 +123,58 @@ def _through() -> Settings:
     )
 
 
-def kept_in(cache: str | PathLike[str], where: Where | None, of_data: Asked) -> tuple[Kept, ...]:
+def kept_in(
+    cache: str | PathLike[str], where: Where | None, of_data: SourceOptions
+) -> tuple[Kept, ...]:
     """What the cache folder has, of all sources or of one.
 
     where: a source, which need not be there any more if it is as it was written, or the name of its
     folder in the cache. Raises FeedError if nothing is cached.
     """
     folder = cache_folder(cache)
-    homes = homes_in(folder)
+    entries = cache_entries(folder)
     if where is not None:
-        named = tuple(home for home in homes if where in (home.folder.name, home.source()))
-        homes = named or _homes_of(where, of_data, homes, folder)
-    if not homes:
+        named = tuple(entry for entry in entries if where in (entry.folder.name, entry.source()))
+        entries = named or _entries_of(where, of_data, entries, folder)
+    if not entries:
         raise FeedError(f"cache folder {folder}: there is nothing cached in it")
-    return tuple(map(_kept, homes))
+    return tuple(map(_kept, entries))
 
 
-def _homes_of(
-    where: Where, of_data: Asked, homes: tuple[Home, ...], folder: Path
-) -> tuple[Home, ...]:
+def _entries_of(
+    where: Where, of_data: SourceOptions, entries: tuple[CacheEntry, ...], folder: Path
+) -> tuple[CacheEntry, ...]:
     source, key = source_at(where, of_data)
-    found = tuple(home for home in homes if home.folder.name == key)
+    found = tuple(entry for entry in entries if entry.folder.name == key)
     if not found:
         raise FeedError(f"cache folder {folder}: there is nothing of {source.name} in it")
     return found
 
 
 def opened(
-    where: Where, cache: str | PathLike[str], of_data: Asked, found: "Counter | None" = None
+    where: Where, cache: str | PathLike[str], of_data: SourceOptions, found: "Counter | None" = None
 ) -> Data:
     """Listed, and no more. FeedError: there is no such data, or it would have the cache in it."""
     refuse_inside(where, of_data, cache_folder(cache))
-    return open_data(where, None, of_data, Room(), found)
+    return open_data(where, None, of_data, CacheLimits(), found)
 
 
-def _kept(home: Home) -> Kept:
+def _kept(entry: CacheEntry) -> Kept:
     from flowos._native import Cache
 
     with suppress(FeedError):  # listed, but nothing was cached yet
-        s = Cache.state_of(str(home.samples))
+        s = Cache.state_of(str(entry.samples))
         return Kept(
-            source=home.source(),
-            folder=home.folder,
+            source=entry.source(),
+            folder=entry.folder,
             samples=s.samples,
             cached=s.cached,
             bytes=s.bytes,
             unverified=s.unverified,
             processes=s.processes,
-            used=home.used(),
+            used=entry.used(),
         )
-    return Kept(source=home.source(), folder=home.folder)
+    return Kept(source=entry.source(), folder=entry.folder)
 
 
 def verify(kept: Kept, done: "Counter | None" = None) -> int:
@@ -182,7 +184,7 @@ def verify(kept: Kept, done: "Counter | None" = None) -> int:
     """
     from flowos._native import Cache
 
-    return Cache.verify(str(Home(kept.folder).samples), done)
+    return Cache.verify(str(CacheEntry(kept.folder).samples), done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +202,10 @@ class Compared:
 
 
 def compare(
-    where: Where, cache: str | PathLike[str], of_data: Asked, found: "Counter | None" = None
+    where: Where, cache: str | PathLike[str], of_data: SourceOptions, found: "Counter | None" = None
 ) -> Iterator[Compared]:
     """Lists the source, then reads all of it; what differs from what is cached is forgotten."""
-    data = open_data(where, cache, of_data, Room(), found)
+    data = open_data(where, cache, of_data, CacheLimits(), found)
     if data.cache is None:
         raise FeedError(data.complaint)
     return _compared(data, data.cache)
@@ -247,18 +249,18 @@ def clear(kept: Kept) -> int:
     """Remove it, and nothing that is not ours: bytes freed. FeedError: a process uses it."""
     from flowos._native import Cache
 
-    home = Home(kept.folder)
+    entry = CacheEntry(kept.folder)
     freed = 0
-    if home.samples.exists():
-        freed = Cache.clear(str(home.samples))
+    if entry.samples.exists():
+        freed = Cache.clear(str(entry.samples))
     try:
         for name in sorted(OURS):
-            (home.folder / name).unlink(missing_ok=True)
-        for left in home.folder.glob(".*.*.*"):
+            (entry.folder / name).unlink(missing_ok=True)
+        for left in entry.folder.glob(".*.*.*"):
             left.unlink()
-        home.folder.rmdir()
+        entry.folder.rmdir()
     except OSError as why:
         raise FeedError(
-            f"cache folder {home.folder}: {why.strerror}; what is left in it is not ours"
+            f"cache folder {entry.folder}: {why.strerror}; what is left in it is not ours"
         ) from why
     return freed

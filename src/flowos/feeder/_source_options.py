@@ -11,7 +11,7 @@ from flowos.model import FeedError, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SourceOptions:
     """What the samples of a source are.
 
     member: of a tar's members with the same stem the one that is the sample, such as "jpg".
@@ -46,14 +46,14 @@ def asked(
     column: str,
     label_column: str,
     files: Meant = ALL,
-) -> Asked:
+) -> SourceOptions:
     """FeedError: one of them cannot be so."""
     for name, word in (("member", member), ("column", column), ("label_column", label_column)):
         if not isinstance(word, str):
             raise FeedError(f"Feed: {name}={shown(word)}; expected a name")
     if length is not None and (type(length) is not int or length < 1):
         raise FeedError(f"Feed: length={shown(length)}; expected a whole number above 0")
-    return Asked(
+    return SourceOptions(
         member=member.lstrip("."),
         dtype=_dtype_of(dtype),
         length=length,

@@ -24,7 +24,7 @@ _listing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class CacheEntry:
     """A source's place in a cache folder. It need not be there."""
 
     folder: Path
@@ -104,10 +104,10 @@ def cache_folder(given: object) -> Path:
     return Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - which never fails
 
 
-def homes_in(cache: Path) -> tuple[Home, ...]:
+def cache_entries(cache: Path) -> tuple[CacheEntry, ...]:
     """All that are there. FeedError: the folder cannot be listed."""
     try:
-        found = [Home(path) for path in sorted(cache.iterdir()) if path.is_dir()]
+        found = [CacheEntry(path) for path in sorted(cache.iterdir()) if path.is_dir()]
     except OSError as why:
         raise FeedError(f"cache folder {cache}: {why.strerror}") from why
     return tuple(home for home in found if home.source())

@@ -7,23 +7,23 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from flowos.feeder._asked import Asked
+from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
-from flowos.feeder._source import digest
+from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._url import read_url
 from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:
-    from flowos.feeder._source import Source
+    from flowos.feeder._protocols import Source
 
-Place: TypeAlias = str | PathLike[str]
-Where: TypeAlias = Place | Sequence[Place]
+Storage: TypeAlias = str | PathLike[str]
+Where: TypeAlias = Storage | Sequence[Storage]
 
 _ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_ENDPOINT")
 """Two stores may have a bucket of the same name."""
 
 
-def source_at(where: Where, asked: Asked) -> "tuple[Mounted | Source, str]":
+def source_at(where: Where, asked: SourceOptions) -> "tuple[Mounted | Source, str]":
     """The source, and a key under which what is cached of it lies. FeedError: it cannot be one.
 
     where: a folder; tar shards or token arrays, by path, pattern or several of them; Parquet files;
@@ -38,7 +38,7 @@ def source_at(where: Where, asked: Asked) -> "tuple[Mounted | Source, str]":
     return found, found.key()
 
 
-def refuse_inside(where: Where, asked: Asked, cache: Path) -> None:
+def refuse_inside(where: Where, asked: SourceOptions, cache: Path) -> None:
     """FeedError: the cache lies where all that is not hidden is data, and would be listed too.
 
     By what the file system says they are: symbolic links and mounts lead to the same folder.
@@ -69,7 +69,7 @@ def _words(where: Where) -> list[str]:
     raise FeedError(f"Feed: source={shown(where)}; expected a path, a URL, or several paths")
 
 
-def _at_url(places: list[str], asked: Asked) -> "tuple[Source, str]":
+def _at_url(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
     if len(places) > 1:
         raise FeedError("Feed: several URLs; give one, whose end may stand for many: {000..099}")
     text = places[0]
@@ -84,7 +84,7 @@ def _at_url(places: list[str], asked: Asked) -> "tuple[Source, str]":
     return open_url(text, member=asked.member), key
 
 
-def _is_table(place: str, asked: Asked) -> bool:
+def _is_table(place: str, asked: SourceOptions) -> bool:
     if place.endswith(".parquet") or asked.column or asked.label_column:
         return True
     with suppress(OSError):
@@ -92,7 +92,7 @@ def _is_table(place: str, asked: Asked) -> bool:
     return False
 
 
-def _of_table(places: list[str], asked: Asked) -> "tuple[Source, str]":
+def _of_table(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
     if len(places) > 1:
         raise FeedError("Feed: several Parquet files; give the folder that they lie in")
     from flowos.feeder._parquet import ParquetSource

@@ -8,7 +8,7 @@ Group = tuple[str, int]  # file, number of the row group in it
 Wanted = tuple[int, int, int]  # ticket, sample, row within the group
 
 
-class Desk:
+class RowGroupQueue:
     """A group is in one thread's hands at a time, with all its rows that are wanted by then."""
 
     def __init__(self) -> None:

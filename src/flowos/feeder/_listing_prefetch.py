@@ -1,80 +1,44 @@
-"""What is read of a source while it is still being listed.
+"""Reads samples of a storage while it is still being listed.
 
-Which sample is wanted when is known only at the end of the listing; that a cache wants them all is
-known at once, and so the link does not idle meanwhile. Folders are read by native code, objects by
-`EarlyReads`.
+Which sample is needed when is known only at the end of the listing; that a cache takes them all is
+known at once, so the link need not idle until then. Folders are read by native code, objects by
+`ListingPrefetcher`.
 """
 
-import os
 import threading
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from flowos.feeder._place import Entry, Piece, Place
+from flowos.feeder._entries import number_of
+from flowos.feeder._protocols import Entry, Piece, PrefetchBudget, Storage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from flowos._native import Cache, Catalog, Counter
+    from flowos._native import Cache, Catalog
 
 _LARGE_BYTES = 4 << 20
 """Beyond it the time that an object takes is that of its bytes: an early start gains nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
-    """What may be read while a source is listed: so many at once, held in so many bytes."""
-
-    in_flight: int
-    most_bytes: int
-
-
-class Early(Protocol):
-    """Reads what a listing finds. To be ended."""
-
-    @property
-    def samples(self) -> int:
-        """Read of the source, in all."""
-
-    @property
-    def bytes(self) -> int:
-        """Read of the source, in all."""
-
-    def keep(self, catalog: "Catalog", cache: "Cache") -> None:
-        """What was read goes into the cache of this catalog's samples; nothing more is read."""
-
-    def end(self) -> None:
-        """Nothing more is read; what was is forgotten."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """catalog: as the source's; early: what reads while that is called, if anything does."""
-
-    catalog: "Callable[[Counter | None], Catalog]"
-    early: Early | None = None
-
-
-class EarlyReads:
-    """The feeder's side of a place, before there is a feeder: asks for what a listing has found.
+class ListingPrefetcher:
+    """The feeder's side of a storage, before there is a feeder: asks for what a listing has found.
 
     What cannot be read, or is large, is left to the feeder, which says what is wrong with it.
     """
 
-    def __init__(self, place: Place, meanwhile: Meanwhile) -> None:
+    def __init__(self, storage: Storage, budget: PrefetchBudget) -> None:
         self.samples = self.bytes = 0
         self._changed = threading.Condition()  # guards all that follows, and what is above
-        self._room = meanwhile.most_bytes
-        self._most = self._free = meanwhile.in_flight
+        self._room = budget.most_bytes
+        self._most = self._free = budget.in_flight
         self._keys: list[str] = []
         self._known: set[str] = set()  # a listing that fails in passing finds them again
         self._asked = 0
         self._held: dict[str, Buffer] = {}
         self._ended = self._leaving = False
         self._thread = threading.Thread(
-            target=place.serve, args=(self, self._piece_of), name="flowos-early", daemon=True
+            target=storage.serve, args=(self, self._piece_of), name="flowos-early", daemon=True
         )
         self._thread.start()
 
@@ -93,7 +57,7 @@ class EarlyReads:
             self._changed.notify_all()
 
     def keep(self, catalog: "Catalog", cache: "Cache") -> None:
-        self._offer(catalog, cache)  # the link is not idle meanwhile
+        self._offer(catalog, cache)  # the link is not idle budget
         with self._changed:
             del self._keys[self._asked :]
             self._leaving = True
@@ -122,7 +86,7 @@ class EarlyReads:
     def _piece_of(self, number: int) -> Piece:
         return Piece(self._keys[number])
 
-    # -- as flowos.feeder._source.Tickets: a sample is the number of a key
+    # -- as flowos.feeder._protocols.Tickets: a sample is the number of a key
 
     def pull(self, most: int) -> list[tuple[int, int]]:
         with self._changed:
@@ -155,11 +119,3 @@ class EarlyReads:
     def offer(self, sample: int, data: "Buffer") -> bool:
         del sample, data
         return False
-
-
-def number_of(catalog: "Catalog", key: str) -> int | None:
-    """Samples are in byte order of their keys."""
-    everyone, wanted = range(len(catalog)), os.fsencode(key)
-    number = bisect_left(everyone, wanted, key=lambda sample: os.fsencode(catalog.name(sample)))
-    is_there = number < len(catalog) and catalog.name(number) == key
-    return number if is_there else None

@@ -1,0 +1,69 @@
+"""Starts launches by the runtime that their environment names, as it was tried on this node."""
+
+from flowos.engine import _launching
+from flowos.engine._launch_output import Capture
+from flowos.engine._launching import MOST_OUTPUT_BYTES, Prepared, Stdin
+from flowos.engine._running import Running
+from flowos.engine.environments._runtimes import runtime_for
+from flowos.model import Launch, Outcome
+
+
+def prepare(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    captures: tuple[Capture, Capture] | None = None,
+) -> Prepared:
+    """Check the launch and make its run folder. Arguments as for `_launching.prepare`."""
+    return _launching.prepare(
+        launch,
+        runtime_for(launch.env),
+        launcher=launcher,
+        starter=starter,
+        oversubscribe=oversubscribe,
+        most_output_bytes=most_output_bytes,
+        captures=captures,
+    )
+
+
+def start(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    captures: tuple[Capture, Capture] | None = None,
+    stdin: Stdin = None,
+) -> Running:
+    """Start a launch and return at once. Arguments as for `prepare`."""
+    return prepare(
+        launch,
+        launcher=launcher,
+        starter=starter,
+        oversubscribe=oversubscribe,
+        most_output_bytes=most_output_bytes,
+        captures=captures,
+    ).start(stdin=stdin)
+
+
+def run(
+    launch: Launch,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    stdin: Stdin = None,
+) -> Outcome:
+    """Start a launch and wait for its end; an interrupt ends it too."""
+    return prepare(
+        launch,
+        launcher=launcher,
+        starter=starter,
+        oversubscribe=oversubscribe,
+        most_output_bytes=most_output_bytes,
+    ).run(stdin=stdin)
