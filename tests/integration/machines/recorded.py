@@ -1,7 +1,8 @@
 """Machines that hwloc recorded, and what hwloc reads of them: both from its source package."""
 
+import bz2
 import re
-import tarfile
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,9 +46,9 @@ def names() -> list[str]:
 def unpacked(name: str, folder: Path) -> Path:
     """The recorded tree, with what hwloc does not record: masks of CPUs as the lists that kernels
     since 2.6.32 have beside them, and the CPUs of our cpuset as /proc/self/status has them."""
-    with tarfile.open(FOLDER / f"{name}.tar.bz2") as archive:
-        archive.extraction_filter = lambda member, _: member  # Debian's 3.11.2 has no filter=
-        archive.extractall(folder)
+    archive = bz2.decompress((FOLDER / f"{name}.tar.bz2").read_bytes())
+    words = ("tar", "-x", "--no-same-owner", "-C", folder)  # tarfile takes seven times as long
+    subprocess.run(words, input=archive, check=True)
     (root,) = folder.iterdir()
     for mask in (file for file in root.rglob("*") if file.name in _LISTS):
         as_list = mask.with_name(_LISTS[mask.name])
