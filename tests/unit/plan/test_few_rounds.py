@@ -35,6 +35,12 @@ def swept(ratio: float, count: int, spread: float = 0.01, wild: int = 0) -> list
     return seen
 
 
+def test_what_one_metric_is_disturbed_by_hides_no_factor_of_another() -> None:
+    wild = [replace(s, metric="small products") for s in swept(2.0, 12, wild=12)]
+    answers = {v.metric: v.answer for v in verdicts([*wild, *swept(2.0, 12)])}
+    assert answers == {"m": "faster", "small products": "cannot tell"}
+
+
 @pytest.mark.parametrize("ratio", [4.05, 2.0, 1 / 2.0])
 def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselves(
     ratio: float,
