@@ -4,6 +4,7 @@ The same image always gives the same bytes.
 """
 
 import gzip
+import hashlib
 import io
 import shutil
 import tarfile
@@ -85,9 +86,9 @@ def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work:
     write_plain_tar(image, layer, work)
     layer_at = oci.Descriptor(digest_of(whole(layer)), size_bytes=layer.stat().st_size)
     config = oci.written_config(image_at(image).config, architecture, layer_at.digest)
-    config_at = _described(config, work)
+    config_at = _described(config)
     manifest = oci.written_manifest(config_at, layer_at)
-    manifest_at = _described(manifest, work)
+    manifest_at = _described(manifest)
     small = {
         "oci-layout": oci.LAYOUT,
         "index.json": oci.written_index(manifest_at, name),
@@ -100,10 +101,8 @@ def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work:
         layer.unlink()
 
 
-def _described(text: bytes, work: Path) -> oci.Descriptor:
-    file = work / "text"
-    file.write_bytes(text)
-    return oci.Descriptor(digest_of(whole(file)), size_bytes=len(text))
+def _described(text: bytes) -> oci.Descriptor:
+    return oci.Descriptor(f"sha256:{hashlib.sha256(text).hexdigest()}", size_bytes=len(text))
 
 
 def _blob(descriptor: oci.Descriptor) -> str:
