@@ -36,7 +36,7 @@ class Noise:
 
 
 def noise_of(pairs: Sequence[Pair]) -> Noise:
-    """Over all cases of a metric in a run; of side by side the processes differ between rounds only."""
+    """Over all cases of a metric in a run; side by side, processes differ between rounds only."""
     inner = [r.inner for pair in pairs for r in pair.rounds if not r.in_turns]
     if len(inner) < MANY:
         return Noise(len(inner), 0.0)
