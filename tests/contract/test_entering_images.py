@@ -7,6 +7,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.drivers import RUNTIMES, Runtime, runtime_named
+from flowos.drivers._binds import Bind, binds_of
 from flowos.model import (
     Environment,
     Facts,
@@ -142,6 +143,17 @@ def test_what_is_the_nodes_own_anyway_needs_no_bind(name: str, shared: str) -> N
     runtime = runtime_named(name)
     with_it = line(runtime, Environment(image=image(), binds=((shared, shared),)))
     assert with_it == line(runtime, Environment(image=image()))
+
+
+@pytest.mark.parametrize(
+    ("shared", "needed"), [("/tmp", False), ("/dev", False), ("/tmp/mine", True)]
+)
+def test_read_only_is_what_lies_in_a_folder_of_the_node_never_the_folder(
+    shared: str, needed: bool
+) -> None:
+    env = Environment(image=image(), binds=((shared, f"{shared}:ro"),))
+    made = (Bind(shared, shared, read_only=True),) if needed else ()
+    assert binds_of(env, SESSION / "0") == made
 
 
 @pytest.mark.parametrize("name", ENTERING)

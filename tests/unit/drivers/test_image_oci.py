@@ -20,6 +20,9 @@ def described(digest: str, **more: object) -> dict[str, object]:
     return {"digest": digest, "mediaType": "x", "size": 5, **more}
 
 
+UNKNOWN = described(B, platform={"architecture": "unknown"})
+
+
 def test_the_manifest_for_the_architecture_is_chosen() -> None:
     here, there = {"architecture": "amd64"}, {"architecture": "arm64"}
     offered = index(described(A, platform=there), described(B, platform=here))
@@ -30,15 +33,18 @@ def test_the_manifest_for_the_architecture_is_chosen() -> None:
 def test_signatures_beside_an_image_are_passed_over() -> None:
     noted = {"vnd.docker.reference.type": "attestation-manifest"}
     beside = described(B, annotations=noted)
-    unknown = described(B, platform={"architecture": "unknown"})
-    assert oci.chosen(index(beside, described(A), unknown), "amd64").digest == A
+    assert oci.chosen(index(beside, described(A), UNKNOWN), "amd64").digest == A
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (index(), "it holds no image"),
-        (index(described(A, platform={"architecture": "arm64"})), "for arm64, not for amd64"),
+        (index(UNKNOWN), "it holds no image"),
+        (
+            index(described(A, platform={"architecture": "arm64"}), UNKNOWN),
+            "it is for arm64, not for amd64",
+        ),
         (
             index(
                 described(A, annotations={"org.opencontainers.image.ref.name": "one"}),

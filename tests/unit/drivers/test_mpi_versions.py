@@ -97,6 +97,10 @@ def test_the_same_series_or_any_of_the_mpich_family_fits(outside: MpiSaid, insid
     assert misfit(outside.family, None, [inside]) is None
 
 
+def test_of_several_open_mpis_in_an_image_one_of_the_series_is_enough() -> None:
+    assert misfit("openmpi", OPEN_MPI, [MpiSaid("openmpi", "5.0.9"), OPEN_MPI]) is None
+
+
 @pytest.mark.parametrize(
     ("outside", "inside", "code", "text"),
     [

@@ -156,6 +156,14 @@ def test_large_values_do_not_pile_up_in_a_chain() -> None:
     assert len(unit.takes) + len(unit.rest) == 1
 
 
+def test_results_that_nobody_reads_do_not_pile_up_in_a_chain() -> None:
+    port = flow_input("a", m.int64)
+    for _ in range(100):
+        port, _unread = divide(port, port)
+    (unit,) = compile_flow(flow_output(port)).units
+    assert len(unit.takes) + len(unit.rest) == 2
+
+
 def test_tasks_of_other_needs_and_commands_are_not_fused() -> None:
     a = flow_input("a", m.int64)
     assert len(compile_flow(flow_output(wide(add(a, 1)))).units) == 2
