@@ -35,7 +35,7 @@ check:  ## style, types, rooms, sizes
 	$(PY)/lint-imports
 	$(PY)/python tools/circles.py
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
-	tools/tidy
+	$(PY)/python tools/tidy.py
 	$(PY)/python tools/sizes.py
 
 test-native:  ## the C and C++ tests under ASan+UBSan, threaded ones under TSan
