@@ -34,6 +34,7 @@ check:  ## style, types, rooms, sizes
 	$(PY)/mypy
 	$(PY)/lint-imports
 	$(PY)/python tools/circles.py
+	$(PY)/python tools/names.py
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
 	$(PY)/python tools/tidy.py
 	$(PY)/python tools/sizes.py

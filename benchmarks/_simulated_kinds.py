@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from flowos.model import Case, Design
-from flowos.plan import Noise, SimulatedMachine, Stalls, compare, simulate
+from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
 
 BASE, OTHER = (Case("work", (("with", level),)) for level in ("base", "other"))
 DESIGN = Design(cases=(BASE, OTHER), axis="with", base="base", margin=0.03)
 TURNS = 16
 
-WHITE = Noise(spread=0.01, freedom=0, spikes=0, wander=0, regime=1)
+WHITE = NoiseModel(spread=0.01, freedom=0, spikes=0, wander=0, regime=1)
 RHYTHM = replace(WHITE, spread=0.005, sine=0.03)
-SHARED = Noise(spread=0.02)
+SHARED = NoiseModel(spread=0.02)
 DIFFERENT = ("slower", "faster")
 
 
@@ -27,7 +27,7 @@ class Kind:
     """
 
     name: str
-    noise: Noise
+    noise: NoiseModel
     wrong: tuple[str, ...]
     ratio: float = 1.0
     stalls: Stalls | None = None
@@ -78,11 +78,11 @@ def rates_of(kind: Kind, trials: int) -> Rates:
     )
 
 
-def _equal(name: str, noise: Noise, **more: object) -> Kind:
+def _equal(name: str, noise: NoiseModel, **more: object) -> Kind:
     return replace(Kind(name=name, noise=noise, wrong=DIFFERENT), **more)  # type: ignore[arg-type]
 
 
-def _unequal(name: str, noise: Noise, **more: object) -> Kind:
+def _unequal(name: str, noise: NoiseModel, **more: object) -> Kind:
     return replace(Kind(name=name, noise=noise, wrong=("equal",)), **more)  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
     _equal("equal, white noise of 1 %", WHITE),
     _equal("equal, heavy tails of 2 %", replace(WHITE, spread=0.02, freedom=4)),
     _equal("equal, shared machine, 2 %", SHARED),
-    _equal("equal, shared machine, 3 %", Noise()),
+    _equal("equal, shared machine, 3 %", NoiseModel()),
     _equal("equal, spikes of 30 % in a tenth", replace(WHITE, spikes=0.1, spike=0.3)),
     _equal("equal, sine of 3 %, 4/3 turns", replace(RHYTHM, sine_turns=4 / 3)),
     _equal("equal, sine of 3 %, 8/3 turns", replace(RHYTHM, sine_turns=8 / 3)),
@@ -102,10 +102,10 @@ KINDS: tuple[Kind, ...] = (
     _equal("equal, regimes of 1.5, 3 s", replace(WHITE, regime=1.5, regime_seconds=3.0)),
     _equal("equal, one switch of regime", SHARED, switches=lambda n: (Random(n).uniform(0, 64),)),
     _equal("equal, side by side, 3 %", replace(WHITE, spread=0.03), side_by_side=True),
-    _equal("equal, side by side, shared", Noise(), side_by_side=True),
+    _equal("equal, side by side, shared", NoiseModel(), side_by_side=True),
     _equal("equal, side by side, 8/3 turns", replace(RHYTHM, sine_turns=8 / 3), side_by_side=True),
     _unequal("4 % slower", WHITE, ratio=1.04),
-    _unequal("5 % slower, shared machine, 3 %", Noise(), ratio=1.05),
+    _unequal("5 % slower, shared machine, 3 %", NoiseModel(), ratio=1.05),
     _unequal("a tenth of the turns x2", WHITE, stalls=Stalls(share=0.1, factor=2.0)),
     _unequal("a tenth x2, shared machine", SHARED, stalls=Stalls(share=0.1, factor=2.0)),
     _unequal("15 % of processes at half speed", WHITE, stalls=Stalls(share=0.15, factor=2.0)),

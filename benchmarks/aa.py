@@ -24,7 +24,7 @@ from _simulated_kinds import BASE, DESIGN, KINDS, OTHER, rates_of
 
 from flowos import engine
 from flowos.model import Case, Exited, Launch, Sample
-from flowos.plan import Noise, SimulatedMachine, compare, next_round, regimes, wilson
+from flowos.plan import NoiseModel, SimulatedMachine, compare, next_round, regimes, wilson
 
 SLOWER = 1.05
 UNITS = 40
@@ -118,7 +118,7 @@ def answer(seen: Iterable[Sample]) -> str:
 def regimes_simulated(trials: int) -> Iterator[dict[str, Any]]:
     """Rows of 16 values, a third of them in the other regime or none."""
     for step, least, most in ((1.5, LEAST_FOUND, 1), (1.0, 0, MOST_FALSE)):
-        machines = (SimulatedMachine(seed, Noise(regime=1.0)) for seed in range(trials))
+        machines = (SimulatedMachine(seed, NoiseModel(regime=1.0)) for seed in range(trials))
         rows = ([m.measure(step if i % 3 == 0 else 1.0) for i in range(16)] for m in machines)
         hits = sum(regimes(row) is not None for row in rows)
         yield rate(

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from flowos.acts._facts import facts
 from flowos.model import Case, Exited, Outcome, Sample, Unmeasured, Verdict, Wanted
+from flowos.operations._facts import facts
 from flowos.plan._compare import compare
 from flowos.probes.fio import PATTERNS, SETTINGS, Fio
 

@@ -22,8 +22,8 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
-from flowos.acts._facts import facts
 from flowos.model import Case, Effort, Exited, Facts, Killed, Outcome, Reading, Unmeasured, Wanted
+from flowos.operations._facts import facts
 from flowos.probes import Probe, gemm
 from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm

@@ -31,9 +31,9 @@ from environments import (
 )
 
 from flowos import engine
-from flowos.acts.environment import environment
-from flowos.engine import Ready, Running
+from flowos.engine import Ready, RunningProcess
 from flowos.model import BARE, Environment, FlowosError, Launch
+from flowos.operations.environment import environment
 
 VICTIMS = ("runtime", "init", "command", "helper")
 HELPERS = ("squashfuse", "conmon")
@@ -126,14 +126,14 @@ def anew(ready: Ready, env: Environment) -> Ready:
     return engine.make_ready(env)
 
 
-def started(env: Environment, mark: str) -> Running:
+def started(env: Environment, mark: str) -> RunningProcess:
     alone = f"setsid sleep {mark} </dev/null >/dev/null 2>&1 &"
     script = f"{alone} sleep {mark} & exec sleep {mark}"
     variables = (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"))
     return engine.start(Launch(argv=("sh", "-c", script), env=env, variables=variables))
 
 
-def killed(victim: str, running: Running) -> bool:
+def killed(victim: str, running: RunningProcess) -> bool:
     """SIGKILL to the victim, if it is there yet."""
     if victim == "runtime":
         return kill(running.pid)

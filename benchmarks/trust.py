@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from flowos import engine
-from flowos.acts._facts import facts
 from flowos.engine._state import cpu_cgroups
 from flowos.model import Case, Design, Exited, Launch, Outcome, Sample, Unmeasured
+from flowos.operations._facts import facts
 from flowos.plan import judge, next_round, summarize, wilson
 from flowos.probes import state
 

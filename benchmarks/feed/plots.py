@@ -13,11 +13,11 @@ from entrants import thousand
 from peers import OURS
 from told import TITLES, apart, figures
 
-from flowos.acts._facts import facts
 from flowos.model import Case as Point
 from flowos.model import Chart, Measurement, Run, Sample, Wanted
+from flowos.operations._facts import facts
 from flowos.plan import summarize
-from flowos.report import Book, Headline, Section, html, markdown
+from flowos.report import HeadlineNumber, Report, Section, html, markdown
 
 SECONDS = "seconds"
 
@@ -109,7 +109,7 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(Sample(**one) for one in _samples(report))
     measured = summarize(samples, ceiling_of=_limit_of)
-    book = Book(
+    book = Report(
         run=_run(report),
         measurements=measured,
         samples=samples,
@@ -129,11 +129,11 @@ def _limit_of(point: Point) -> Point | None:
     return Point("limit", levels=(("where", point.level("where")),))
 
 
-def _headlines(measured: Iterable[Measurement]) -> Iterator[Headline]:
+def _headlines(measured: Iterable[Measurement]) -> Iterator[HeadlineNumber]:
     """Ours, case by case."""
     for m in measured:
         if m.case.probe == "workers" and m.case.level("contestant") == TITLES[OURS.name]:
-            yield Headline(
+            yield HeadlineNumber(
                 label=m.case.level("where"), measured=m, named=("where", "contestant", "workers")
             )
 

@@ -10,10 +10,10 @@ from typing import Any
 from contestants import ALL, OURS
 from shown import word
 
-from flowos.acts._facts import facts
 from flowos.model import Case, Chart, Measurement, Run, Sample, Wanted
+from flowos.operations._facts import facts
 from flowos.plan import summarize
-from flowos.report import Book, Headline, Section, html, markdown
+from flowos.report import HeadlineNumber, Report, Section, html, markdown
 
 BARS = {
     "total": "From the matrix in memory to x in memory, to 1e-7. Medians over interleaved rounds.",
@@ -27,7 +27,7 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(sample for fought in report["fought"] for sample in _samples(fought))
     measured = summarize(samples)
-    book = Book(
+    book = Report(
         run=_run(),
         measurements=measured,
         samples=samples,
@@ -41,11 +41,11 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
     return page, text
 
 
-def _headlines(measured: Iterable[Measurement]) -> Iterator[Headline]:
+def _headlines(measured: Iterable[Measurement]) -> Iterator[HeadlineNumber]:
     """Ours, case by case."""
     for m in measured:
         if m.metric == "total" and m.case.level("contestant") == OURS.title:
-            yield Headline(label=m.case.probe, measured=m, named=("contestant",))
+            yield HeadlineNumber(label=m.case.probe, measured=m, named=("contestant",))
 
 
 def _section(fought: Mapping[str, Any]) -> Section:

@@ -56,9 +56,9 @@ _FACE: dict[str, tuple[str, str]] = {
     "Peers": ("flowos.feeder", "Peers"),
     "Solver": ("flowos.solver", "Solver"),
     "decode": ("flowos.feeder", "decode"),
-    "environment": ("flowos.acts.environment", "environment"),
-    "serve_metrics": ("flowos.acts.feed", "serve_metrics"),
-    "slice": ("flowos.acts._slice", "slice_"),
+    "environment": ("flowos.operations.environment", "environment"),
+    "serve_metrics": ("flowos.operations.feed", "serve_metrics"),
+    "slice": ("flowos.operations._slice", "slice_"),
     "solve": ("flowos.solver", "solve"),
 }
 """Public name -> where it lives: module and name."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from flowos.acts._slice import slice_ as _slice
-from flowos.acts.environment import environment as environment
-from flowos.acts.feed import serve_metrics as serve_metrics
+from flowos.operations._slice import slice_ as _slice
+from flowos.operations.environment import environment as environment
+from flowos.operations.feed import serve_metrics as serve_metrics
 from flowos.feeder import Feed as Feed
 from flowos.feeder import Peers as Peers
 from flowos.feeder import decode as decode

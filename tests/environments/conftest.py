@@ -22,11 +22,11 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts import image
 from flowos.engine import Ready, image_at, make_ready, run
 from flowos.engine._run_folder import session_folder
 from flowos.engine.environments._unpacked import unpacked_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
+from flowos.operations import image
 
 # fmt: off
 APPLETS = (

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import Running, make_ready, run, start
+from flowos.engine import RunningProcess, make_ready, run, start
 from flowos.model import (
     EnvironmentRefused,
     Exited,
@@ -102,7 +102,7 @@ class Busy:
              sh -c 'trap "" TERM HUP INT; echo $$ >>{folder}/pids; exec sleep 300' &)
             echo $$ >>{folder}/pids
             while :; do sleep 0.02; done"""
-        self.running: Running = start(sh(place, script))
+        self.running: RunningProcess = start(sh(place, script))
         self.pids = numbers_in(folder / "pids", 3)
         started = (self.running.folder / "started.0").read_text().split()
         self.init, self.command = map(int, started[:2])

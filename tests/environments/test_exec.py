@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from flowos.acts import image
 from flowos.engine import image_at
 from flowos.model import Environment, Form
+from flowos.operations import image
 
 from .conftest import Images, ready_or_skip, squash
 
@@ -195,7 +195,7 @@ def test_an_image_is_entered_by_its_name_without_a_database(
     words = (sys.executable, "-X", "importtime", "-m", "flowos", "exec", "--env", "small")
     done = subprocess.run([*words, "--", "pwd"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}\n")
-    assert "flowos.acts.exec" in done.stderr
+    assert "flowos.operations.exec" in done.stderr
     assert "sqlalchemy" not in done.stderr
 
 

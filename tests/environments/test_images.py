@@ -16,9 +16,9 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.acts import image
 from flowos.engine import image_at, make_ready, remove_tree, run
 from flowos.model import Environment, EnvironmentRefused, Launch, UsageError
+from flowos.operations import image
 
 from .conftest import HAS_APPTAINER, Images
 
@@ -53,7 +53,7 @@ def recipe(tmp_path: Path, library: Path, images: Images) -> Path:
     return tmp_path / "context"
 
 
-def built_by(builder: str, recipe: Path, **more: object) -> image.Made:
+def built_by(builder: str, recipe: Path, **more: object) -> image.MadeImage:
     """A builder that does not work here is a skip, or in CI a failure."""
     asked = image.recipe_at(
         recipe,
@@ -197,7 +197,7 @@ def test_an_interrupted_build_leaves_no_process_and_no_image(recipe: Path, libra
 def caught_in_sleep(builder: str, recipe: Path) -> "subprocess.Popen[bytes]":
     """A build of a recipe that sleeps, once it does."""
     script = (
-        "import sys; from pathlib import Path; from flowos.acts import image;"
+        "import sys; from pathlib import Path; from flowos.operations import image;"
         f"r = image.recipe_at(Path(sys.argv[1]), builder={builder!r}, "
         "bases=(('small', image.find('small')),)); image.build_image(r, name='x')"
     )

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import flowos as fo
-from flowos.engine import Ready, Running, check_mpi, image_at, run, session_folder, start
+from flowos.engine import Ready, RunningProcess, check_mpi, image_at, run, session_folder, start
 from flowos.engine.local import open_slice
 from flowos.model import (
     Environment,
@@ -168,7 +168,7 @@ def pids_in(path: Path, count: int) -> list[int]:
     raise AssertionError(f"{path} never got {count} numbers")
 
 
-def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[Running, list[int]]:
+def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[RunningProcess, list[int]]:
     running = start(gang(env, mpi.hello, file), launcher=mpi.launcher, starter=mpi.starter)
     return running, pids_in(file, 2)
 

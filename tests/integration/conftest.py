@@ -98,7 +98,9 @@ def flowos_process(tmp_path: Path, variables: dict[str, str]) -> Flowos:
 @pytest.fixture
 def unseen_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks at this machine, which takes seconds, fails."""
-    monkeypatch.setattr("flowos.acts.results.facts", lambda _: pytest.fail("looked at the node"))
+    monkeypatch.setattr(
+        "flowos.operations.measure_and_report.facts", lambda _: pytest.fail("looked at the node")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts._groups import Entry, Group, fit_together
-from flowos.acts._places import Place
-from flowos.acts._sampling import Progress, Sampler
-from flowos.acts.beside import _Session
 from flowos.model import (
     BARE,
     Case,
@@ -27,8 +23,12 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.plan import LIMITS, Limits
-from flowos.probes import Compared, Program, Startup, in_environment
+from flowos.operations._comparisons import Comparison, ComparisonCase, fit_together
+from flowos.operations._prepared_environments import PreparedEnvironment
+from flowos.operations._sampling import Progress, Sampler
+from flowos.operations.compare_environments import _Session
+from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds
+from flowos.probes import ComparedCase, Program, Startup, in_environment
 from flowos.probes._compared import METRICS
 
 NOWHERE = Facts(
@@ -40,7 +40,7 @@ Rates = Iterator[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given(Entry):
+class Given(ComparisonCase):
     """An entry whose answers are given; ends in MeasureError when there is none left."""
 
     rates: Rates
@@ -57,11 +57,13 @@ class Given(Entry):
         return (Reading(metric=metric, unit="1/s", values=values),), outcome
 
 
-def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates) -> Group:
+def group(
+    name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates
+) -> Comparison:
     """A comparison; keywords are the environments, the base first. In turns, `true` is started."""
-    entries: dict[Case, Entry] = {}
+    entries: dict[Case, ComparisonCase] = {}
     for label, given in rates.items():
-        place = Place(
+        place = PreparedEnvironment(
             entered=Entered(label=label),
             env=BARE,
             folder=Path("/"),
@@ -72,14 +74,14 @@ def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates:
         shown = Case(probe, (("name", name),))
         one = Given(
             place=place,
-            compared=Compared(probe=Startup(), case=shown, shown=shown),
+            compared=ComparedCase(probe=Startup(), case=shown, shown=shown),
             program=Program(argv=(), takes_turns=in_turns),
             words=("true",),
             rates=given,
         )
         entries[in_environment(shown, label)] = one
     design = Design(cases=tuple(entries), axis="env", base=next(iter(rates)))
-    return Group(design=design, entries=entries, in_turns=in_turns)
+    return Comparison(design=design, entries=entries, in_turns=in_turns)
 
 
 def always(rate: float) -> Rates:
@@ -106,13 +108,13 @@ class Measured:
 class Undisturbed(_Session):
     """Whatever this machine does meanwhile, nothing of it is marked."""
 
-    def _limits(self, group: Group) -> Limits:  # noqa: ARG002
-        return replace(LIMITS, steal_share=math.inf, others_cpus=math.inf)
+    def _limits(self, group: Comparison) -> NoiseThresholds:  # noqa: ARG002
+        return replace(NOISE_THRESHOLDS, steal_share=math.inf, others_cpus=math.inf)
 
 
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
-    def measure(*groups: Group, seconds: float = 60.0) -> Measured:
+    def measure(*groups: Comparison, seconds: float = 60.0) -> Measured:
         run = Run(id="r", started="", host="h", version="0", wanted=Wanted(), facts=NOWHERE)
         samples: list[Sample] = []
         said: list[str] = []

@@ -86,7 +86,7 @@ def test_signs_are_drawn_where_they_can_be() -> None:
 
 
 def test_long_names_stand_on_a_line_of_their_own() -> None:
-    from flowos.acts.doctor import Diagnosis
+    from flowos.operations.doctor import Diagnosis
     from flowos.probes.doctor import Check
 
     path = "/opt/a/long/folder/bin/mpicc"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.acts._images._names import changing, give_name
-from flowos.acts.exec import Wish, own_wish, planned, shell_wish
 from flowos.model import BARE, Environment, Image, ImageConfig
+from flowos.operations._images._names import changing, give_name
+from flowos.operations.exec import ExecRequest, own_wish, planned, shell_wish
 
 
 @pytest.fixture
@@ -92,11 +92,11 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
     assert "\n" not in str(told.value)
 
 
-def wish(config: ImageConfig, *argv: str) -> Wish:
+def wish(config: ImageConfig, *argv: str) -> ExecRequest:
     image = Image(
         form="folder", digest="tree-sha256:0", source=Path("/images/a.sqfs"), config=config
     )
-    return Wish(env=Environment(image=image, runtime="auto"), argv=argv)
+    return ExecRequest(env=Environment(image=image, runtime="auto"), argv=argv)
 
 
 def test_arguments_stand_for_the_images_command_behind_its_entry_point() -> None:
@@ -115,11 +115,11 @@ def test_a_shell_names_where_it_is_and_bare_is_the_persons_own(
     assert dict(inside.env.variables)["PS1"] == "[a] \\w \\$ "
     assert inside.argv[-2:] == ("sh", "-l")
     monkeypatch.setenv("SHELL", "/bin/zsh")
-    assert shell_wish(Wish(env=BARE, argv=())).argv == ("/bin/zsh",)
+    assert shell_wish(ExecRequest(env=BARE, argv=())).argv == ("/bin/zsh",)
 
 
 def test_what_is_planned_bare_is_the_command_in_the_current_folder() -> None:
-    plan = planned(Wish(env=BARE, argv=("ls", "-l")))
+    plan = planned(ExecRequest(env=BARE, argv=("ls", "-l")))
     assert plan.argv[-3:] == ("--", "ls", "-l")
     assert (plan.environment, plan.cwd, plan.binds, plan.notes) == ("bare", Path.cwd(), (), ())
 

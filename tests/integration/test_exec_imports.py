@@ -36,7 +36,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 def test_a_bare_command_loads_few_modules_of_flowos(bare: set[str]) -> None:
     ours = {name for name in bare if name.partition(".")[0] == "flowos"}
-    assert "flowos.acts.exec" in ours
+    assert "flowos.operations.exec" in ours
     assert len(ours) <= _MOST_MODULES, sorted(ours)
 
 

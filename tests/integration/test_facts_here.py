@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from flowos.acts._facts import facts
-from flowos.model import Facts, MeasureError, Storage, Wanted
+from flowos.model import Facts, FileSystemFacts, MeasureError, Wanted
+from flowos.operations._facts import facts
 from flowos.probes.facts import read_facts
 
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
@@ -144,7 +144,7 @@ def test_the_storage_to_be_measured_is_described(tmp_path: Path) -> None:
     found = facts(Wanted(scratch=tmp_path)).storage
     assert found.file_system[:3] == kind[:3]  # stat says ext2/ext3 for ext4
     assert found.free_bytes
-    assert facts(Wanted(scratch=tmp_path / "absent")).storage == Storage()
+    assert facts(Wanted(scratch=tmp_path / "absent")).storage == FileSystemFacts()
 
 
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine.local._crew import Crew
+from flowos.engine.local._executor import Executor
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._ledger import ResourceLedger
-from flowos.engine.local._runs import Place, Run
+from flowos.engine.local._runs import ExecutionSlot, FlowRun
 from flowos.engine.local._threads import ThreadLanes
 from flowos.model import Flow, flow_input
 from flowos.plan import Fuse, compile_flow
@@ -43,13 +43,13 @@ def _threads_take_turns_often() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
-def crew_of(flow: Flow, fuse: Fuse = "chains") -> Crew:
+def crew_of(flow: Flow, fuse: Fuse = "chains") -> Executor:
     schedule = compile_flow(flow, fuse=fuse)
     halts = [Halt() for _ in range(PLACES)]
     lanes = ThreadLanes(schedule, halts)
-    places = [Place(a, a, h) for a, h in zip(lanes.lanes, halts, strict=True)]
+    places = [ExecutionSlot(a, a, h) for a, h in zip(lanes.lanes, halts, strict=True)]
     ledgers = ResourceLedger(range(PLACES), 0, 0), ResourceLedger(range(PLACES), 0, 0)
-    return Crew(schedule, lanes, places, ledgers, helpers=PLACES)
+    return Executor(schedule, lanes, places, ledgers, helpers=PLACES)
 
 
 def random_flow(seed: int, size: int, tasks: Sequence[fo.Task]) -> Flow:
@@ -82,7 +82,7 @@ def test_many_threads_give_the_values_of_one(seed: int) -> None:
         runs = [crew.start([i, seed]) for i in range(10)]
         crew.help()
         for i, run in enumerate(runs):
-            assert isinstance(run, Run)
+            assert isinstance(run, FlowRun)
             assert crew.finish(run) == expected(flow, [i, seed])
     finally:
         crew.end(fo.Cancelled, 5)

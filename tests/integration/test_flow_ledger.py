@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pytest
 
 import flowos as fo
-from flowos.engine.local import _share
+from flowos.engine.local import _core_share
+from flowos.engine.local._core_share import node_ledger
 from flowos.engine.local._node import usable_cores
-from flowos.engine.local._share import node_ledger
 from flowos.model import flow_input
 
 PATIENCE_SECONDS = 60.0
@@ -311,7 +311,7 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
         textwrap.dedent("""
             import signal, time
             import flowos as fo
-            from flowos.engine.local._share import node_ledger
+            from flowos.engine.local._core_share import node_ledger
 
             @fo.task
             def nap(x: fo.float64) -> fo.float64:
@@ -347,7 +347,7 @@ def test_a_forked_child_has_all_cores() -> None:
     try:
         child = os.fork()
         if child == 0:
-            os._exit(len(_share.node_ledger().idle))
+            os._exit(len(_core_share.node_ledger().idle))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == CORES
     finally:
         ledger.idle.append(core)

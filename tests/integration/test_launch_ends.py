@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import Running, own_variables, prepare, run, start
+from flowos.engine import RunningProcess, own_variables, prepare, run, start
 from flowos.model import (
     Exited,
     Killed,
@@ -64,7 +64,7 @@ def numbers_in(path: Path, count: int) -> list[int]:
     raise AssertionError(f"{path} never got {count} numbers")
 
 
-def init_pid(running: Running) -> int:
+def init_pid(running: RunningProcess) -> int:
     return numbers_in(running.folder / "started.0", 4)[0]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from flowos.engine import _launch_init, _run_folder, run
 from flowos.engine._launch_init import digest_of, find_or_compile, init_program, runs
-from flowos.engine._own_folders import complaint_about
+from flowos.engine._private_dirs import complaint_about
 from flowos.model import Launch, LaunchFailed
 
 PATIENCE_SECONDS = 60.0

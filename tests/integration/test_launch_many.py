@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from flowos.engine import own_variables, run, start
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
 from flowos.model import Exited, Killed, Launch, LaunchFailed, Outcome
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -89,14 +89,14 @@ def test_a_launch_that_is_over_is_let_go_without_the_collector(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to 128 MiB of output are with it."""
-    made: list[weakref.ref[Running]] = []
-    init = Running.__init__
+    made: list[weakref.ref[RunningProcess]] = []
+    init = RunningProcess.__init__
 
-    def noted(self: Running, *args: object, **named: object) -> None:
+    def noted(self: RunningProcess, *args: object, **named: object) -> None:
         made.append(weakref.ref(self))
         init(self, *args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Running, "__init__", noted)
+    monkeypatch.setattr(RunningProcess, "__init__", noted)
     gc.collect()
     gc.disable()
     try:

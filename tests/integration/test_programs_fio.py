@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts._facts import facts
-from flowos.acts.measure import measure
 from flowos.engine import utc
 from flowos.model import (
     Case,
@@ -30,6 +28,8 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
+from flowos.operations._facts import facts
+from flowos.operations.measure import measure
 from flowos.probes.fio import LEAST_BYTES, Fio
 
 FIO = shutil.which("fio") or ""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts._facts import facts
 from flowos.engine import Look, look, state_between
 from flowos.engine._state import cpu_cgroups
 from flowos.model import Exited, Facts, Outcome, Unmeasured, Usage
+from flowos.operations._facts import facts
 from flowos.probes import state
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import Prepared, own_variables, prepare, run_in_turns
+from flowos.engine import PreparedLaunch, own_variables, prepare, run_interleaved
 from flowos.model import Exited, Killed, Launch, LaunchFailed, Outcome
 from flowos.plan import drawn
 
@@ -45,7 +45,7 @@ def log(tmp_path: Path) -> Path:
     return made
 
 
-def part(log: Path, name: str, turns: int, *second: str, limit: float = 60.0) -> Prepared:
+def part(log: Path, name: str, turns: int, *second: str, limit: float = 60.0) -> PreparedLaunch:
     """A launch with so many turns, and a last one; `second` is done in the second of them."""
     argv = (sys.executable, "-c", TAKES_PART, str(log), name, str(turns), *second)
     return prepare(
@@ -58,7 +58,7 @@ def ends(found: list[Outcome | LaunchFailed]) -> list[object]:
 
 
 def test_one_works_at_a_time_as_drawn_and_back(log: Path) -> None:
-    assert ends(run_in_turns([part(log, name, 4) for name in "abc"], "seed")) == [Exited(0)] * 3
+    assert ends(run_interleaved([part(log, name, 4) for name in "abc"], "seed")) == [Exited(0)] * 3
     first, second, last = ("".join(drawn("abc", "seed", number)) for number in range(3))
     rounds = [first, first[::-1], second, second[::-1]]
     worked = "".join(f"{n}<{n}>" for r in rounds for n in r)
@@ -68,27 +68,27 @@ def test_one_works_at_a_time_as_drawn_and_back(log: Path) -> None:
 def test_the_seed_draws_who_comes_first(log: Path) -> None:
     begun = set()
     for seed in "abcdefgh":
-        run_in_turns([part(log, name, 1) for name in "ab"], seed)
+        run_interleaved([part(log, name, 1) for name in "ab"], seed)
         begun.add(log.read_text()[0])
         log.write_text("")
     assert begun == {"a", "b"}
 
 
 def test_who_has_fewer_turns_leaves_the_rest_to_the_others(log: Path) -> None:
-    assert ends(run_in_turns([part(log, "a", 1), part(log, "b", 3)], "seed")) == [Exited(0)] * 2
+    assert ends(run_interleaved([part(log, "a", 1), part(log, "b", 3)], "seed")) == [Exited(0)] * 2
     assert log.read_text().replace("a<a>", "").replace("a!", "") == "b<b>" * 3 + "b!"
 
 
 @pytest.mark.parametrize("does", ["os._exit(3)", "giver.close(); time.sleep(0.2); os._exit(3)"])
 def test_who_leaves_in_its_turn_stops_nobody_else(log: Path, does: str) -> None:
-    found = run_in_turns([part(log, "a", 4, does), part(log, "b", 4)], "seed")
+    found = run_interleaved([part(log, "a", 4, does), part(log, "b", 4)], "seed")
     assert ends(found) == [Exited(3), Exited(0)]
     assert log.read_text().count("b<b>") == 4
 
 
 def test_who_hangs_in_its_turn_is_ended_by_its_limit_times_their_number(log: Path) -> None:
     hangs = part(log, "a", 4, "time.sleep(600)", limit=1.0)
-    first, second = run_in_turns([hangs, part(log, "b", 4)], "seed")
+    first, second = run_interleaved([hangs, part(log, "b", 4)], "seed")
     assert isinstance(first, Outcome)
     assert isinstance(first.end, Killed)
     assert first.end.by == "limit"
@@ -98,7 +98,7 @@ def test_who_hangs_in_its_turn_is_ended_by_its_limit_times_their_number(log: Pat
 
 def test_who_takes_no_part_runs_to_its_end(log: Path) -> None:
     alone = prepare(Launch(argv=("sh", "-c", "sleep 0.1; echo here")))
-    first, second = run_in_turns([alone, part(log, "b", 2)], "seed")
+    first, second = run_interleaved([alone, part(log, "b", 2)], "seed")
     assert isinstance(first, Outcome)
     assert (first.end, first.stdout) == (Exited(0), b"here\n")
     assert ends([second]) == [Exited(0)]
@@ -106,7 +106,7 @@ def test_who_takes_no_part_runs_to_its_end(log: Path) -> None:
 
 def test_who_cannot_be_started_is_told_in_its_place(log: Path) -> None:
     bad = prepare(Launch(argv=("true",)), launcher="mpich", starter="/nowhere/mpiexec")
-    first, second = run_in_turns([bad, part(log, "b", 2)], "seed")
+    first, second = run_interleaved([bad, part(log, "b", 2)], "seed")
     assert isinstance(first, LaunchFailed)
     assert "/nowhere/mpiexec" in str(first)
     assert ends([second]) == [Exited(0)]
@@ -128,5 +128,5 @@ def test_an_interrupt_ends_them_all(log: Path) -> None:
     interrupts = f"os.kill({os.getpid()}, signal.SIGUSR1); time.sleep(600)"
     parts = [part(log, "a", 4), part(log, "b", 4, interrupts)]
     with interrupted_by(signal.SIGUSR1), pytest.raises(KeyboardInterrupt):
-        run_in_turns(parts, "seed")
+        run_interleaved(parts, "seed")
     assert log.read_text().endswith("b<b>")

@@ -33,7 +33,7 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
     """The whole command line, or as much of it as one command needs: what others import is slow."""
     import argparse
 
-    from flowos.cli._shared import Command, Version
+    from flowos.cli._shared import CommandParser, Version
 
     top = argparse.ArgumentParser(
         prog="flowos",
@@ -41,7 +41,7 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
         epilog="example: flowos measure --quick",
     )
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Command)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name in (only,) if only else COMMANDS:
         import_module(f"flowos.cli.{name}").add(commands)
     return top

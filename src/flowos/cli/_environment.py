@@ -42,6 +42,6 @@ def add_environment(command: argparse.ArgumentParser, *, required: bool = False)
 
 
 def environment_of(args: argparse.Namespace) -> "Environment":
-    from flowos.acts.environment import environment
+    from flowos.operations.environment import environment
 
     return environment(args.env, binds=args.bind, devices=args.device, variables=args.var)

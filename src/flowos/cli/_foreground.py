@@ -11,9 +11,9 @@ from flowos.cli._output import print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
 if TYPE_CHECKING:
-    from flowos.acts.exec import Planned, Wish
+    from flowos.operations.exec import ExecPlan, ExecRequest
 
-    Meant = Callable[[Wish], Wish]
+    Meant = Callable[[ExecRequest], ExecRequest]
 
 _IN_LIBRARY = r"\bimage /\S+/[0-9a-f]{64}\.sqfs"
 _EXIT_OWN = 125
@@ -64,9 +64,9 @@ def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant")
 def _run_or_show(
     args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant", say: Callable[[str], None]
 ) -> int:
-    from flowos.acts.exec import Wish, executed, exit_code, planned
+    from flowos.operations.exec import ExecRequest, executed, exit_code, planned
 
-    wish = meant(Wish(env=environment_of(args), argv=argv, cwd=args.cwd))
+    wish = meant(ExecRequest(env=environment_of(args), argv=argv, cwd=args.cwd))
     if args.dry_run:
         _show(planned(wish), args.json)
         return 0
@@ -99,7 +99,7 @@ def _plain(value: object) -> dict[str, object]:
     return plain
 
 
-def _show(plan: "Planned", as_json: bool) -> None:
+def _show(plan: "ExecPlan", as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return

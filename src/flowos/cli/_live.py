@@ -4,7 +4,7 @@ import math
 import shutil
 from typing import TextIO
 
-from flowos.acts.measure import Progress
+from flowos.operations.measure import Progress
 
 
 class Live:

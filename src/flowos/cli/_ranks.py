@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flowos.model import UsageError
 
 if TYPE_CHECKING:
-    from flowos.acts.exec import Wish
+    from flowos.operations.exec import ExecRequest
 
 
 MPIS = ("openmpi", "mpich", "mvapich", "intel", "other")
@@ -36,14 +36,14 @@ def add_ranks(command: argparse.ArgumentParser) -> None:
     )
 
 
-def with_ranks(args: argparse.Namespace, wish: "Wish") -> "Wish":
-    from flowos.acts.exec import Ranks
+def with_ranks(args: argparse.Namespace, wish: "ExecRequest") -> "ExecRequest":
+    from flowos.operations.exec import RankOptions
 
     if args.ranks is None and args.mpi is None and not (args.starter or args.oversubscribe):
         return wish
     if args.ranks is None or args.ranks < 1 or args.mpi is None:
         raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
-    ranks = Ranks(
+    ranks = RankOptions(
         count=args.ranks,
         mpi=args.mpi,
         starter=args.starter or "",

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 
-class Command(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Says itself what it does not know, with its own usage."""
 
     def parse_known_args(  # type: ignore[override]

@@ -66,11 +66,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:
-    from flowos.acts import kept
+    from flowos.operations import history
     from flowos.plan import outcome
     from flowos.report import verdicts_text
 
-    verdicts = kept.compared(ref, args.store, axis=axis, base=args.base, **margin)
+    verdicts = history.compared(ref, args.store, axis=axis, base=args.base, **margin)
     verdicts = _of_probes(verdicts, args.only)
     answer = outcome(verdicts)
     code = _EXITS[answer] if args.base else 0
@@ -82,11 +82,11 @@ def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, flo
 
 
 def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, float]) -> int:
-    from flowos.acts import kept
+    from flowos.operations import history
     from flowos.plan import outcome
     from flowos.report import runs_text
 
-    probes, numbers = kept.beside(refs, args.store, **margin)
+    probes, numbers = history.beside(refs, args.store, **margin)
     known = dict.fromkeys(v.metric for v in probes)
     only = _chosen(args.only, known)
     probes = tuple(v for v in probes if v.metric in only)

@@ -12,7 +12,7 @@ from flowos.cli._shared import add_json, with_example
 from flowos.model import UsageError, Wanted
 
 if TYPE_CHECKING:
-    from flowos.acts.doctor import Diagnosis
+    from flowos.operations.doctor import Diagnosis
     from flowos.probes.doctor import Check
 
 _WIDTH = 80
@@ -35,7 +35,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """0 if measuring is possible, else 1."""
-    from flowos.acts.doctor import doctor
+    from flowos.operations.doctor import doctor
 
     scratch = Path(args.scratch).absolute()
     if not scratch.is_dir():

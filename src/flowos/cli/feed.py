@@ -14,7 +14,14 @@ from flowos.cli._shared import add_json, positive, with_example
 from flowos.model import FeedError, UsageError, to_plain
 
 if TYPE_CHECKING:
-    from flowos.acts.feed import Care, Kept, Planned, Step, Tell, Warmed
+    from flowos.operations.feed import (
+        Care,
+        FillPlan,
+        Kept,
+        OnTransferProgress,
+        TransferProgress,
+        Warmed,
+    )
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -157,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _warm(args: argparse.Namespace) -> int:
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     care = _care(args)
     with _progress("warming", args) as tell:
@@ -172,7 +179,7 @@ def _warm(args: argparse.Namespace) -> int:
     return _EXIT_FAILED if done.warmth.missing or not done.kept.cached else 0
 
 
-def _show_planned(planned: "Planned", as_json: bool) -> int:
+def _show_planned(planned: "FillPlan", as_json: bool) -> int:
     if as_json:
         print_json(planned)
         return 0
@@ -205,7 +212,7 @@ def _show_warmed(done: "Warmed", as_json: bool) -> None:
 
 
 def _ls(args: argparse.Namespace) -> int:
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     found = sorted(feed.state(feed.Care(cache=args.cache)), key=lambda kept: -kept.used)
     if args.json:
@@ -233,7 +240,7 @@ def _listed(kept: "Kept") -> tuple[str, ...]:
 
 
 def _stat(args: argparse.Namespace) -> int:
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     found = feed.state(_care(args))
     if args.json:
@@ -256,7 +263,7 @@ def _told(kept: "Kept") -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     with _progress("verifying", args) as tell:
         done = list(feed.verified(_care(args), with_source=args.source, tell=tell))
@@ -275,7 +282,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _clear(args: argparse.Namespace) -> int:
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     found = feed.state(_care(args))
     if not args.dry_run and not args.yes:
@@ -310,7 +317,7 @@ def _ask(found: "tuple[Kept, ...]") -> None:
 
 
 def _care(args: argparse.Namespace) -> "Care":
-    from flowos.acts import feed
+    from flowos.operations import feed
 
     endings = args.extensions
     files = feed.meant(endings if endings in (None, "all", "pictures") else endings.split(","))
@@ -321,13 +328,13 @@ def _care(args: argparse.Namespace) -> "Care":
 
 
 @contextmanager
-def _progress(doing: str, args: argparse.Namespace) -> "Iterator[Tell]":
+def _progress(doing: str, args: argparse.Namespace) -> "Iterator[OnTransferProgress]":
     """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.acts.measure import Progress
+    from flowos.operations.measure import Progress
 
     live = Live(sys.stderr)
 
-    def tell(step: "Step") -> None:
+    def tell(step: "TransferProgress") -> None:
         if sys.stderr.isatty() and not args.json:
             live.show(Progress(doing=_line(doing, step), left_seconds=step.left_seconds))
 
@@ -337,7 +344,7 @@ def _progress(doing: str, args: argparse.Namespace) -> "Iterator[Tell]":
         live.end()
 
 
-def _line(doing: str, step: "Step") -> str:
+def _line(doing: str, step: "TransferProgress") -> str:
     if not step.samples:
         return f"{doing}: listing, {step.listed} samples found"
     share = step.done / step.samples

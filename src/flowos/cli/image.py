@@ -15,9 +15,9 @@ from flowos.cli._shared import add_json, add_store, with_example
 from flowos.model import UsageError, to_json
 
 if TYPE_CHECKING:
-    from flowos.acts.image import Inspected, Listed, Made, Recipe
-    from flowos.acts.measure import Emit, Progress
     from flowos.model import Argv
+    from flowos.operations.image import Inspected, ListedImage, MadeImage, Recipe
+    from flowos.operations.measure import Emit, Progress
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -163,7 +163,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     if args.dry_run:
         return _show_planned(image.planned_import(args.source, args.arch), args.json)
@@ -176,7 +176,7 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     recipe = _recipe(args)
     if args.dry_run:
@@ -191,7 +191,7 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _recipe(args: argparse.Namespace) -> "Recipe":
-    from flowos.acts import image
+    from flowos.operations import image
 
     if bool(args.suite) == bool(args.recipe):
         raise UsageError("give one recipe, or --suite NAME")
@@ -218,7 +218,7 @@ def _pair(option: str, word: str) -> tuple[str, str]:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     path = image.export_image(args.image, args.to, form=args.form, url=args.store)
     print_json({"path": str(path)}) if args.json else print(path)
@@ -243,7 +243,7 @@ def _show_planned(planned: "tuple[Argv, ...]", as_json: bool) -> int:
 
 
 def _ls(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     listed = image.images()
     if args.json:
@@ -261,7 +261,7 @@ def _ls(args: argparse.Namespace) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     seen = image.inspect(args.image, args.store)
     if args.json:
@@ -272,7 +272,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     seen = image.verify(args.image)
     if args.json:
@@ -291,14 +291,14 @@ def _code(complaint: str) -> int:
 
 
 def _rm(args: argparse.Namespace) -> int:
-    from flowos.acts import image
+    from flowos.operations import image
 
     done = image.planned_removal(args.image) if args.dry_run else image.remove_image(args.image)
     print_json(done) if args.json else print("\n".join(done))
     return 0
 
 
-def _show_made(made: "Made", as_json: bool) -> None:
+def _show_made(made: "MadeImage", as_json: bool) -> None:
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
@@ -326,7 +326,7 @@ def _show_inspected(seen: "Inspected") -> None:
             print(f"{what:<13} {value}")
 
 
-def _row(listed: "Listed") -> tuple[str, str, str, str]:
+def _row(listed: "ListedImage") -> tuple[str, str, str, str]:
     digest = listed.digest.removeprefix("sha256:")[:12]
     size = _size(listed.size_bytes) if listed.path else "not here"
     return listed.name or "-", digest, size, listed.at[:16].replace("T", " ") or "-"

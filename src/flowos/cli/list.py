@@ -7,7 +7,7 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, positive, with_example
 
 if TYPE_CHECKING:
-    from flowos.acts.kept import Listed
+    from flowos.operations.history import ListedRun
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,9 +20,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts import kept
+    from flowos.operations import history
 
-    found = kept.runs(args.store, args.limit)
+    found = history.runs(args.store, args.limit)
     if args.json:
         print_json([plain(listed) for listed in found])
         return 0
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def plain(listed: "Listed") -> dict[str, object]:
+def plain(listed: "ListedRun") -> dict[str, object]:
     return {
         "id": listed.run.id,
         "started": listed.run.started,

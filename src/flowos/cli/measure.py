@@ -13,7 +13,7 @@ from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import COMPARED, NOMINAL, PROBES
 
 if TYPE_CHECKING:
-    from flowos.acts.results import Result
+    from flowos.operations.measure_and_report import Result
 
 
 _EXIT_NOTHING, _EXIT_NOT_KEPT, _EXIT_INTERRUPTED = 1, 3, 130
@@ -107,7 +107,7 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, show, keep; the exit code as the help says it."""
-    from flowos.acts import results
+    from flowos.operations import measure_and_report
     from flowos.report import json as as_json
     from flowos.report import text
 
@@ -116,9 +116,9 @@ def run(args: argparse.Namespace) -> int:
     seconds = None if args.minutes is None else 60 * args.minutes
     try:
         if args.dry_run:
-            _show_plan(results.planned(wanted), args.json)
+            _show_plan(measure_and_report.planned(wanted), args.json)
             return 0
-        result = results.measured(
+        result = measure_and_report.measured(
             wanted, out=args.out, url=args.store, seconds=seconds, emit=live.show
         )
     except EnvironmentRefused as error:

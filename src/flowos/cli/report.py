@@ -26,12 +26,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts import kept
+    from flowos.operations import history
     from flowos.report import json_schema
 
     if args.schema:
         print_json(json_schema())
         return 0
-    files = kept.rewritten(args.run_id, args.store, args.out)
+    files = history.rewritten(args.run_id, args.store, args.out)
     print_json(files) if args.json else print(*files, sep="\n")
     return 0

@@ -33,7 +33,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts.exec import own_wish
+    from flowos.operations.exec import own_wish
 
     if args.words and _is_flow_file(args.words[0]):
         return _run_flow(_with_later_options(args))
@@ -72,8 +72,8 @@ def _is_flow_file(word: str) -> bool:
 
 
 def _run_flow(args: argparse.Namespace) -> int:
-    from flowos.acts._plain_output import plain_output
-    from flowos.acts.flow_file import load_flow, own_traceback, plain_flow, run_flow
+    from flowos.operations._plain_output import plain_output
+    from flowos.operations.flow_file import load_flow, own_traceback, plain_flow, run_flow
 
     env = environment_of(args)
     with _prints_on_stderr() if args.json else nullcontext():

@@ -13,9 +13,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts import kept
+    from flowos.operations import history
     from flowos.report import json, text
 
-    book = kept.book(args.run_id, args.store)
+    book = history.book(args.run_id, args.store)
     print(json(book) if args.json else text(book))
     return 0

@@ -12,8 +12,8 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, with_example
 
 if TYPE_CHECKING:
-    from flowos.acts.solve import Planned, Solved, Step, Tell, Wish
-    from flowos.solver import How
+    from flowos.operations.solve import Solved, SolvePlan, SolveProgress, SolveRequest, Tell
+    from flowos.solver import SolverKeywords
 
 _BAR = 24
 _MOST_RTOL = 1e300
@@ -121,7 +121,7 @@ def _file(word: str, suffixes: tuple[str, ...]) -> Path:
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.acts import solve
+    from flowos.operations import solve
 
     wish = _wish(args)
     if args.dry_run:
@@ -139,10 +139,10 @@ def run(args: argparse.Namespace) -> int:
     return 0 if done.converged else 1
 
 
-def _wish(args: argparse.Namespace) -> "Wish":
-    from flowos.acts.solve import Wish
+def _wish(args: argparse.Namespace) -> "SolveRequest":
+    from flowos.operations.solve import SolveRequest
 
-    how: How = {
+    how: SolverKeywords = {
         "lower": args.lower,
         "symmetrize": args.symmetrize,
         "block": args.block,
@@ -153,10 +153,10 @@ def _wish(args: argparse.Namespace) -> "Wish":
         "nullspace": args.nullspace,
         "threads": args.threads,
     }
-    return Wish(what=args.what, rhs=args.rhs, rtol=args.rtol, maxiter=args.maxiter, how=how)
+    return SolveRequest(what=args.what, rhs=args.rhs, rtol=args.rtol, maxiter=args.maxiter, how=how)
 
 
-def _show_planned(planned: "Planned", as_json: bool) -> None:
+def _show_planned(planned: "SolvePlan", as_json: bool) -> None:
     if as_json:
         print_json(planned)
         return
@@ -167,7 +167,7 @@ def _show_planned(planned: "Planned", as_json: bool) -> None:
 
 
 def _show(done: "Solved", as_json: bool) -> None:
-    from flowos.acts.solve import facts, told
+    from flowos.operations.solve import facts, told
     from flowos.report import trace_text
 
     if as_json:
@@ -183,11 +183,11 @@ def _show(done: "Solved", as_json: bool) -> None:
 @contextmanager
 def _progress(args: argparse.Namespace) -> "Iterator[Tell]":
     """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.acts.measure import Progress
+    from flowos.operations.measure import Progress
 
     live = Live(sys.stderr)
 
-    def tell(step: "Step") -> None:
+    def tell(step: "SolveProgress") -> None:
         if sys.stderr.isatty() and not args.json:
             live.show(Progress(doing=_line(step)))
 
@@ -197,7 +197,7 @@ def _progress(args: argparse.Namespace) -> "Iterator[Tell]":
         live.end()
 
 
-def _line(step: "Step") -> str:
+def _line(step: "SolveProgress") -> str:
     if not step.iteration:
         return step.doing
     bar = "#" * round(step.share * _BAR)

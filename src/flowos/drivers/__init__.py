@@ -8,7 +8,7 @@ _PARTS = {
     "_base": "Launcher Reason RunDir Runtime SetupStep",
     "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
     "_complaints": "explain",
-    "_ends": "Seen StoppedBy judge",
+    "_exit_status": "Seen StoppedBy judge",
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
         "ASKS_INSIDE MpiFamily MpiSaid family_of misfit mpi_said mpis_in_files wrong_starter"
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flowos.drivers._complaints import (
         explain as explain,
     )
-    from flowos.drivers._ends import (
+    from flowos.drivers._exit_status import (
         Seen as Seen,
         StoppedBy as StoppedBy,
         judge as judge,

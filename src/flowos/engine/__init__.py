@@ -7,14 +7,14 @@ from flowos._lazy import lazily
 _PARTS = {
     "_clock": "now utc utc_of",
     "_foreground": "run_in_foreground",
-    "_launch_leftovers": "await_unused",
-    "_launching": "Prepared composed own_variables",
-    "_own_folders": "ON_DISK PASSABLE locked own_folder remove_tree",
+    "_orphans": "await_unused",
+    "_launching": "PreparedLaunch composed own_variables",
+    "_private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
     "_run_folder": "left_alone session_folder",
-    "_running": "Running",
+    "_running": "RunningProcess",
     "_start": "prepare run start",
     "_state": "Look io_pressure_between look state_between",
-    "_turns": "run_in_turns",
+    "_interleaved": "run_interleaved",
     "environments._devices": "gpu_devices",
     "environments._images": "image_at",
     "environments._inside": "home_folder launch_variables",
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from flowos.engine._foreground import (
         run_in_foreground as run_in_foreground,
     )
-    from flowos.engine._launch_leftovers import (
+    from flowos.engine._orphans import (
         await_unused as await_unused,
     )
     from flowos.engine._launching import (
-        Prepared as Prepared,
+        PreparedLaunch as PreparedLaunch,
         composed as composed,
         own_variables as own_variables,
     )
-    from flowos.engine._own_folders import (
+    from flowos.engine._private_dirs import (
         ON_DISK as ON_DISK,
         PASSABLE as PASSABLE,
         locked as locked,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         session_folder as session_folder,
     )
     from flowos.engine._running import (
-        Running as Running,
+        RunningProcess as RunningProcess,
     )
     from flowos.engine._start import (
         prepare as prepare,
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
         look as look,
         state_between as state_between,
     )
-    from flowos.engine._turns import (
-        run_in_turns as run_in_turns,
+    from flowos.engine._interleaved import (
+        run_interleaved as run_interleaved,
     )
     from flowos.engine.environments._devices import (
         gpu_devices as gpu_devices,

@@ -25,15 +25,15 @@ from subprocess import Popen
 from types import FrameType
 from typing import Any
 
-from flowos.engine._launch_leftovers import unfinished
 from flowos.engine._launching import (
-    Prepared,
+    PreparedLaunch,
     composed,
     hold_container,
     open_alive,
     write_folder,
 )
-from flowos.engine._running import Pipes, Running
+from flowos.engine._orphans import unfinished
+from flowos.engine._running import Pipes, RunningProcess
 from flowos.engine.environments._servers import server_for
 from flowos.model import LaunchFailed, Outcome
 
@@ -50,7 +50,7 @@ _PATIENCE = 2
 """So many signals wait for a start that does not come; one more ends it."""
 
 
-def run_in_foreground(prepared: Prepared) -> Outcome:
+def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
     """Start it and wait for its end, handing on signals; stdout and stderr are not captured.
 
     To be called in the main thread. LaunchFailed, with the folder gone, if it cannot be started.
@@ -65,7 +65,7 @@ def run_in_foreground(prepared: Prepared) -> Outcome:
         post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.keeps))
         with _handlers(post.take):
             launch, captures = prepared.launch, prepared.captures
-            running = Running(
+            running = RunningProcess(
                 launch,
                 prepared.folder,
                 spawn,
@@ -81,9 +81,9 @@ class _Post:
     """Hands signals on to the command. What comes before it has started waits for that; whoever
     asks often enough meanwhile is not kept waiting."""
 
-    def __init__(self, hand_on: Callable[[Running, int], bool]) -> None:
+    def __init__(self, hand_on: Callable[[RunningProcess, int], bool]) -> None:
         self._hand_on = hand_on
-        self._running: Running | None = None
+        self._running: RunningProcess | None = None
         self._early: list[int] = []
 
     def take(self, number: int, _: FrameType | None = None) -> None:
@@ -97,20 +97,20 @@ class _Post:
         if len(self._early) > _PATIENCE:
             self._running.stop()
 
-    def open(self, running: Running) -> None:
+    def open(self, running: RunningProcess) -> None:
         early, self._early = self._early, []
         self._running = running
         for number in early:
             self.take(number)
 
-    def _deliver(self, running: Running) -> None:
+    def _deliver(self, running: RunningProcess) -> None:
         while self._early and not running.done:
             time.sleep(_TICK_SECONDS)
             while self._early and self._hand_on(running, self._early[0]):
                 self._early.pop(0)
 
 
-def _to_command(running: Running, number: int) -> bool:
+def _to_command(running: RunningProcess, number: int) -> bool:
     """By flowos-init, unless its number means another process here. False: it has not started."""
     try:
         said = (running.folder / "started.0").read_text().split()
@@ -120,7 +120,7 @@ def _to_command(running: Running, number: int) -> bool:
     return _sent(int(said[0]) if here else running.pid, number)
 
 
-def _to_gang(keeps: Collection[str], running: Running, number: int) -> bool:
+def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:
     """The starter first: that ranks end then is what it awaits, and no failure to be told."""
     _sent(running.pid, number)
     if signal.Signals(number).name in keeps:
@@ -131,7 +131,7 @@ def _to_gang(keeps: Collection[str], running: Running, number: int) -> bool:
     return True
 
 
-def _wake(starter: Running) -> None:
+def _wake(starter: RunningProcess) -> None:
     """Open MPI's sleeps whole seconds while it ends its ranks. That a child ended wakes it; but if
     all had ended before it fell asleep, nothing would."""
     while not starter.done:
@@ -160,7 +160,7 @@ def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
             signal.signal(number, was)
 
 
-def _ready_to_spawn(prepared: Prepared, terminal: "_Terminal | None") -> Callable[[], Any]:
+def _ready_to_spawn(prepared: PreparedLaunch, terminal: "_Terminal | None") -> Callable[[], Any]:
     write_folder(prepared)
     argv, variables = composed(prepared)
     group: dict[str, Any] = {"start_new_session": True}

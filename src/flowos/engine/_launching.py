@@ -21,9 +21,9 @@ from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
 from flowos.engine._launch_init import init_program, init_seen_inside
 from flowos.engine._launch_output import Capture
 from flowos.engine._run_folder import make_memory_folder, make_run_folder, remove_run_folder
-from flowos.engine._running import Pipes, Running, Spawn
-from flowos.engine.environments._gang import HOLD, await_held
+from flowos.engine._running import Pipes, RunningProcess, Spawn
 from flowos.engine.environments._servers import server_for
+from flowos.engine.environments._shared_container import HOLD, await_held
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
@@ -38,7 +38,7 @@ def own_variables() -> Pairs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedLaunch:
     """A launch whose run folder is there, to put something in (a socket) before the start.
 
     kept: variables by which the launcher keeps its files there too.
@@ -61,14 +61,14 @@ class Prepared:
         """Whether ranks join a container that is held for them (see _gang)."""
         return self.launch.env.image is not None and self.launcher.name != "direct"
 
-    def start(self, *, stdin: Stdin = None) -> Running:
+    def start(self, *, stdin: Stdin = None) -> RunningProcess:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
         with ExitStack() as undo:
             undo.callback(self.discard)
             holder = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
-        return Running(
+        return RunningProcess(
             self.launch,
             self.folder,
             spawn,
@@ -101,7 +101,7 @@ def prepare(
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
-) -> Prepared:
+) -> PreparedLaunch:
     """Check the launch and make its run folder.
 
     runtime: enters the launch's environment, as it works on this node.
@@ -116,7 +116,7 @@ def prepare(
         _check_cpus(launch)
     folder = make_run_folder()
     alone = driver.name == "direct"
-    return Prepared(
+    return PreparedLaunch(
         launch=launch,
         folder=folder,
         launcher=driver,
@@ -154,7 +154,7 @@ def _check_cpus(launch: Launch) -> None:
         )
 
 
-def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
+def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
     folder = prepared.folder
     write_folder(prepared)
     if isinstance(stdin, bytes):
@@ -174,7 +174,7 @@ def _ready_to_spawn(prepared: Prepared, stdin: Stdin) -> Spawn:
     return spawn
 
 
-def write_folder(prepared: Prepared) -> None:
+def write_folder(prepared: PreparedLaunch) -> None:
     """What flowos-init reads; the format is told at its top."""
     launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
     merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
@@ -208,14 +208,14 @@ def own_limits() -> str:
     return "\n".join((*masks, *lines, ""))
 
 
-def composed(prepared: Prepared) -> tuple[Argv, dict[str, str]]:
+def composed(prepared: PreparedLaunch) -> tuple[Argv, dict[str, str]]:
     """The whole command line, and the variables of its first program."""
     init = init_seen_inside() if prepared.launch.env.image else init_program()
     argv = _compose(prepared, init)
     return argv, {} if argv[0] == str(init) else _launchers_variables(prepared)
 
 
-def _compose(prepared: Prepared, init: Path) -> Argv:
+def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
     inner = (str(init), str(folder), "--", *_words(prepared))
     if not prepared.joined:
@@ -225,7 +225,7 @@ def _compose(prepared: Prepared, init: Path) -> Argv:
     return prepared.launcher.wrap(inner, launch)
 
 
-def _words(prepared: Prepared) -> Argv:
+def _words(prepared: PreparedLaunch) -> Argv:
     """The command as runtimes can pass it on: Podman knows no words but UTF-8."""
     words = prepared.launch.argv
     if prepared.launch.env.image is None or not any(map(_is_beyond_utf8, words)):
@@ -242,7 +242,7 @@ def _is_beyond_utf8(word: str) -> bool:
     return False
 
 
-def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:
+def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> RunningProcess | None:
     """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
     if not prepared.joined:
         return None
@@ -253,12 +253,12 @@ def hold_container(prepared: Prepared, undo: ExitStack) -> Running | None:
     return holder
 
 
-def _end_at_once(running: Running) -> None:
+def _end_at_once(running: RunningProcess) -> None:
     running.stop(grace_seconds=0.0)
     running.wait()
 
 
-def _launchers_variables(prepared: Prepared) -> dict[str, str]:
+def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
     """What the programs between us and flowos-init see: all of ours, and those of the launch.
 
     The latter are an image's where there is one, and its PATH and libraries are not the node's: of

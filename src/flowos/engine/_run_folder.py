@@ -22,8 +22,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowos.engine._left_sessions import is_beyond_us, remove_session
-from flowos.engine._own_folders import complaint_about, locked
+from flowos.engine._private_dirs import complaint_about, locked
+from flowos.engine._stale_sessions import is_beyond_us, remove_session
 from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0

@@ -12,7 +12,10 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, judge, runtime_named
-from flowos.engine._launch_leftovers import (
+from flowos.engine._launch_output import Capture
+from flowos.engine._launch_told import explained, lives, without_root
+from flowos.engine._launch_watch import Act, the_watch
+from flowos.engine._orphans import (
     Marks,
     Started,
     is_monitor,
@@ -20,9 +23,6 @@ from flowos.engine._launch_leftovers import (
     kill_leftovers,
     others_mounts,
 )
-from flowos.engine._launch_output import Capture
-from flowos.engine._launch_told import explained, lives, without_root
-from flowos.engine._launch_watch import Act, the_watch
 from flowos.engine._run_folder import remove_run_folder
 from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
 
@@ -52,7 +52,7 @@ class Pipes:
 Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
 
 
-class Running:
+class RunningProcess:
     """A started launch. Methods may be called from any thread.
 
     pid: of the outermost process, the guardian of flowos-init for a bare, direct launch.
@@ -68,8 +68,8 @@ class Running:
         spawn: Spawn,
         *,
         captures: tuple[Capture, Capture],
-        holder: "Running | None" = None,
-        server: "Running | None" = None,
+        holder: "RunningProcess | None" = None,
+        server: "RunningProcess | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
 
@@ -87,7 +87,7 @@ class Running:
         self._began = time.monotonic()
         self._owner = os.getpid()
         self._holder, self._server = holder, server
-        self._served: set[Running] = set()
+        self._served: set[RunningProcess] = set()
         self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
         self._alive = -1
@@ -365,7 +365,7 @@ class Running:
                 os.close(fd)
 
 
-_all: set[Running] = set()
+_all: set[RunningProcess] = set()
 
 
 def _may_live(started: Started) -> bool:

@@ -2,8 +2,8 @@
 
 from flowos.engine import _launching
 from flowos.engine._launch_output import Capture
-from flowos.engine._launching import MOST_OUTPUT_BYTES, Prepared, Stdin
-from flowos.engine._running import Running
+from flowos.engine._launching import MOST_OUTPUT_BYTES, PreparedLaunch, Stdin
+from flowos.engine._running import RunningProcess
 from flowos.engine.environments._runtimes import runtime_for
 from flowos.model import Launch, Outcome
 
@@ -16,7 +16,7 @@ def prepare(
     oversubscribe: bool = False,
     most_output_bytes: int = MOST_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
-) -> Prepared:
+) -> PreparedLaunch:
     """Check the launch and make its run folder. Arguments as for `_launching.prepare`."""
     return _launching.prepare(
         launch,
@@ -38,7 +38,7 @@ def start(
     most_output_bytes: int = MOST_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
     stdin: Stdin = None,
-) -> Running:
+) -> RunningProcess:
     """Start a launch and return at once. Arguments as for `prepare`."""
     return prepare(
         launch,

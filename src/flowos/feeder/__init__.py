@@ -2,10 +2,10 @@
 
 from flowos.feeder import decode
 from flowos.feeder._cache_admin import (
-    Compared,
     Kept,
     Prefill,
     PrefillProgress,
+    SampleComparison,
     clear,
     compare,
     kept_in,
@@ -23,12 +23,12 @@ from flowos.feeder._stats import Stats
 
 __all__ = [
     "CacheLimits",
-    "Compared",
     "Feed",
     "Kept",
     "Peers",
     "Prefill",
     "PrefillProgress",
+    "SampleComparison",
     "Samples",
     "SourceOptions",
     "Stats",

@@ -188,7 +188,7 @@ def verify(kept: Kept, done: "Counter | None" = None) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class SampleComparison:
     """How far the comparison of a cache with its source is.
 
     changed: the names of those that differ now. missing: how many cannot be read at the source.
@@ -203,7 +203,7 @@ class Compared:
 
 def compare(
     where: Where, cache: str | PathLike[str], of_data: SourceOptions, found: "Counter | None" = None
-) -> Iterator[Compared]:
+) -> Iterator[SampleComparison]:
     """Lists the source, then reads all of it; what differs from what is cached is forgotten."""
     data = open_data(where, cache, of_data, CacheLimits(), found)
     if data.cache is None:
@@ -211,7 +211,7 @@ def compare(
     return _compared(data, data.cache)
 
 
-def _compared(data: Data, kept: "Cache") -> Iterator[Compared]:
+def _compared(data: Data, kept: "Cache") -> Iterator[SampleComparison]:
     feeder = started(replace(data, cache=None), _through(), Ranks(0, 1))
     try:
         yield from _differences(data, kept, feeder)
@@ -219,14 +219,14 @@ def _compared(data: Data, kept: "Cache") -> Iterator[Compared]:
         feeder.close()
 
 
-def _differences(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[Compared]:
+def _differences(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[SampleComparison]:
     samples = len(data.catalog)
     changed: list[str] = []
     for batch, done, missing in _once(feeder, samples):
         for sample in _differing(batch, kept):
             changed.append(data.catalog.name(sample))
             kept.drop(sample)
-        yield Compared(
+        yield SampleComparison(
             samples=samples,
             done=done,
             bytes=feeder.stats().source_bytes,

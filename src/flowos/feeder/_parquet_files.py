@@ -22,7 +22,7 @@ _WINDOW = 256 << 10  # footers and small columns come with one request
 _ENDING = ".parquet"
 
 
-class Files:
+class ParquetFiles:
     """The files of one data set. Safe from many threads: each reading opens its file anew."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Files:
             raise FeedError(f"{self.name}/{key}: {one_line(why)}") from None
 
 
-def open_files(where: str | Path) -> Files:
+def open_files(where: str | Path) -> ParquetFiles:
     """where: a file, a folder of them, or a URL of such. FeedError: there is no such thing."""
     try:
         import pyarrow.parquet  # noqa: F401
@@ -120,7 +120,9 @@ def open_files(where: str | Path) -> Files:
     if not path.exists():
         raise FeedError(f"{text}: it is not there")
     root = path if path.is_dir() else path.parent
-    return Files(text, lambda: _here(path, root), lambda entry: root / entry.key, Retry(text))
+    return ParquetFiles(
+        text, lambda: _here(path, root), lambda entry: root / entry.key, Retry(text)
+    )
 
 
 def _here(path: Path, root: Path) -> list[Entry]:
@@ -134,7 +136,7 @@ def _here(path: Path, root: Path) -> list[Entry]:
     )
 
 
-def _files_at(url: Url) -> Files:
+def _files_at(url: Url) -> ParquetFiles:
     storage: Storage = Bucket(url) if url.scheme in SCHEMES else FileSystem(url)
 
     def entries() -> list[Entry]:
@@ -142,7 +144,7 @@ def _files_at(url: Url) -> Files:
             return in_byte_order([storage.entry(key) for key in url.named])
         return [entry for entry in storage.entries() if _is_ours(url, entry.key)]
 
-    return Files(
+    return ParquetFiles(
         url.shown, entries, lambda entry: RangedFile(storage, entry, _WINDOW), storage.patience
     )
 

@@ -24,7 +24,7 @@ from flowos.model import FeedError, SampleError, shown
 if TYPE_CHECKING:
     from flowos._native import Decoder, ImageSettings
 
-__all__ = ["How", "Image", "Jpeg", "Pictures", "image", "jpeg"]
+__all__ = ["PillowPictures", "Jpeg", "PictureOptions", "Pictures", "image", "jpeg"]
 
 Crop: TypeAlias = Literal["centre", "random", "none"]
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
@@ -97,7 +97,7 @@ class Pictures:
 @dataclass(frozen=True, kw_only=True)
 class Jpeg(Pictures):
     """JPEG, decoded by native threads straight into the batch. What is none by its first bytes,
-    whatever it is called, is read as `Image` reads it, where Pillow is installed.
+    whatever it is called, is read as `PillowPictures` reads it, where Pillow is installed.
     """
 
     @property
@@ -115,7 +115,7 @@ class Jpeg(Pictures):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image(Pictures):
+class PillowPictures(Pictures):
     """All that Pillow reads, decoded by Pillow in Python threads."""
 
     def decode(self, data: bytes | memoryview, epoch: int = 0, sample: int = 0) -> NDArray[Any]:
@@ -127,7 +127,7 @@ class Image(Pictures):
         return array
 
 
-class How(TypedDict, total=False):
+class PictureOptions(TypedDict, total=False):
     """What `Pictures` says beside the size."""
 
     crop: Crop
@@ -142,7 +142,7 @@ class How(TypedDict, total=False):
     seed: int
 
 
-def jpeg(size: int | tuple[int, int], **how: Unpack[How]) -> Jpeg:
+def jpeg(size: int | tuple[int, int], **how: Unpack[PictureOptions]) -> Jpeg:
     """JPEG to arrays of `size`, or (height, width), as `Pictures` says. FeedError: cannot be so.
 
     Damaged, truncated and hostile files are errors, also where libjpeg only warns. Grey and CMYK
@@ -151,15 +151,15 @@ def jpeg(size: int | tuple[int, int], **how: Unpack[How]) -> Jpeg:
     return Jpeg(**_fields("jpeg", size, how))
 
 
-def image(size: int | tuple[int, int], **how: Unpack[How]) -> Image:
+def image(size: int | tuple[int, int], **how: Unpack[PictureOptions]) -> PillowPictures:
     """PNG and all else that Pillow reads, to the arrays that `jpeg` makes."""
     _pillow()
-    return Image(**_fields("image", size, how))
+    return PillowPictures(**_fields("image", size, how))
 
 
-def _fields(kind: str, size: object, how: How) -> dict[str, Any]:
+def _fields(kind: str, size: object, how: PictureOptions) -> dict[str, Any]:
     """Of `Pictures`. Lists and arrays are as good as tuples."""
-    known = How.__annotations__
+    known = PictureOptions.__annotations__
     for name in how:
         if name not in known:
             raise FeedError(

@@ -14,7 +14,10 @@ _PARTS = {
         "SampleError SliceFreed SliceRefused SolveError StoreError TaskFailed UsageError "
         "ValueRefused WiringError WorkerLost"
     ),
-    "_facts": "Blas Cache Compiler Facts LogicalCpu Memory Missing Mpi NumaNode Storage Tool Tried",
+    "_facts": (
+        "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
+        "Tried"
+    ),
     "_graph": "Body Call Constant Flow Port Task as_task flow_input flow_output",
     "_launch": (
         "BARE Argv End Environment Exited Form Image ImageConfig Killed Launch Lost Needs "
@@ -82,7 +85,7 @@ if TYPE_CHECKING:
         Missing as Missing,
         Mpi as Mpi,
         NumaNode as NumaNode,
-        Storage as Storage,
+        FileSystemFacts as FileSystemFacts,
         Tool as Tool,
         Tried as Tried,
     )

@@ -96,7 +96,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class FileSystemFacts:
     """The file system of the folder that a person wants measured; what is unknown is "" or None."""
 
     file_system: str = ""
@@ -147,7 +147,7 @@ class Facts:
     tools: tuple[Tool, ...] = ()
     missing: tuple[Missing, ...] = ()
     tried: tuple[Tried, ...] = ()
-    storage: Storage = Storage()
+    storage: FileSystemFacts = FileSystemFacts()
 
     @property
     def usable(self) -> tuple[LogicalCpu, ...]:

@@ -12,12 +12,12 @@ _PARTS = {
     "_overall": "OVERALL overall",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round turns",
-    "_schedule": "Fuse Schedule Step Unit compile_flow",
+    "_schedule": "Fuse Schedule Step Stage compile_flow",
     "_sides": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
-    "_simulated": "Noise SimulatedMachine Stalls simulate",
+    "_simulated": "NoiseModel SimulatedMachine Stalls simulate",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
     "_summary": "no_ceiling no_nominal summarize",
-    "_trust": "LIMITS Limits judge limits_for",
+    "_trust": "NOISE_THRESHOLDS NoiseThresholds judge limits_for",
 }
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         Fuse as Fuse,
         Schedule as Schedule,
         Step as Step,
-        Unit as Unit,
+        Stage as Stage,
         compile_flow as compile_flow,
     )
     from flowos.plan._sides import (
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         side_by_side as side_by_side,
     )
     from flowos.plan._simulated import (
-        Noise as Noise,
+        NoiseModel as NoiseModel,
         SimulatedMachine as SimulatedMachine,
         Stalls as Stalls,
         simulate as simulate,
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
         summarize as summarize,
     )
     from flowos.plan._trust import (
-        LIMITS as LIMITS,
-        Limits as Limits,
+        NOISE_THRESHOLDS as NOISE_THRESHOLDS,
+        NoiseThresholds as NoiseThresholds,
         judge as judge,
         limits_for as limits_for,
     )

@@ -26,7 +26,7 @@ from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._regimes import regimes
 from flowos.plan._tails import chance_of, tail_of
-from flowos.plan._trust import LIMITS, Limits
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
 LOOKS = 4
 LEAST_ROUNDS = 4
@@ -46,7 +46,7 @@ def compare(
     base: str,
     margin: float,
     looks: int = LOOKS,
-    limits: Limits = LIMITS,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
     """A verdict for each level of `axis` beside `base`, per probe, other levels and metric.
 

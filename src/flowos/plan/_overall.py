@@ -21,7 +21,7 @@ from flowos.plan._compare import (
 from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._tails import tail_of, together
-from flowos.plan._trust import LIMITS, Limits
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
 OVERALL = "overall"
 """In the place of the probe in these verdicts; their metric is the probe."""
@@ -34,7 +34,7 @@ def overall(
     base: str,
     margin: float,
     looks: int = LOOKS,
-    limits: Limits = LIMITS,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
     """A verdict for each probe and each level of `axis` beside `base`; of one case its own.
 

@@ -7,7 +7,7 @@ from statistics import fmean, median, quantiles
 
 from flowos.model import Pairs, Sample, lower_is_better
 from flowos.plan._regimes import positive
-from flowos.plan._trust import Limits, undisturbed
+from flowos.plan._trust import NoiseThresholds, undisturbed
 
 RoundId = tuple[str, int]
 """The run's id and the round's number."""
@@ -80,7 +80,9 @@ class Pair:
     rounds: tuple[Round, ...]
 
 
-def pairs(seen: Iterable[Sample], axis: str, base: str, limits: Limits) -> tuple[Pair, ...]:
+def pairs(
+    seen: Iterable[Sample], axis: str, base: str, limits: NoiseThresholds
+) -> tuple[Pair, ...]:
     """Every other level of `axis` beside `base`, in the order seen."""
     found: dict[tuple[str, Pairs, str, str], dict[str, dict[RoundId, list[Sample]]]] = {}
     for sample in seen:
@@ -101,7 +103,7 @@ def pairs(seen: Iterable[Sample], axis: str, base: str, limits: Limits) -> tuple
 def _whole(
     ours: Mapping[RoundId, Sequence[Sample]],
     theirs: Mapping[RoundId, Sequence[Sample]],
-    limits: Limits,
+    limits: NoiseThresholds,
 ) -> tuple[Round, ...]:
     """The rounds with equally many turns of both, and at least two."""
     both = (
@@ -112,7 +114,7 @@ def _whole(
     return tuple(r for r in both if len(r.base.logs) == len(r.other.logs) >= 2)
 
 
-def _turns(samples: Sequence[Sample], limits: Limits) -> Turns:
+def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
     """One turn per sample: the median of its values; without a positive value it is no turn.
 
     Of samples taken in turns each value is one, and all must be positive.

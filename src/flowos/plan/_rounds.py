@@ -11,14 +11,17 @@ from flowos.model import Case, Design, Measurement, Sample, Verdict
 from flowos.plan._compare import compare
 from flowos.plan._order import drawn
 from flowos.plan._summary import summarize
-from flowos.plan._trust import LIMITS, Limits
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
 MOST_REPEATS = 3
 LARGE_SPREAD = 0.1
 
 
 def next_round(
-    d: Design, seen: Sequence[Sample], left_seconds: float, limits: Limits = LIMITS
+    d: Design,
+    seen: Sequence[Sample],
+    left_seconds: float,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Case, ...]:
     """The cases of the next round, each twice as `turns` orders them; () when done.
 
@@ -48,7 +51,9 @@ def turns(cases: Sequence[Case], done: int, seed: str) -> tuple[Case, ...]:
     return (*forward, *reversed(forward))
 
 
-def judged(d: Design, seen: Sequence[Sample], limits: Limits = LIMITS) -> tuple[Verdict, ...]:
+def judged(
+    d: Design, seen: Sequence[Sample], limits: NoiseThresholds = NOISE_THRESHOLDS
+) -> tuple[Verdict, ...]:
     """The verdicts of a design with `axis` and `base` at one of its looks; () between two."""
     seen = _of_design(d, seen)
     if _rounds(seen) not in d.looks:
@@ -68,7 +73,7 @@ def narrowed(d: Design, verdicts: Iterable[Verdict]) -> Design:
     return replace(d, cases=tuple(c for c in d.cases if c.level(d.axis) not in told))
 
 
-def _verdicts(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Verdict, ...]:
+def _verdicts(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Verdict, ...]:
     return compare(
         seen, axis=d.axis, base=d.base, margin=d.margin, looks=len(d.looks), limits=limits
     )
@@ -81,7 +86,7 @@ def _of_design(d: Design, seen: Iterable[Sample]) -> tuple[Sample, ...]:
     return tuple(s for s in seen if s.case in ours)
 
 
-def _to_compare(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case, ...]:
+def _to_compare(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Case, ...]:
     done = _rounds(seen)
     last = d.looks[-1]
     if done < last and done not in d.looks:
@@ -94,7 +99,7 @@ def _to_compare(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case
     return () if reached else d.cases
 
 
-def _to_summarize(d: Design, seen: Sequence[Sample], limits: Limits) -> tuple[Case, ...]:
+def _to_summarize(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Case, ...]:
     done = _rounds(seen)
     if done < d.least_rounds:
         return d.cases

@@ -25,7 +25,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Stage:
     """Steps that one lane runs one after the other.
 
     takes: slots whose values fill the first registers, in order; `rest` fills the others
@@ -62,7 +62,7 @@ class Schedule:
     inputs: tuple[PortSpec, ...]
     outputs: tuple[int, ...]
     slots: int
-    units: tuple[Unit, ...]
+    units: tuple[Stage, ...]
     ready: tuple[int, ...]
     readers: Mapping[int, int]
     presets: tuple[tuple[int, object], ...] = ()
@@ -232,11 +232,11 @@ def _unit(
     gives: tuple[int, ...],
     order: tuple[int, tuple[int, ...]],
     ends: tuple[tuple[int, ...], tuple[int, ...]],
-) -> Unit:
+) -> Stage:
     written = tuple(dict.fromkeys(slot for s in group for slot in s.takes if slot in constants))
     steps, registers, size = _allocate(group, takes + written, set(gives) | set(written))
     empty = size - len(takes) - len(written)
-    return Unit(
+    return Stage(
         number=number,
         steps=steps,
         takes=takes,

@@ -13,7 +13,7 @@ from typing import Literal
 
 from flowos.model import Answer, Case, Measurement, Sample, Verdict, lower_is_better
 from flowos.plan._overall import OVERALL
-from flowos.plan._trust import LIMITS, Limits, undisturbed
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, undisturbed
 
 UNPAIRED = "the runs were not interleaved: what else changed between them is not known"
 MUCH = 3
@@ -30,7 +30,7 @@ class Numbers:
     run: str
     measurements: Sequence[Measurement]
     samples: Sequence[Sample] = ()
-    limits: Limits = LIMITS
+    limits: NoiseThresholds = NOISE_THRESHOLDS
 
     @property
     def by_key(self) -> dict[_Key, Measurement]:

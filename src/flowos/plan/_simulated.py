@@ -11,7 +11,7 @@ from flowos.plan._rounds import next_round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class NoiseModel:
     """Log-normal in the middle, with what a shared machine adds; the defaults are as measured.
 
     spread: standard deviation of the logarithm of one turn, before the tails (Student's t with
@@ -56,7 +56,7 @@ class SimulatedMachine:
     """
 
     seed: int
-    noise: Noise = field(default_factory=Noise)
+    noise: NoiseModel = field(default_factory=NoiseModel)
     turn_seconds: float = 2.0
     switches: tuple[float, ...] | None = None
     now: float = 0.0

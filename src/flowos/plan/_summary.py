@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from flowos.model import Case, Measurement, Sample, Share, Trust, lower_is_better
-from flowos.plan._trust import LIMITS, Limits, judge, undisturbed
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, judge, undisturbed
 
 ABOVE_CEILING = 1.02
 
@@ -33,7 +33,7 @@ def summarize(
     *,
     ceiling_of: CeilingOf = no_ceiling,
     nominal_of: NominalOf = no_nominal,
-    limits: Limits = LIMITS,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Measurement, ...]:
     """One measurement per case and metric, in the order first seen; without finite values none.
 
@@ -52,7 +52,7 @@ def summarize(
     return tuple(_with_shares(m, bests, ceiling_of(m.case), nominal_of) for m in plain)
 
 
-def _measurement(key: _Key, samples: Sequence[Sample], limits: Limits) -> Measurement:
+def _measurement(key: _Key, samples: Sequence[Sample], limits: NoiseThresholds) -> Measurement:
     case, metric, unit = key
     calm = [s for s in samples if undisturbed(s.state, limits)] or samples
     values = _values(calm)

@@ -11,7 +11,7 @@ from flowos.plan._regimes import regimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class NoiseThresholds:
     """Beyond which the machine's state disturbs a measurement.
 
     clock_change: of the clock, before to after. A quiet virtual machine moves by up to 3 %.
@@ -48,18 +48,18 @@ class Limits:
     load: float | None = None
 
 
-LIMITS = Limits()
+NOISE_THRESHOLDS = NoiseThresholds()
 
 
 def limits_for(
     architecture: str, states: Iterable[MachineState] = (), cpus: int | None = None
-) -> Limits:
+) -> NoiseThresholds:
     """The limits for this architecture.
 
     states: all states seen; off x86-64 their median add/multiply ratio is the quiet one.
     cpus: how many we may use; more runnable tasks than one beyond that are too many.
     """
-    limits = replace(LIMITS, load=None if cpus is None else cpus + 1.0)
+    limits = replace(NOISE_THRESHOLDS, load=None if cpus is None else cpus + 1.0)
     if architecture in ("x86_64", "amd64"):
         return limits
     ratios = [r for s in states for r in s.add_imul_ratio or () if math.isfinite(r)]
@@ -67,7 +67,9 @@ def limits_for(
 
 
 def judge(
-    states: Iterable[MachineState], values: Iterable[float] = (), limits: Limits = LIMITS
+    states: Iterable[MachineState],
+    values: Iterable[float] = (),
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Trust:
     """What in these states, and in the values measured in them, speaks against a number.
 
@@ -87,19 +89,19 @@ def judge(
 
 
 @lru_cache(maxsize=4096)
-def undisturbed(state: MachineState, limits: Limits) -> bool:
+def undisturbed(state: MachineState, limits: NoiseThresholds) -> bool:
     """Is this state free of marks? All metrics of one launch share their state, hence the cache."""
     return judge([state], limits=limits).good
 
 
-def _clock(state: MachineState, limits: Limits) -> str | None:
+def _clock(state: MachineState, limits: NoiseThresholds) -> str | None:
     before, after = state.clock_hz or (math.nan, math.nan)
     if abs(after - before) > limits.clock_change * before:
         return f"the clock went from {before / 1e9:.2f} to {after / 1e9:.2f} GHz"
     return None
 
 
-def _add_imul(state: MachineState, limits: Limits) -> str | None:
+def _add_imul(state: MachineState, limits: NoiseThresholds) -> str | None:
     quiet = limits.add_imul_ratio
     worst = max(state.add_imul_ratio or (math.nan,), key=lambda ratio: abs(ratio - quiet))
     if abs(worst - quiet) > limits.add_imul_change * quiet:
@@ -107,14 +109,14 @@ def _add_imul(state: MachineState, limits: Limits) -> str | None:
     return None
 
 
-def _scaling(state: MachineState, limits: Limits) -> str | None:
+def _scaling(state: MachineState, limits: NoiseThresholds) -> str | None:
     worst = min(state.scaling or (math.nan,))
     if worst < limits.scaling:
         return f"all cpus together gave {worst:.0%} of what one alone promises"
     return None
 
 
-def _starved(state: MachineState, limits: Limits) -> str | None:
+def _starved(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.starved_share, limits.starved_share):
         return (
             f"threads that only compute were kept from a cpu {state.starved_share:.0%} of the time"
@@ -122,50 +124,50 @@ def _starved(state: MachineState, limits: Limits) -> str | None:
     return None
 
 
-def _steal(state: MachineState, limits: Limits) -> str | None:
+def _steal(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.steal_share, limits.steal_share):
         return f"the hypervisor took {state.steal_share:.1%} of the cpu time"
     return None
 
 
-def _others(state: MachineState, limits: Limits) -> str | None:
+def _others(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.others_cpus, limits.others_cpus):
         return f"other processes kept {state.others_cpus:.2f} cpus busy"
     return None
 
 
-def _throttled(state: MachineState, limits: Limits) -> str | None:
+def _throttled(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.throttled_seconds, limits.throttled_seconds):
         return f"a cpu quota held the processes back for {state.throttled_seconds:.3f} s"
     return None
 
 
-def _others_disk(state: MachineState, limits: Limits) -> str | None:
+def _others_disk(state: MachineState, limits: NoiseThresholds) -> str | None:
     rate, share = state.others_disk or (math.nan, None)
     if _above(share, limits.others_disk):
         return f"others moved {rate / 1e6:.3g} MB/s on the disk, {share:.0%} of all that it moved"
     return None
 
 
-def _io_pressure(state: MachineState, limits: Limits) -> str | None:
+def _io_pressure(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.io_pressure, limits.io_pressure):
         return f"other processes waited for storage {state.io_pressure:.0%} of the time around"
     return None
 
 
-def _memory_pressure(state: MachineState, limits: Limits) -> str | None:
+def _memory_pressure(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.memory_pressure, limits.memory_pressure):
         return f"processes waited for memory {state.memory_pressure:.0%} of the time"
     return None
 
 
-def _load(state: MachineState, limits: Limits) -> str | None:
+def _load(state: MachineState, limits: NoiseThresholds) -> str | None:
     if state.others_cpus is None and state.load and _above(state.load[0], limits.load):
         return f"{state.load[0]:.1f} tasks wanted to run before"
     return None
 
 
-_RULES: tuple[Callable[[MachineState, Limits], str | None], ...] = (
+_RULES: tuple[Callable[[MachineState, NoiseThresholds], str | None], ...] = (
     _clock,
     _add_imul,
     _scaling,

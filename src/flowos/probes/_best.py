@@ -11,14 +11,14 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from flowos.model import Case, Sample, lower_is_better
-from flowos.plan import Limits, judge
+from flowos.plan import NoiseThresholds, judge
 
 Key = TypeVar("Key", bound=Hashable)
 
 SWEEPS = 10
 
 
-def case_effects(samples: Sequence[Sample], limits: Limits) -> dict[Case, float]:
+def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Case, float]:
     """How good each case is (log), once what a whole round has in common is taken out.
 
     Samples of one metric with positive values; disturbed ones count only where the others do not
@@ -37,7 +37,7 @@ def case_effects(samples: Sequence[Sample], limits: Limits) -> dict[Case, float]
     return cases
 
 
-def _calm(samples: Sequence[Sample], limits: Limits) -> Sequence[Sample]:
+def _calm(samples: Sequence[Sample], limits: NoiseThresholds) -> Sequence[Sample]:
     """The undisturbed samples, if they hold every case; else all."""
     calm = [s for s in samples if judge([s.state], limits=limits).good]
     return calm if {s.case for s in calm} == {s.case for s in samples} else samples

@@ -22,7 +22,7 @@ from flowos.model import (
     Verdict,
     Wanted,
 )
-from flowos.plan import LIMITS, Limits, compare, overall
+from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare, overall
 from flowos.probes._base import Probe
 from flowos.probes.fio import Fio
 from flowos.probes.gemm import DEFAULT, FORCED, Gemm
@@ -62,7 +62,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedCase:
     """A case of a probe that is measured in every environment.
 
     case: the probe's own, from the facts of one environment. shown: what it is called in all of
@@ -95,7 +95,9 @@ def margin_of(probe: str) -> float:
 
 
 def verdicts_between(
-    environments: Sequence[Entered], seen: Iterable[Sample], limits: Limits = LIMITS
+    environments: Sequence[Entered],
+    seen: Iterable[Sample],
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
     """Each environment beside the first: on the whole, then in all that a verdict is wanted of."""
     by_probe: dict[str, list[Sample]] = {}
@@ -117,7 +119,7 @@ def entered(way: Way, words: Argv, entry_point: Argv) -> Argv:
     return (*entry_point, *words) if way == "run" else words
 
 
-def _gemm(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+def _gemm(facts: Facts, wanted: Wanted) -> Iterable[ComparedCase] | Unmeasured:
     """One library: with its widest kernels where the binary is the same, else as it comes."""
     probe = Gemm()
     cases = probe.cases(facts, replace(wanted, effort="quick"))
@@ -135,10 +137,10 @@ def _gemm(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     case = _with_details(best, (("sizes", sizes), ("seconds", str(seconds))))
     stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
     shown = _shown(case, ("cores",), stack)
-    return [Compared(probe=probe, case=case, shown=shown)]
+    return [ComparedCase(probe=probe, case=case, shown=shown)]
 
 
-def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+def _stream(facts: Facts, wanted: Wanted) -> Iterable[ComparedCase] | Unmeasured:
     """The first compiler's first flags on all cores, plain and nt, entered in each way."""
     probe = Stream()
     cases = probe.cases(facts, replace(wanted, effort="quick"))
@@ -147,7 +149,7 @@ def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     most = max(int(case.level("threads")) for case in cases)
     passes = (("repeats", str(STREAM_PASSES[wanted.effort])), ("seconds", "3600"))
     return [
-        Compared(
+        ComparedCase(
             probe=probe,
             case=_with_details(case, passes),
             shown=_shown(case, ("stores", "threads"), stack, way=way),
@@ -160,7 +162,7 @@ def _stream(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     ]
 
 
-def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+def _mpi(facts: Facts, wanted: Wanted) -> Iterable[ComparedCase] | Unmeasured:
     """The first MPI, with full effort each; the verdicts are on some sizes, the curves on all."""
     probe = MpiPairs()
     cases = probe.cases(facts, replace(wanted, effort="quick"))
@@ -171,7 +173,7 @@ def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     for case in cases if wanted.effort == "full" else cases[:1]:
         of_family.setdefault(case.detail("family"), case)
     return [
-        Compared(
+        ComparedCase(
             probe=probe,
             case=_with_details(case, repetitions),
             shown=_shown(case, (), case.level("mpi"), mpi=family),
@@ -180,7 +182,7 @@ def _mpi(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     ]
 
 
-def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+def _fio(facts: Facts, wanted: Wanted) -> Iterable[ComparedCase] | Unmeasured:
     """Each workload, for a short time: of the same minutes many short turns tell more."""
     probe = Fio()
     effort: Effort = "normal" if wanted.effort == "full" else "quick"
@@ -189,7 +191,7 @@ def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
         return cases
     tool = facts.tool("fio")
     return [
-        Compared(
+        ComparedCase(
             probe=probe,
             case=case,
             shown=_shown(case, tuple(dict(case.levels)), f"fio {tool.version if tool else ''}"),
@@ -198,12 +200,12 @@ def _fio(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
     ]
 
 
-def _startup(facts: Facts, wanted: Wanted) -> Iterable[Compared] | Unmeasured:
+def _startup(facts: Facts, wanted: Wanted) -> Iterable[ComparedCase] | Unmeasured:
     probe = Startup()
     cases = probe.cases(facts, wanted)
     if isinstance(cases, Unmeasured):
         return cases
-    return [Compared(probe=probe, case=case, shown=_shown(case, (), "")) for case in cases]
+    return [ComparedCase(probe=probe, case=case, shown=_shown(case, (), "")) for case in cases]
 
 
 def _with_details(case: Case, details: Pairs) -> Case:
@@ -218,7 +220,7 @@ def _shown(case: Case, kept: Sequence[str], stack: str, **added: str) -> Case:
     )
 
 
-COMPARED: Mapping[str, Callable[[Facts, Wanted], Iterable[Compared] | Unmeasured]] = {
+COMPARED: Mapping[str, Callable[[Facts, Wanted], Iterable[ComparedCase] | Unmeasured]] = {
     "startup": _startup,
     "gemm": _gemm,
     "stream": _stream,
@@ -228,7 +230,7 @@ COMPARED: Mapping[str, Callable[[Facts, Wanted], Iterable[Compared] | Unmeasured
 """Probe name -> what of it is compared, in the order in which it is measured."""
 
 
-def compared(name: str, facts: Facts, wanted: Wanted) -> tuple[Compared, ...] | Unmeasured:
+def compared(name: str, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
     """What of this probe is measured side by side on a node with these facts, or why nothing."""
     found = COMPARED[name](facts, wanted)
     return found if isinstance(found, Unmeasured) else tuple(found)

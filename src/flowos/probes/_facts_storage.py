@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
-from flowos.model import Storage
+from flowos.model import FileSystemFacts
 
 
-def storage_of(raw: object, mounts: str) -> Storage:
+def storage_of(raw: object, mounts: str) -> FileSystemFacts:
     """raw: the collector's "storage". mounts: /proc/self/mountinfo, in the order of mounting."""
     told = raw if isinstance(raw, Mapping) else {}
     folder, free = told.get("folder"), told.get("free_bytes")
-    return Storage(
+    return FileSystemFacts(
         file_system=_file_system(folder, mounts) if isinstance(folder, str) else "",
         free_bytes=free if type(free) is int else None,
     )

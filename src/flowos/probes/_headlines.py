@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flowos.model import Measurement, Pairs, Sample, lower_is_better
-from flowos.plan import LIMITS, Limits
+from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds
 from flowos.probes._best import case_effects
 from flowos.probes.stream import USUAL_PAGES
 
@@ -68,7 +68,7 @@ def best_of(
     headline: Headline,
     measured: Iterable[Measurement],
     samples: Sequence[Sample] = (),
-    limits: Limits = LIMITS,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Measurement | None:
     """Of the settings that fit the best by `_best`'s rule; None where nothing of it was measured.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flowos.model import Case, Sample, Verdict
-from flowos.plan import LIMITS, Limits, compare
+from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare
 from flowos.probes._best import case_effects
 
 MARGIN = 0.03
@@ -28,7 +28,10 @@ class Worth:
 
 
 def worth(
-    seen: Iterable[Sample], metric: str, margin: float = MARGIN, limits: Limits = LIMITS
+    seen: Iterable[Sample],
+    metric: str,
+    margin: float = MARGIN,
+    limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Worth | None:
     """The end of a sweep over `metric`, a rate; None where nothing of it was measured."""
     samples = [s for s in seen if s.metric == metric and s.values and min(s.values) > 0]
@@ -73,7 +76,7 @@ def _varied(cases: Iterable[Case]) -> dict[str, list[str]]:
 
 
 def _compare_whole(
-    samples: Sequence[Sample], best: Case, margin: float, limits: Limits
+    samples: Sequence[Sample], best: Case, margin: float, limits: NoiseThresholds
 ) -> tuple[Verdict, ...]:
     """Every case beside the best, each as one level of a single axis."""
     named = [

@@ -69,7 +69,7 @@ MEMORY_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GemmPoint:
     """A library, on these cpus, with kernels of an instruction set or of its own choice."""
 
     library: Blas
@@ -164,7 +164,7 @@ class Gemm:
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
 
 
-def _points(facts: Facts, wanted: Wanted) -> Iterable[Point]:
+def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
     """Each library by default and with its widest kernels, and one library's narrower ones.
 
     Most of the time goes to all cores, where large n count. All is measured with full effort only.
@@ -177,10 +177,10 @@ def _points(facts: Facts, wanted: Wanted) -> Iterable[Point]:
         for library in facts.blas:
             possible = _forceable(library, facts)
             for isa in (DEFAULT, *possible[-1:]):
-                yield Point(library, cpus, isa, 5 if everywhere else 2)
+                yield GemmPoint(library, cpus, isa, 5 if everywhere else 2)
             series = library == first and everywhere and wanted.effort == "normal"
             for isa in possible[:-1] if series or wanted.effort == "full" else ():
-                yield Point(library, cpus, isa, 2)
+                yield GemmPoint(library, cpus, isa, 2)
 
 
 def _forceable(library: Blas, facts: Facts) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def _fits(n: int, facts: Facts) -> bool:
 
 
 def _case(
-    point: Point, compiler: Compiler, facts: Facts, sizes: tuple[str, str], seconds: float
+    point: GemmPoint, compiler: Compiler, facts: Facts, sizes: tuple[str, str], seconds: float
 ) -> Case:
     library = point.library
     known = [isa for isa in FORCED["openblas"] if isa in facts.instruction_sets]

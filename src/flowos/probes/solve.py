@@ -124,7 +124,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SolvePoint:
     """One point of the sweep. layout: how the cores are shared out between ranks and threads."""
 
     problem: Problem
@@ -284,7 +284,7 @@ def core_counts(facts: Facts) -> tuple[int, ...]:
     return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
 
 
-def _points(facts: Facts, wanted: Wanted, mpis: list[Mpi]) -> Iterator[Point]:
+def _points(facts: Facts, wanted: Wanted, mpis: list[Mpi]) -> Iterator[SolvePoint]:
     """Quick: Poisson on one core and all. Normal: all counts, and the circuit; each other MPI and
     the paper's setting on all cores for Poisson. Full: everything with everything."""
     counts = core_counts(facts)
@@ -304,18 +304,20 @@ def _points(facts: Facts, wanted: Wanted, mpis: list[Mpi]) -> Iterator[Point]:
                     yield from _scaling(problem, setting, mpi, counts)
 
 
-def _scaling(problem: Problem, setting: str, mpi: Mpi, counts: Iterable[int]) -> Iterator[Point]:
+def _scaling(
+    problem: Problem, setting: str, mpi: Mpi, counts: Iterable[int]
+) -> Iterator[SolvePoint]:
     for cores in sorted(counts):
         for layout, ranks, threads in layouts(cores):
-            yield Point(problem, setting, mpi, layout, ranks, threads)
+            yield SolvePoint(problem, setting, mpi, layout, ranks, threads)
 
 
-def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> Point:
+def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> SolvePoint:
     """As the paper shares out a node: between two ranks."""
-    return Point(problem, setting, mpi, *layouts(cores)[-1])
+    return SolvePoint(problem, setting, mpi, *layouts(cores)[-1])
 
 
-def _case(point: Point, facts: Facts, wanted: Wanted) -> Case:
+def _case(point: SolvePoint, facts: Facts, wanted: Wanted) -> Case:
     problem, mpi = point.problem, point.mpi
     return Case(
         "solve",

@@ -50,7 +50,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class StreamPoint:
     """One point of the sweep. `same`: the affinities that come to the same here."""
 
     stack: Stack
@@ -260,23 +260,23 @@ def _at(facts: Facts, stack: Stack, threads: int) -> list[tuple[Affinity, tuple[
     return list(distinct(possible, facts.usable, threads))
 
 
-def _usual(facts: Facts, stack: Stack, stores: str, threads: int) -> Point:
+def _usual(facts: Facts, stack: Stack, stores: str, threads: int) -> StreamPoint:
     affinity, same = _at(facts, stack, threads)[0]
-    return Point(stack, stores, affinity, same, threads)
+    return StreamPoint(stack, stores, affinity, same, threads)
 
 
-def _with_huge_pages(point: Point) -> Point:
+def _with_huge_pages(point: StreamPoint) -> StreamPoint:
     return replace(point, pages="huge")
 
 
-def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+def _quick(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
     """The first compiler, both kinds of stores, one thread and all cores."""
     for threads in sorted({1, _all(facts)}, reverse=True):
         for stores in STORES:
             yield _usual(facts, stacks[0], stores, threads)
 
 
-def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
     """On all cores each family's newest compiler with its flags, the first with all of them; then,
     with that one, each placement, huge pages, and all thread counts."""
     everything = _all(facts)
@@ -288,21 +288,21 @@ def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
             for stores in STORES:
                 yield _usual(facts, stack, stores, everything)
     for affinity, same in _at(facts, first, everything):
-        yield Point(first, STORES[0], affinity, same, everything)
+        yield StreamPoint(first, STORES[0], affinity, same, everything)
     for threads in thread_counts(facts):
         for stores in STORES:
             yield _usual(facts, first, stores, threads)
     yield _with_huge_pages(_usual(facts, first, STORES[0], everything))
 
 
-def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[Point]:
+def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
     """Everything with everything, except that other pages are tried on all cores only."""
     for stack in stacks:
         for stores in STORES:
             yield _with_huge_pages(_usual(facts, stack, stores, _all(facts)))
             for threads in thread_counts(facts):
                 for affinity, same in _at(facts, stack, threads):
-                    yield Point(stack, stores, affinity, same, threads)
+                    yield StreamPoint(stack, stores, affinity, same, threads)
 
 
 def _all(facts: Facts) -> int:
@@ -310,7 +310,7 @@ def _all(facts: Facts) -> int:
     return max(n for n in thread_counts(facts) if n <= max(1, len(facts.one_per_core)))
 
 
-def _case(point: Point, elements: int, wanted: Wanted, facts: Facts) -> Case:
+def _case(point: StreamPoint, elements: int, wanted: Wanted, facts: Facts) -> Case:
     repeats, seconds = REPEATS[wanted.effort]
     stack = point.stack
     return Case(

@@ -1,19 +1,19 @@
 """A book of samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""
 
-from flowos.report._book import Book, Headline, Section, Step
 from flowos.report._csv import csv
 from flowos.report._json import json, json_schema, read_json
 from flowos.report._markdown import markdown
+from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._trace import Trace, trace_text
 from flowos.report._units import number
 from flowos.report.page import html, trace_html, trace_svg
 
 __all__ = [
-    "Book",
-    "Headline",
+    "ChartStep",
+    "HeadlineNumber",
+    "Report",
     "Section",
-    "Step",
     "Trace",
     "csv",
     "html",

@@ -4,8 +4,8 @@ import csv as table
 import io
 
 from flowos.model import Measurement
-from flowos.report._book import Book
 from flowos.report._panels import as_number
+from flowos.report._report import Report
 from flowos.report._words import share_of
 
 _FIXED = (
@@ -29,7 +29,7 @@ _FIXED = (
 )
 
 
-def csv(book: Book) -> str:
+def csv(book: Report) -> str:
     """One row for each measurement; an empty cell where nothing is known (RFC 4180)."""
     axes = tuple(dict.fromkeys(axis for m in book.measurements for axis, _ in m.case.levels))
     out = io.StringIO()

@@ -7,7 +7,7 @@ import json as text_of
 from typing import Any
 
 from flowos.model import UsageError, from_plain, schema_of, to_json
-from flowos.report._book import Book
+from flowos.report._report import Report
 
 FORMAT = "flowos-report"
 SCHEMA = 2
@@ -15,7 +15,7 @@ _READ = (1, SCHEMA)
 """1 had "nan", "inf" and "-inf" for null."""
 
 
-def json(book: Book) -> str:
+def json(book: Report) -> str:
     """SI base units; the schema number changes when a reader would have to."""
     whole = {"format": FORMAT, "schema": SCHEMA, "book": to_json(book)}
     return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
@@ -23,7 +23,7 @@ def json(book: Book) -> str:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of what `json` writes."""
-    book = schema_of(Book)
+    book = schema_of(Report)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "FlowOS report",
@@ -39,7 +39,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def read_json(text: str) -> Book:
+def read_json(text: str) -> Report:
     """A book that `json` wrote. UsageError: it is something else, or of a newer FlowOS."""
     try:
         whole = text_of.loads(text)
@@ -53,6 +53,6 @@ def read_json(text: str) -> Book:
             "upgrade FlowOS"
         )
     try:
-        return from_plain(Book, whole.get("book"))
+        return from_plain(Report, whole.get("book"))
     except ValueError as error:
         raise UsageError(f"this report cannot be read: {error}") from None

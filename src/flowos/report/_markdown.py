@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Measurement, Verdict
-from flowos.report._book import Book
 from flowos.report._panels import headlines_of
+from flowos.report._report import Report
 from flowos.report._verdicts import doubted, grouped, known, rounds_of, summary
 from flowos.report._words import (
     NOTHING_TO_DO,
@@ -31,9 +31,9 @@ _NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust"
 _WITH_COMMANDS = ("to mend it", "why")
 
 
-def markdown(book: Book) -> str:
+def markdown(book: Report) -> str:
     """Everything but the raw samples; for those see json."""
-    parts: Sequence[Callable[[Book], Iterable[str]]] = (
+    parts: Sequence[Callable[[Report], Iterable[str]]] = (
         _head,
         _advice,
         _headlines,
@@ -48,7 +48,7 @@ def markdown(book: Book) -> str:
     return "\n".join(line for part in parts for line in part(book)).rstrip() + "\n"
 
 
-def _head(book: Book) -> Iterator[str]:
+def _head(book: Report) -> Iterator[str]:
     yield f"# {_cell(book.run.facts.cpu_model)} ({_cell(book.run.host)})"
     yield ""
     yield _cell(machine_line(book.run.facts))
@@ -60,7 +60,7 @@ def _head(book: Book) -> Iterator[str]:
         yield ""
 
 
-def _advice(book: Book) -> Iterator[str]:
+def _advice(book: Report) -> Iterator[str]:
     if book.advice is None:
         return
     yield "## Do this"
@@ -73,7 +73,7 @@ def _advice(book: Book) -> Iterator[str]:
     yield ""
 
 
-def _headlines(book: Book) -> Iterator[str]:
+def _headlines(book: Report) -> Iterator[str]:
     found = headlines_of(book)
     rows = [(h.label, *_cells(h.measured)) for h in found]
     yield from _section("Headlines", ("", *_NUMBER), rows)
@@ -82,7 +82,7 @@ def _headlines(book: Book) -> Iterator[str]:
         yield ""
 
 
-def _gaps(book: Book) -> Iterator[str]:
+def _gaps(book: Report) -> Iterator[str]:
     rows = [
         ("; ".join(map(case_text, g.cases)), g.why.reason, remedy_of(g.why.remedy))
         for g in gaps_of(book.run)
@@ -90,7 +90,7 @@ def _gaps(book: Book) -> Iterator[str]:
     return _section("Not measured", ("what", "why", "to mend it"), rows)
 
 
-def _findings(book: Book) -> Iterator[str]:
+def _findings(book: Report) -> Iterator[str]:
     if book.findings:
         yield "## Findings"
         yield ""
@@ -98,7 +98,7 @@ def _findings(book: Book) -> Iterator[str]:
         yield ""
 
 
-def _verdicts(book: Book) -> Iterator[str]:
+def _verdicts(book: Report) -> Iterator[str]:
     if not book.verdicts:
         return
     yield f"## {verdicts_title(book.run)}"
@@ -126,7 +126,7 @@ def _answer(v: Verdict) -> str:
     return ", ".join(word for word in (v.answer, known(v), mark) if word)
 
 
-def _numbers(book: Book) -> Iterator[str]:
+def _numbers(book: Report) -> Iterator[str]:
     titles = {section.probe: section.title for section in book.sections}
     for probe in dict.fromkeys(m.case.probe for m in book.measurements):
         rows = [
@@ -137,7 +137,7 @@ def _numbers(book: Book) -> Iterator[str]:
         yield from _section(titles.get(probe, probe), ("case", "metric", "n", *_NUMBER), rows)
 
 
-def _facts(book: Book) -> Iterator[str]:
+def _facts(book: Report) -> Iterator[str]:
     facts = book.run.facts
     yield from _section("The machine", ("", ""), facts_rows(facts))
     rows = [(m.what, m.loses, remedy_of(m.remedy)) for m in facts.missing]

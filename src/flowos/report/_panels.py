@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from flowos.model import Chart, Measurement, Pairs, lower_is_better
-from flowos.report._book import Book, Headline, Section, Step
+from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._units import ONE, Scale, common_scale
 
 MOST_COLOURS = 8
@@ -47,7 +47,7 @@ class Panel:
     lines: tuple[Line, ...]
     context: tuple[Line, ...]
     ceilings: tuple[Ceiling, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ChartStep, ...]
     rows: tuple[Measurement, ...]
     scale: Scale = ONE
     """The unit of all that the chart shows, in each of its panels."""
@@ -65,7 +65,7 @@ class Panel:
         return tuple(m for line in (*self.lines, *self.context) for _, m in line.points)
 
 
-def panels_of(book: Book, section: Section, chart: Chart) -> tuple[Panel, ...]:
+def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]:
     """The panels of one chart, one for each combination of its facets that was measured."""
     found: dict[Pairs, list[Measurement]] = {}
     for m in book.measurements:
@@ -125,7 +125,7 @@ def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def headlines_of(book: Book) -> tuple[Headline, ...]:
+def headlines_of(book: Report) -> tuple[HeadlineNumber, ...]:
     """The headlines that were given, or else the best number of each panel's first metric.
 
     None where environments were compared: what counts there are the verdicts.
@@ -133,7 +133,7 @@ def headlines_of(book: Book) -> tuple[Headline, ...]:
     if book.headlines or book.run.environments:
         return book.headlines
     return tuple(
-        Headline(
+        HeadlineNumber(
             label=f"{chart.title}, {panel.title}" if panel.title else chart.title,
             measured=best_of(m for m in panel.rows if m.metric == panel.metric),
         )
@@ -186,7 +186,7 @@ def as_number(level: str) -> float | None:
 
 
 def _panel(
-    chart: Chart, facets: Pairs, rows: Sequence[Measurement], steps: tuple[Step, ...]
+    chart: Chart, facets: Pairs, rows: Sequence[Measurement], steps: tuple[ChartStep, ...]
 ) -> Panel:
     lines = _lines(chart, [m for m in rows if _can_be_drawn(m, chart)])
     shown = _worth_a_colour(lines)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Verdict
 from flowos.plan import Outcome
-from flowos.report._book import Book, Headline
 from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
+from flowos.report._report import HeadlineNumber, Report
 from flowos.report._runs import lines_of_runs
 from flowos.report._verdicts import lines_of
 from flowos.report._words import (
@@ -31,9 +31,9 @@ _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "t
 _MOST_DOUBTS = 10
 
 
-def text(book: Book) -> str:
+def text(book: Report) -> str:
     """What to do, headlines, what not to believe, what was not measured, and findings."""
-    sections: Sequence[Callable[[Book], Iterable[str]]] = (
+    sections: Sequence[Callable[[Report], Iterable[str]]] = (
         _head,
         _advice,
         _headlines,
@@ -65,7 +65,7 @@ def runs_text(
     return "\n".join(map(_safe, lines)) + "\n"
 
 
-def _head(book: Book) -> list[str]:
+def _head(book: Report) -> list[str]:
     facts = book.run.facts
     doubted = len(book.doubtful)
     trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
@@ -80,7 +80,7 @@ def _head(book: Book) -> list[str]:
     ]
 
 
-def _advice(book: Book) -> Iterator[str]:
+def _advice(book: Report) -> Iterator[str]:
     if book.advice is None:
         return
     yield "Do this"
@@ -93,7 +93,7 @@ def _advice(book: Book) -> Iterator[str]:
     yield ""
 
 
-def _headlines(book: Book) -> Iterator[str]:
+def _headlines(book: Report) -> Iterator[str]:
     found = headlines_of(book)
     if not found:
         return
@@ -118,7 +118,7 @@ def _told(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _row(headline: Headline) -> tuple[str, ...]:
+def _row(headline: HeadlineNumber) -> tuple[str, ...]:
     m = headline.measured
     return (
         f"  {headline.label}",
@@ -137,7 +137,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
 
 
-def _doubts(book: Book) -> Iterator[str]:
+def _doubts(book: Report) -> Iterator[str]:
     found = doubts_of(book.measurements)
     if not found:
         return
@@ -153,7 +153,7 @@ def _doubts(book: Book) -> Iterator[str]:
     yield ""
 
 
-def _gaps(book: Book) -> Iterator[str]:
+def _gaps(book: Report) -> Iterator[str]:
     gaps = gaps_of(book.run)
     if not gaps:
         return
@@ -165,7 +165,7 @@ def _gaps(book: Book) -> Iterator[str]:
     yield ""
 
 
-def _findings(book: Book) -> Iterator[str]:
+def _findings(book: Report) -> Iterator[str]:
     if book.findings:
         yield "Findings"
         for finding in book.findings:
@@ -173,7 +173,7 @@ def _findings(book: Book) -> Iterator[str]:
         yield ""
 
 
-def _worth(book: Book) -> Iterator[str]:
+def _worth(book: Report) -> Iterator[str]:
     if book.verdicts:
         yield verdicts_title(book.run)
         yield from lines_of(book.verdicts)

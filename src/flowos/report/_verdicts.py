@@ -17,7 +17,7 @@ _CHANGE_WIDTH, _LEAST_WIDTH = 30, 14
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class VerdictGroup:
     """The comparisons of one probe. `same`: levels that hold for all of them."""
 
     probe: str
@@ -60,7 +60,7 @@ class Group:
         return name.replace("_", " ") + change + (f" (all with {told})" if told else "")
 
 
-def grouped(verdicts: Iterable[Verdict]) -> tuple[Group, ...]:
+def grouped(verdicts: Iterable[Verdict]) -> tuple[VerdictGroup, ...]:
     """By probe in the order given; in each the slowest first and the fastest last.
 
     What compares several levels of one axis is ordered by case, so that they stand together.
@@ -69,7 +69,7 @@ def grouped(verdicts: Iterable[Verdict]) -> tuple[Group, ...]:
     for v in verdicts:
         found.setdefault(v.probe, []).append(v)
     return tuple(
-        Group(probe=probe, rows=tuple(_in_order(rows)), same=_same(rows))
+        VerdictGroup(probe=probe, rows=tuple(_in_order(rows)), same=_same(rows))
         for probe, rows in found.items()
     )
 
@@ -145,7 +145,7 @@ def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield from _table(group)
 
 
-def _table(group: Group) -> Iterator[str]:
+def _table(group: VerdictGroup) -> Iterator[str]:
     met = [v for v in group.rows if v.rounds or math.isfinite(v.ratio)]
     notes = _notes(met, group.rows)
     rows = [_cells(group, v, notes) for v in met]
@@ -162,7 +162,7 @@ def _table(group: Group) -> Iterator[str]:
 
 
 def _under_cases(
-    group: Group, met: Iterable[Verdict], blocks: Iterable[Sequence[str]]
+    group: VerdictGroup, met: Iterable[Verdict], blocks: Iterable[Sequence[str]]
 ) -> Iterator[str]:
     """Each case once, above its rows."""
     case = ""
@@ -180,7 +180,7 @@ def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
     return {note: number for number, note in enumerate(told, start=1)}
 
 
-def _cells(group: Group, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
+def _cells(group: VerdictGroup, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
     told = ",".join(map(str, sorted(notes[note] for note in notes_of(v))))
     answer = f"{v.answer} !" if v.disturbed else v.answer
     at = "" if group.by_case else group.at(v)

@@ -1,19 +1,19 @@
 """The Python face of the solver."""
 
-from flowos.solver._choices import Choices, How
 from flowos.solver._csr import Csr
 from flowos.solver._files import read_matrix
+from flowos.solver._options import SolverKeywords, SolverOptions
 from flowos.solver._problems import g3like, poisson
-from flowos.solver._solver import WHY, Info, Made, Solver, Watch, solve
+from flowos.solver._solver import WHY, Info, SetupSummary, Solver, Watch, solve
 
 __all__ = [
     "WHY",
-    "Choices",
     "Csr",
-    "How",
     "Info",
-    "Made",
+    "SetupSummary",
     "Solver",
+    "SolverKeywords",
+    "SolverOptions",
     "Watch",
     "g3like",
     "poisson",

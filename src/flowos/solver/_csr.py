@@ -35,7 +35,7 @@ class Csr:
         return len(self.indices)
 
 
-class Held(Protocol):
+class NativeMatrix(Protocol):
     """A matrix that the native side made, and keeps as long as its arrays are needed."""
 
     @property
@@ -46,7 +46,7 @@ class Held(Protocol):
     def values(self) -> NDArray[np.float64]: ...
 
 
-def csr_of(held: Held) -> Csr:
+def csr_of(held: NativeMatrix) -> Csr:
     return Csr(data=held.values, indices=held.columns, indptr=held.starts)
 
 

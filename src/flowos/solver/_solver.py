@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flowos.model import SolveError, shown
-from flowos.solver._choices import Choices, How, is_number, is_whole
 from flowos.solver._csr import as_csr
+from flowos.solver._options import SolverKeywords, SolverOptions, is_number, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ WHY: dict[Reason, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class SetupSummary:
     """What was made of the matrix.
 
     blocks: such as "bricks 8x8x8" or "grown 32"; "points": rows have colours of their own.
@@ -92,7 +92,7 @@ class Info:
     precision: Literal["fp32", "fp64"]
     fp64_updates: int
     seconds: float
-    made: Made
+    made: SetupSummary
 
     @property
     def converged(self) -> bool:
@@ -132,10 +132,10 @@ class Solver:
     SolveError: A cannot be solved with; which row, why, and how to mend it.
     """
 
-    def __init__(self, A: object, **how: Unpack[How]) -> None:  # noqa: N803 - as in every textbook
+    def __init__(self, A: object, **how: Unpack[SolverKeywords]) -> None:  # noqa: N803 - as in every textbook
         from flowos._native import Solver as Native
 
-        choices = Choices.of(how)
+        choices = SolverOptions.of(how)
         matrix = as_csr(A, lower=choices.lower, symmetrize=choices.symmetrize)
         self._rows = matrix.shape[0]
         self._native = Native(matrix.indptr, matrix.indices, matrix.data, choices.settings)
@@ -146,9 +146,11 @@ class Solver:
         return self._rows, self._rows
 
     @property
-    def made(self) -> Made:
+    def made(self) -> SetupSummary:
         made = self._native.made
-        return Made(**{name: getattr(made, name) for name in Made.__dataclass_fields__})
+        return SetupSummary(
+            **{name: getattr(made, name) for name in SetupSummary.__dataclass_fields__}
+        )
 
     def solve(
         self,
@@ -217,7 +219,7 @@ def solve(
     atol: float = 0.0,
     maxiter: int | None = None,
     watch: Watch | None = None,
-    **how: Unpack[How],
+    **how: Unpack[SolverKeywords],
 ) -> tuple[Vector, Info]:
     """Solve A x = b once: `Solver(A, **how).solve(b, ...)`, where all keywords are told.
 

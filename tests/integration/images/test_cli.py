@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts.measure import Progress
 from flowos.cli.image import _Steps
+from flowos.operations.measure import Progress
 
 from .sources import written_root
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts import image
 from flowos.model import EnvironmentRefused, ImageConfig
+from flowos.operations import image
 
 from .sources import (
     SMALL,

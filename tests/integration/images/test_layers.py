@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts._images._sources import open_source
 from flowos.drivers.images.tree import File, Folder, Symlink, walk
+from flowos.operations._images._sources import open_source
 
 from .sources import MACHINE, Member, has, oci_parts, special, tar, written_folder
 

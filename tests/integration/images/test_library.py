@@ -11,18 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts import image
-from flowos.acts._images._scratch import builders_storage, scratch
 from flowos.model import EnvironmentRefused, UsageError
+from flowos.operations import image
+from flowos.operations._images._scratch import builders_storage, scratch
 
 from .conftest import left
 from .sources import SMALL, in_image, tar, written_root
 
-RECIPE = "from flowos.acts import image; import sys; image.import_image(sys.argv[1], name='x')"
+RECIPE = (
+    "from flowos.operations import image; import sys; image.import_image(sys.argv[1], name='x')"
+)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> image.Made:
+def made(tmp_path: Path) -> image.MadeImage:
     return image.import_image(str(written_root(tmp_path / "fio")))
 
 
@@ -34,7 +36,7 @@ def damaged(path: Path) -> None:
 
 
 def test_an_image_is_found_by_its_name_and_by_the_beginning_of_its_digest(
-    made: image.Made, library: Path
+    made: image.MadeImage, library: Path
 ) -> None:
     digits = made.image.digest.removeprefix("sha256:")
     for word in ("fio", digits, digits[:6], made.image.digest):
@@ -53,7 +55,9 @@ def test_without_any_image_one_is_told_how_to_make_one() -> None:
         image.find("fio")
 
 
-def test_an_image_whose_file_is_gone_is_told_with_what_it_was_made_of(made: image.Made) -> None:
+def test_an_image_whose_file_is_gone_is_told_with_what_it_was_made_of(
+    made: image.MadeImage,
+) -> None:
     made.path.unlink()
     with pytest.raises(EnvironmentRefused, match=r"'fio' is not in .* any more .*/fio.: make it"):
         image.find("fio")
@@ -71,7 +75,7 @@ def test_a_beginning_that_fits_two_images_is_not_guessed(library: Path) -> None:
 
 
 def test_a_name_means_the_newest_image_and_says_that_it_moved(
-    made: image.Made, tmp_path: Path
+    made: image.MadeImage, tmp_path: Path
 ) -> None:
     other = written_root(tmp_path / "other", [*SMALL, ("new", b"new")])
     moved = image.import_image(str(other), name="fio")
@@ -81,11 +85,11 @@ def test_a_name_means_the_newest_image_and_says_that_it_moved(
     assert named == [("fio", moved.image.digest), ("", made.image.digest)]
 
 
-def test_the_file_of_an_image_cannot_be_written_by_mistake(made: image.Made) -> None:
+def test_the_file_of_an_image_cannot_be_written_by_mistake(made: image.MadeImage) -> None:
     assert made.path.stat().st_mode & 0o777 == 0o444
 
 
-def test_what_is_as_it_was_made_is_verified(made: image.Made) -> None:
+def test_what_is_as_it_was_made_is_verified(made: image.MadeImage) -> None:
     seen = image.verify("fio")
     assert seen.ok
     assert (seen.expected, seen.have) == (made.image.digest, made.image.digest)
@@ -93,7 +97,7 @@ def test_what_is_as_it_was_made_is_verified(made: image.Made) -> None:
 
 @pytest.mark.parametrize("cut", [False, True], ids=["one bit turned", "cut off"])
 def test_a_tampered_image_is_told_and_not_given_away(
-    cut: bool, made: image.Made, tmp_path: Path
+    cut: bool, made: image.MadeImage, tmp_path: Path
 ) -> None:
     damaged(made.path)
     if cut:
@@ -106,14 +110,14 @@ def test_a_tampered_image_is_told_and_not_given_away(
     assert not (tmp_path / "out.sqfs").exists()
 
 
-def test_making_a_damaged_image_anew_mends_it(made: image.Made, tmp_path: Path) -> None:
+def test_making_a_damaged_image_anew_mends_it(made: image.MadeImage, tmp_path: Path) -> None:
     damaged(made.path)
     again = image.import_image(str(tmp_path / "fio"))
     assert not again.was_there
     assert image.verify("fio").ok
 
 
-def test_an_image_goes_with_its_last_name(made: image.Made, tmp_path: Path) -> None:
+def test_an_image_goes_with_its_last_name(made: image.MadeImage, tmp_path: Path) -> None:
     image.import_image(str(tmp_path / "fio"), name="second")
     kept = f"kept: {made.image.digest[:19]}, which is still called second"
     assert image.remove_image("fio") == ("forgotten: fio", kept)
@@ -122,7 +126,9 @@ def test_an_image_goes_with_its_last_name(made: image.Made, tmp_path: Path) -> N
     assert not made.path.exists()
 
 
-def test_what_comes_back_keeps_where_it_was_from_first(made: image.Made, tmp_path: Path) -> None:
+def test_what_comes_back_keeps_where_it_was_from_first(
+    made: image.MadeImage, tmp_path: Path
+) -> None:
     image.export_image("fio", tmp_path / "out.sqfs")
     for name in ("fio", "back"):
         again = image.import_image(str(tmp_path / "out.sqfs"), name=name)
@@ -132,7 +138,9 @@ def test_what_comes_back_keeps_where_it_was_from_first(made: image.Made, tmp_pat
     assert made.image.source == str(tmp_path / "fio")
 
 
-def test_by_its_digest_an_image_goes_with_all_its_names(made: image.Made, tmp_path: Path) -> None:
+def test_by_its_digest_an_image_goes_with_all_its_names(
+    made: image.MadeImage, tmp_path: Path
+) -> None:
     image.import_image(str(tmp_path / "fio"), name="second")
     done = image.remove_image(made.image.digest[7:17])
     assert done[-1] == f"removed: {made.path}"
@@ -141,7 +149,7 @@ def test_by_its_digest_an_image_goes_with_all_its_names(made: image.Made, tmp_pa
 
 @pytest.mark.parametrize("to", ["out.sqfs", "out.tar", "out.tar.gz", "out.oci", "out"])
 def test_an_image_that_is_given_away_comes_back_as_the_same(
-    to: str, made: image.Made, tmp_path: Path
+    to: str, made: image.MadeImage, tmp_path: Path
 ) -> None:
     image.export_image("fio", tmp_path / to)
     back = image.import_image(str(tmp_path / to), name="back")
@@ -169,7 +177,9 @@ def test_a_name_that_promises_another_form_is_refused(to: str, form: str, tmp_pa
         image.export_image("fio", tmp_path / to, form=form)
 
 
-def test_where_nothing_can_be_written_is_told_before_the_image_is_read(made: image.Made) -> None:
+def test_where_nothing_can_be_written_is_told_before_the_image_is_read(
+    made: image.MadeImage,
+) -> None:
     damaged(made.path)
     with pytest.raises(EnvironmentRefused, match=r"/proc/x\.tar: cannot write there: "):
         image.export_image("fio", Path("/proc/x.tar"))
@@ -210,7 +220,7 @@ def test_others_may_pass_where_they_must_whatever_the_umask(
 
 
 def test_a_file_outside_of_the_library_is_inspected_by_its_path(
-    made: image.Made, tmp_path: Path
+    made: image.MadeImage, tmp_path: Path
 ) -> None:
     image.export_image("fio", tmp_path / "out.sqfs")
     seen = image.inspect(str(tmp_path / "out.sqfs"))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from flowos.acts import image
 from flowos.model import EnvironmentRefused
+from flowos.operations import image
 from flowos.store import open_store
 
 from .sources import written_root
@@ -23,7 +23,7 @@ OLD = Path(__file__).parents[2] / "data/store/schema-3.db"
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> image.Made:
+def made(tmp_path: Path) -> image.MadeImage:
     return image.import_image(str(written_root(tmp_path / "fio")))
 
 
@@ -52,7 +52,7 @@ def test_a_name_costs_no_database(deed: str, library: Path, tmp_path: Path) -> N
     library.with_name("flowos.db").write_text("this is none")
     code = f"""
 import sys
-from flowos.acts.environment import environment
+from flowos.operations.environment import environment
 from flowos.cli import main
 sys.exit({deed} or 'sqlalchemy' in sys.modules)
 """
@@ -63,7 +63,7 @@ sys.exit({deed} or 'sqlalchemy' in sys.modules)
 
 
 def test_a_library_that_is_moved_keeps_its_names(
-    made: image.Made, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: image.MadeImage, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
@@ -71,7 +71,7 @@ def test_a_library_that_is_moved_keeps_its_names(
     assert not library.exists()
 
 
-def test_what_else_lies_in_the_library_is_no_name(made: image.Made, library: Path) -> None:
+def test_what_else_lies_in_the_library_is_no_name(made: image.MadeImage, library: Path) -> None:
     (library / "outside").symlink_to("/etc/passwd")
     (library / "above").symlink_to(f"../images/{made.path.name}")
     (library / "notes").write_text("Dear Ada")
@@ -133,13 +133,13 @@ def meanwhile(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch, within
 
 
 def test_an_image_that_is_removed_while_it_is_made_again_leaves_no_name_behind(
-    made: image.Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: image.MadeImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name_of_it = made.image.digest
     removing = meanwhile(
         lambda: image.remove_image(name_of_it),
         monkeypatch,
-        "flowos.acts._images._library.give_name",
+        "flowos.operations._images._library.give_name",
     )
     image.import_image(str(tmp_path / "fio"), name="again")
     removing.join()
@@ -147,12 +147,12 @@ def test_an_image_that_is_removed_while_it_is_made_again_leaves_no_name_behind(
 
 
 def test_an_image_that_is_made_again_while_it_is_removed_is_there_under_its_name(
-    made: image.Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: image.MadeImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     making = meanwhile(
         lambda: image.import_image(str(tmp_path / "fio"), name="again"),
         monkeypatch,
-        "flowos.acts._images._names.drop_name",
+        "flowos.operations._images._names.drop_name",
     )
     image.remove_image("fio")
     making.join()

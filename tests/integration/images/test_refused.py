@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.acts import image
 from flowos.model import EnvironmentRefused, UsageError
+from flowos.operations import image
 
 from .conftest import left
 from .sources import (

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from flowos.acts import image
 from flowos.model import EnvironmentRefused
+from flowos.operations import image
 
 from .conftest import left
 from .sources import SMALL, has, in_image, oci_parts, tar, written_folder

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from flowos.acts.measure import Progress
 from flowos.cli._live import Live
+from flowos.operations.measure import Progress
 
 
 @pytest.mark.parametrize(

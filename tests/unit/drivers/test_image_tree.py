@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from flowos.drivers.images.tree import (
     CONFIG,
     Content,
-    Entry,
     File,
     Folder,
     Symlink,
+    TreeEntry,
     complete,
     found,
     merged,
@@ -22,21 +22,21 @@ from flowos.drivers.images.tree import (
 )
 
 
-def file(path: str, text: str = "", mode: int = 0o644, mtime: int = 0) -> Entry:
+def file(path: str, text: str = "", mode: int = 0o644, mtime: int = 0) -> TreeEntry:
     content = Content("", 0, len(text), text.encode())
-    return Entry(path=path, kind="file", mode=mode, mtime=mtime, content=content)
+    return TreeEntry(path=path, kind="file", mode=mode, mtime=mtime, content=content)
 
 
-def folder(path: str, mode: int = 0o755) -> Entry:
-    return Entry(path=path, kind="folder", mode=mode)
+def folder(path: str, mode: int = 0o755) -> TreeEntry:
+    return TreeEntry(path=path, kind="folder", mode=mode)
 
 
-def symlink(path: str, target: str) -> Entry:
-    return Entry(path=path, kind="symlink", target=target)
+def symlink(path: str, target: str) -> TreeEntry:
+    return TreeEntry(path=path, kind="symlink", target=target)
 
 
-def hardlink(path: str, target: str) -> Entry:
-    return Entry(path=path, kind="hardlink", target=target)
+def hardlink(path: str, target: str) -> TreeEntry:
+    return TreeEntry(path=path, kind="hardlink", target=target)
 
 
 def listed(root: Folder) -> dict[str, str]:
@@ -277,7 +277,7 @@ ENTRIES = st.one_of(
 
 @given(st.lists(st.lists(ENTRIES, max_size=8), max_size=4))
 def test_whatever_an_archive_says_its_tree_has_plain_names_or_it_is_refused(
-    layers: list[list[Entry]],
+    layers: list[list[TreeEntry]],
 ) -> None:
     try:
         tree = merged(layers)

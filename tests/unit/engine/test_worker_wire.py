@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flowos.engine.local._process_functions import by_value, facts_of, named
-from flowos.engine.local._process_values import OUT_OF_BAND, Held, Parcel, Pool, unpack
+from flowos.engine.local._process_values import OUT_OF_BAND, MappingGone, Parcel, Pool, unpack
 from flowos.engine.local.worker import AWAKE_SECONDS, FDS_PER_PACKET, PACKET, Channel
 
 Pair = tuple[Channel, Channel]
@@ -192,8 +192,8 @@ def test_what_is_written_to_a_mapping_is_seen_by_nobody_else() -> None:
     number, slab = pool.take(parcel.size)
     parcel.fill(slab)
     gone: list[int] = []
-    first = unpack(wired[0], wired[1], slab.fd, parcel.size, Held(number, gone))
-    second = unpack(wired[0], wired[1], slab.fd, parcel.size, Held(number, gone))
+    first = unpack(wired[0], wired[1], slab.fd, parcel.size, MappingGone(number, gone))
+    second = unpack(wired[0], wired[1], slab.fd, parcel.size, MappingGone(number, gone))
     first.content[0] = 7
     assert second.content[0] == 0
     assert slab.memory[0] == 0
@@ -208,7 +208,7 @@ def test_what_is_written_to_a_mapping_is_seen_by_nobody_else() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_mapping_that_a_forked_child_may_read_is_told_with_the_other_sign() -> None:
     gone: list[int] = []
-    held = Held(5, gone)
+    held = MappingGone(5, gone)
     child = os.fork()
     if child == 0:
         os._exit(0)

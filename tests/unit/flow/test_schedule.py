@@ -20,7 +20,7 @@ from flowos.model import (
     flow_output,
     task,
 )
-from flowos.plan import Fuse, Schedule, Unit, compile_flow
+from flowos.plan import Fuse, Schedule, Stage, compile_flow
 
 
 @task
@@ -66,7 +66,7 @@ def naive(flow: Flow, values: Sequence[Any]) -> list[Any]:
     return [value(p) for p in flow.outputs]
 
 
-def run_unit(unit: Unit, values: Sequence[Any]) -> list[Any]:
+def run_unit(unit: Stage, values: Sequence[Any]) -> list[Any]:
     frame = [*values, *unit.rest]
     for step in unit.steps:
         results = apply(step.task, [frame[i] for i in step.takes])

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from flowos.model import Case, Measurement, Sample
-from flowos.plan import Noise, Numbers, SimulatedMachine, by_probe, side_by_side, summarize, wilson
+from flowos.plan import (
+    NoiseModel,
+    Numbers,
+    SimulatedMachine,
+    by_probe,
+    side_by_side,
+    summarize,
+    wilson,
+)
 from flowos.plan._answer import PROCESSES, RARE, SHOWN
 from flowos.plan._compare import MEDIAN_ERROR, deviation_inside
 from flowos.plan._few import noise_of
@@ -227,7 +235,7 @@ def test_half_an_interval_in_deviations(rounds: int) -> None:
 
 @pytest.mark.parametrize("freedom", [0, 1, 4])
 def test_simulated_noise_has_its_distribution(freedom: int) -> None:
-    noise = Noise(spread=0.03, freedom=freedom, spikes=0, wander=0, regime=1)
+    noise = NoiseModel(spread=0.03, freedom=freedom, spikes=0, wander=0, regime=1)
     machine = SimulatedMachine(1, noise)
     logs = [math.log(machine.measure(1.0)) / 0.03 for _ in range(3000)]
     expected = stats.t(freedom) if freedom else stats.norm
@@ -235,7 +243,7 @@ def test_simulated_noise_has_its_distribution(freedom: int) -> None:
 
 
 def test_simulated_spikes_are_exponential() -> None:
-    noise = Noise(spread=0, freedom=0, spikes=1, spike=0.15, wander=0, regime=1)
+    noise = NoiseModel(spread=0, freedom=0, spikes=1, spike=0.15, wander=0, regime=1)
     machine = SimulatedMachine(1, noise)
     logs = [math.log(machine.measure(1.0)) for _ in range(3000)]
     assert stats.kstest(logs, stats.expon(scale=0.15).cdf).pvalue > 0.01

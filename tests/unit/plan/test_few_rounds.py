@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from flowos.model import Case, Design, Sample, Verdict
-from flowos.plan import Noise, SimulatedMachine, compare, simulate
+from flowos.plan import NoiseModel, SimulatedMachine, compare, simulate
 
 A, B = (Case("p", (("isa", level),)) for level in "ab")
 
@@ -102,7 +102,7 @@ def test_no_margin_makes_few_rounds_equal() -> None:
 def test_equal_cases_on_a_machine_with_two_regimes_are_not_told_from_few_rounds(
     rounds: int, seconds: float
 ) -> None:
-    noise = Noise(spread=0.03, regime=2.5, regime_seconds=seconds)
+    noise = NoiseModel(spread=0.03, regime=2.5, regime_seconds=seconds)
     design = Design(cases=(A, B), axis="isa", base="a", looks=(rounds,))
     answers: Counter[str] = Counter()
     for seed in range(200):
@@ -115,7 +115,7 @@ def test_equal_cases_on_a_machine_with_two_regimes_are_not_told_from_few_rounds(
 @pytest.mark.parametrize("seconds", [0.3, 2.0, 30.0])
 def test_equal_levels_that_one_program_sweeps_are_not_told_from_one_round(seconds: float) -> None:
     """Sixteen pairs of levels a process, two processes: as the flops probe does in a normal run."""
-    noise = Noise(spread=0.02, regime=2.5, regime_seconds=seconds)
+    noise = NoiseModel(spread=0.02, regime=2.5, regime_seconds=seconds)
     wrong = 0
     for seed in range(100):
         machine = SimulatedMachine(seed, noise, turn_seconds=0.1)

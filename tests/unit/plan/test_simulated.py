@@ -10,11 +10,11 @@ from random import Random
 import pytest
 
 from flowos.model import Case, Design
-from flowos.plan import Noise, SimulatedMachine, Stalls, compare, simulate
+from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
 
 BASE, OTHER = (Case("p", (("with", level),)) for level in ("base", "other"))
 DESIGN = Design(cases=(BASE, OTHER), axis="with", base="base", margin=0.03)
-PURE = Noise(spread=0.02, freedom=0, spikes=0, wander=0, regime=1)
+PURE = NoiseModel(spread=0.02, freedom=0, spikes=0, wander=0, regime=1)
 MACHINE_SECONDS = 4 * 32 * 2.0
 
 
@@ -27,7 +27,8 @@ def answer(machine: SimulatedMachine, true_ratio: float) -> str:
 def test_of_a_thousand_equal_pairs_at_most_one_in_twenty_is_called_different() -> None:
     spreads = (0.02, 0.03, 0.04)
     answers = Counter(
-        answer(SimulatedMachine(seed, Noise(spread=spreads[seed % 3])), 1.0) for seed in range(1000)
+        answer(SimulatedMachine(seed, NoiseModel(spread=spreads[seed % 3])), 1.0)
+        for seed in range(1000)
     )
     assert answers["slower"] + answers["faster"] <= 50
 
@@ -35,7 +36,7 @@ def test_of_a_thousand_equal_pairs_at_most_one_in_twenty_is_called_different() -
 @pytest.mark.parametrize("spread", [0.02, 0.03, 0.04])
 def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float) -> None:
     answers = Counter(
-        answer(SimulatedMachine(seed, Noise(spread=spread)), 1.05) for seed in range(200)
+        answer(SimulatedMachine(seed, NoiseModel(spread=spread)), 1.05) for seed in range(200)
     )
     assert answers["slower"] >= 180
 
@@ -43,7 +44,7 @@ def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float) ->
 def test_a_switch_of_regime_is_not_called_a_difference() -> None:
     def switched(seed: int) -> SimulatedMachine:
         moment = Random(seed).uniform(0, MACHINE_SECONDS / 4)
-        return SimulatedMachine(seed, Noise(spread=0.02), switches=(moment,))
+        return SimulatedMachine(seed, NoiseModel(spread=0.02), switches=(moment,))
 
     answers = Counter(answer(switched(seed), 1.0) for seed in range(300))
     assert answers["slower"] + answers["faster"] <= 15
@@ -70,7 +71,7 @@ def test_a_design_that_never_ends_by_itself_ends_with_the_rounds_allowed() -> No
     assert len(simulate(endless, {BASE: 1.0}, SimulatedMachine(1), most_rounds=5)) == 5
 
 
-def rates(noise: Noise, stalls: Stalls | None = None, side_by_side: int = 0) -> list[float]:
+def rates(noise: NoiseModel, stalls: Stalls | None = None, side_by_side: int = 0) -> list[float]:
     """What eight rounds of two equal cases gave for the other, in their order."""
     design = replace(DESIGN, looks=(8,), axis="")
     design = replace(design, least_rounds=8)

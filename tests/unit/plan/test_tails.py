@@ -9,17 +9,17 @@ from random import Random
 import pytest
 
 from flowos.model import Case, Design, MachineState, Sample, Verdict
-from flowos.plan import Noise, SimulatedMachine, Stalls, compare, simulate
+from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
 from flowos.plan._tails import chance_of
 
 A, B = (Case("p", (("with", level),)) for level in "ab")
 DESIGN = Design(cases=(A, B), axis="with", base="a", margin=0.03)
-QUIET = Noise(spread=0.01, freedom=0, spikes=0, wander=0, regime=1)
+QUIET = NoiseModel(spread=0.01, freedom=0, spikes=0, wander=0, regime=1)
 DISTURBED = MachineState(others_cpus=1.5)
 
 
 def answers(
-    trials: int, noise: Noise, stalls: Stalls | None = None, side_by_side: int = 0
+    trials: int, noise: NoiseModel, stalls: Stalls | None = None, side_by_side: int = 0
 ) -> Counter[str]:
     counted: Counter[str] = Counter()
     for seed in range(trials):
@@ -83,7 +83,7 @@ def test_side_by_side_processes_that_are_slow_are_not_equal() -> None:
 
 
 def test_equal_cases_are_still_called_equal_and_by_few_different() -> None:
-    for noise, side_by_side in ((QUIET, 0), (Noise(spread=0.02), 0), (QUIET, 8)):
+    for noise, side_by_side in ((QUIET, 0), (NoiseModel(spread=0.02), 0), (QUIET, 8)):
         found = answers(40, noise, side_by_side=side_by_side)
         assert found["equal"] >= 32
         assert found["slower"] + found["faster"] <= 4

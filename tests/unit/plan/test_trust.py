@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowos.model import MachineState
-from flowos.plan import LIMITS, judge, limits_for
+from flowos.plan import NOISE_THRESHOLDS, judge, limits_for
 
 QUIET = MachineState(
     clock_hz=(4.15e9, 4.11e9),
@@ -121,7 +121,7 @@ def test_off_x86_without_any_ratio_none_is_judged() -> None:
 
 
 def test_on_x86_the_quiet_ratio_is_three_whatever_was_seen() -> None:
-    assert limits_for("x86_64", [MachineState(add_imul_ratio=(3.4, 3.4))]) == LIMITS
+    assert limits_for("x86_64", [MachineState(add_imul_ratio=(3.4, 3.4))]) == NOISE_THRESHOLDS
 
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)

@@ -13,9 +13,9 @@ from flowos.model import (
     Effort,
     Entered,
     Facts,
+    FileSystemFacts,
     Mpi,
     Sample,
-    Storage,
     Tool,
     Tried,
     Unmeasured,
@@ -24,7 +24,7 @@ from flowos.model import (
 from flowos.probes import (
     CHARTS,
     COMPARED,
-    Compared,
+    ComparedCase,
     allowed_everywhere,
     blocked,
     compared,
@@ -64,17 +64,17 @@ def full(node: Callable[..., Facts]) -> Facts:
         mpis=(mpi("openmpi", "4.1.4"), mpi("openmpi", "3.0"), mpi("mpich", "4.0")),
         tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
         tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
-        storage=Storage(file_system="ext4", free_bytes=100 << 30),
+        storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),
     )
 
 
-def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[Compared, ...]:
+def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[ComparedCase, ...]:
     answer = compared(name, facts, wanted or Wanted())
     assert not isinstance(answer, Unmeasured), answer
     return answer
 
 
-def sample(of: Compared, metric: str, **levels: str) -> Sample:
+def sample(of: ComparedCase, metric: str, **levels: str) -> Sample:
     case = in_environment(of.shown, "bare").at(**levels)
     return Sample(run="r", case=case, round=1, metric=metric, unit="1", values=(1.0,))
 

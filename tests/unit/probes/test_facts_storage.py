@@ -2,7 +2,7 @@
 
 import pytest
 
-from flowos.model import Storage
+from flowos.model import FileSystemFacts
 from flowos.probes._facts_storage import storage_of
 from flowos.probes.facts import read_facts
 
@@ -32,16 +32,16 @@ def test_the_deepest_and_last_mount_above_the_folder_holds_it(
     folder: str, file_system: str
 ) -> None:
     raw = {"folder": folder, "free_bytes": 5 << 30}
-    assert storage_of(raw, MOUNTS) == Storage(file_system=file_system, free_bytes=5 << 30)
+    assert storage_of(raw, MOUNTS) == FileSystemFacts(file_system=file_system, free_bytes=5 << 30)
 
 
 @pytest.mark.parametrize("raw", [None, [], {"folder": 3, "free_bytes": "many"}, {}])
 def test_what_is_not_told_is_unknown(raw: object) -> None:
-    assert storage_of(raw, MOUNTS) == Storage()
+    assert storage_of(raw, MOUNTS) == FileSystemFacts()
 
 
 def test_without_mounts_the_room_still_counts() -> None:
-    assert storage_of({"folder": "/", "free_bytes": 7}, "") == Storage(free_bytes=7)
+    assert storage_of({"folder": "/", "free_bytes": 7}, "") == FileSystemFacts(free_bytes=7)
 
 
 def test_facts_hold_the_storage_that_the_collector_found() -> None:
@@ -49,4 +49,4 @@ def test_facts_hold_the_storage_that_the_collector_found() -> None:
         "storage": {"folder": "/tmp", "free_bytes": 9},
         "files": {"/proc/self/mountinfo": MOUNTS},
     }
-    assert read_facts(collected).storage == Storage(file_system="tmpfs", free_bytes=9)
+    assert read_facts(collected).storage == FileSystemFacts(file_system="tmpfs", free_bytes=9)

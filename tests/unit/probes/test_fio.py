@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Case, Effort, Facts, Storage, Tool, Tried, Unmeasured, Wanted
+from flowos.model import Case, Effort, Facts, FileSystemFacts, Tool, Tried, Unmeasured, Wanted
 from flowos.probes.fio import Fio
 
 PROBE = Fio()
@@ -20,7 +20,7 @@ NODE = Facts(
     memory_bytes=64 << 30,
     tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
     tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
-    storage=Storage(file_system="ext4", free_bytes=100 << 30),
+    storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),
 )
 
 
@@ -127,25 +127,25 @@ def test_where_nothing_was_tried_the_older_engine_and_direct_io_are_taken() -> N
 @pytest.mark.parametrize(
     ("storage", "size"),
     [
-        (Storage(), 2 << 30),
-        (Storage(free_bytes=3 << 30), 3 << 29),
-        (Storage(file_system="tmpfs", free_bytes=60 << 30), 1 << 30),
-        (Storage(file_system="ramfs"), 1 << 30),
-        (Storage(free_bytes=(512 << 20) + 5), 256 << 20),
+        (FileSystemFacts(), 2 << 30),
+        (FileSystemFacts(free_bytes=3 << 30), 3 << 29),
+        (FileSystemFacts(file_system="tmpfs", free_bytes=60 << 30), 1 << 30),
+        (FileSystemFacts(file_system="ramfs"), 1 << 30),
+        (FileSystemFacts(free_bytes=(512 << 20) + 5), 256 << 20),
     ],
 )
-def test_the_file_leaves_room_to_others(storage: Storage, size: int) -> None:
+def test_the_file_leaves_room_to_others(storage: FileSystemFacts, size: int) -> None:
     facts = replace(NODE, storage=storage, memory_bytes=4 << 30)
     assert options(cases(facts)[0])["size"] == str(size)
 
 
 def test_the_limit_of_a_cgroup_counts_for_a_file_in_memory() -> None:
-    facts = replace(NODE, storage=Storage(file_system="tmpfs"), memory_limit_bytes=2 << 30)
+    facts = replace(NODE, storage=FileSystemFacts(file_system="tmpfs"), memory_limit_bytes=2 << 30)
     assert options(cases(facts)[0])["size"] == str(512 << 20)
 
 
 def test_too_little_room_is_said_before_anything_is_written() -> None:
-    facts = replace(NODE, storage=Storage(free_bytes=64 << 20))
+    facts = replace(NODE, storage=FileSystemFacts(free_bytes=64 << 20))
     found = PROBE.cases(facts, Wanted(scratch=PurePath("/small")))
     assert found == Unmeasured(
         reason="/small has room for a file of 32 MiB; 256 MiB are needed",

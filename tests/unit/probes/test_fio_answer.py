@@ -9,11 +9,11 @@ from flowos.model import (
     Case,
     Exited,
     Facts,
+    FileSystemFacts,
     Killed,
     MeasureError,
     Outcome,
     Reading,
-    Storage,
     Tool,
     Tried,
     Unmeasured,
@@ -33,7 +33,7 @@ NODE = Facts(
     allowed=(),
     tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
     tried=(Tried(name="io_uring", works=True),),
-    storage=Storage(file_system="ext4"),
+    storage=FileSystemFacts(file_system="ext4"),
 )
 SEQUENTIAL_READ, RANDOM_READ, MIXED = 0, 2, 4
 
@@ -130,7 +130,7 @@ def test_without_whole_windows_the_mean_alone_stands() -> None:
 
 
 def test_a_file_in_memory_is_said_whatever_direct_io_means_there() -> None:
-    facts = replace(NODE, storage=Storage(file_system="tmpfs"), memory_bytes=64 << 30)
+    facts = replace(NODE, storage=FileSystemFacts(file_system="tmpfs"), memory_bytes=64 << 30)
     for reading in readings(case_of(SEQUENTIAL_READ, facts), recorded("sequential-read", 0)):
         assert suspicion(reading) == "the file lies in memory (tmpfs)"
 
@@ -140,7 +140,7 @@ def test_a_file_in_memory_is_said_whatever_direct_io_means_there() -> None:
 )
 def test_refused_direct_io_leaves_the_page_cache_to_answer(file_system: str, by: str) -> None:
     tried = (Tried(name="direct I/O", works=False),)
-    facts = replace(NODE, storage=Storage(file_system=file_system), tried=tried)
+    facts = replace(NODE, storage=FileSystemFacts(file_system=file_system), tried=tried)
     for reading in readings(case_of(SEQUENTIAL_READ, facts), recorded("sequential-read", 0)):
         assert suspicion(reading) == f"direct I/O is refused by {by}: the page cache answers"
 

@@ -19,7 +19,7 @@ from flowos.model import (
     Share,
     Trust,
 )
-from flowos.report import Book
+from flowos.report import Report
 
 FACTS = Facts(
     host="node1",
@@ -99,7 +99,7 @@ BARS = Chart(title="Rates", kind="bars", x="workload", metrics=("iops",), series
 HOSTILE = '<script>alert("1")</script>|\n=1+1\x1b[31m\0`*_\ud800'
 
 
-def hostile(book: Book) -> Book:
+def hostile(book: Report) -> Report:
     """Every text from outside replaced by the worst that it could be."""
     first = book.measurements[0]
     odd = replace(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Case, MachineState, Run, Sample, Unmeasured, Verdict, Wanted
-from flowos.report import Book, Headline, Section, Step, read_json
+from flowos.report import ChartStep, HeadlineNumber, Report, Section, read_json
 
 from .books import BARS, CURVE, FACTS, bounded, doubted, measured
 
@@ -52,7 +52,7 @@ OPEN_ENDED = replace(
 
 
 @pytest.fixture
-def small() -> Book:
+def small() -> Report:
     curve = [
         bounded(
             bounded(measured(v, threads=t, stores=s), 62e9, "memory"), 76.8e9, "channels", "nominal"
@@ -79,7 +79,7 @@ def small() -> Book:
         values=(56e9, 55e9),
         state=MachineState(steal_share=0.0),
     )
-    return Book(
+    return Report(
         run=RUN,
         measurements=rows,
         samples=(sample,),
@@ -90,15 +90,15 @@ def small() -> Book:
             Section(probe="mpi", title="Messages", charts=(replace(CURVE, metrics=("latency",)),)),
         ),
         headlines=(
-            Headline(label="STREAM triad", measured=rows[1]),
-            Headline(label="Random read, depth 16", measured=iops[1]),
+            HeadlineNumber(label="STREAM triad", measured=rows[1]),
+            HeadlineNumber(label="Random read, depth 16", measured=iops[1]),
         ),
         findings=("nt stores are worth 34 %",),
-        steps=(Step(probe="stream", axis="threads", at=2, label="all cores"),),
+        steps=(ChartStep(probe="stream", axis="threads", at=2, label="all cores"),),
     )
 
 
 @pytest.fixture(scope="session")
-def recorded() -> Book:
+def recorded() -> Report:
     """All probes, in the shape of a real run."""
     return read_json((Path(__file__).parents[2] / "data/run.json").read_text())

@@ -4,13 +4,13 @@ import json as text_of
 from dataclasses import replace
 
 from flowos.model import Advice
-from flowos.report import Book, html, json, markdown, text
+from flowos.report import Report, html, json, markdown, text
 
 BLIS = Advice(do="`export BLIS_ARCH_TYPE=skx`", worth=5.7, why="blis chose its generic kernels")
 PAGES = Advice(do="huge pages", worth=1.07, why="STREAM triad", trusted=False)
 
 
-def test_what_to_do_stands_before_all_numbers_in_every_format(small: Book) -> None:
+def test_what_to_do_stands_before_all_numbers_in_every_format(small: Report) -> None:
     book = replace(small, advice=(BLIS, PAGES))
     for rendered, command, numbers in (
         (text(book), "x5.70  `export BLIS_ARCH_TYPE=skx`", "middle half"),
@@ -26,7 +26,7 @@ def test_what_to_do_stands_before_all_numbers_in_every_format(small: Book) -> No
 
 
 def test_nothing_to_do_is_said_in_one_line_and_what_was_not_looked_for_not_at_all(
-    small: Book,
+    small: Report,
 ) -> None:
     for render in (text, markdown, html):
         shown = render(replace(small, advice=()))

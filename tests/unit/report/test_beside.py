@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Entered
-from flowos.report import Book, html, markdown, text
+from flowos.report import Report, html, markdown, text
 
 TITLE = "Environments side by side"
 
 
-def beside(book: Book) -> Book:
+def beside(book: Report) -> Report:
     both = (Entered(label="bare"), Entered(label="i.sqfs@ch-run", digest="sha256:12"))
     verdicts = tuple(
         replace(v, axis="env", base="bare", other=both[1].label) for v in book.verdicts
@@ -21,7 +21,7 @@ def beside(book: Book) -> Book:
 
 @pytest.mark.parametrize("render", [text, markdown, html])
 def test_the_verdicts_on_environments_come_first(
-    render: Callable[[Book], str], small: Book
+    render: Callable[[Report], str], small: Report
 ) -> None:
     said = render(beside(small))
     before, _, after = said.partition(TITLE)
@@ -33,13 +33,13 @@ def test_the_verdicts_on_environments_come_first(
 
 @pytest.mark.parametrize("render", [text, markdown, html])
 def test_no_number_of_one_environment_is_a_headline(
-    render: Callable[[Book], str], small: Book
+    render: Callable[[Report], str], small: Report
 ) -> None:
     assert "Headlines" not in render(beside(small))
     assert "middle half lies" not in render(beside(small))
 
 
-def test_a_run_in_which_nothing_could_be_compared_is_shown_too(small: Book) -> None:
+def test_a_run_in_which_nothing_could_be_compared_is_shown_too(small: Report) -> None:
     empty = replace(beside(small), verdicts=(), findings=(), measurements=(), sections=())
     for render in (text, markdown, html):
         assert TITLE not in render(empty)

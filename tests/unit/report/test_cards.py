@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from flowos.model import Trust
-from flowos.report import Book, Headline, html
+from flowos.report import HeadlineNumber, Report, html
 
 
 def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does(
-    small: Book,
+    small: Report,
 ) -> None:
     ceiling = replace(small.measurements[1], ceiling=True, shares=small.measurements[1].shares[1:])
     for m, told in (
@@ -15,7 +15,7 @@ def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does
         (replace(ceiling, shares=()), "this is the ceiling"),
     ):
         rows = (m, *small.measurements[:1])
-        book = replace(small, measurements=rows, headlines=(Headline(label="L", measured=m),))
+        book = replace(small, measurements=rows, headlines=(HeadlineNumber(label="L", measured=m),))
         page = html(book)
         card = page[page.index('class="cards"') : page.index("What not to believe")]
         assert told in card
@@ -25,28 +25,28 @@ def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does
         assert "<b>61.2\u00a0GB/s</b>" not in page
 
 
-def test_a_rate_whose_ceiling_nobody_knows_says_so_and_a_time_has_none(small: Book) -> None:
+def test_a_rate_whose_ceiling_nobody_knows_says_so_and_a_time_has_none(small: Report) -> None:
     rate = replace(small.measurements[1], shares=())
     for m, told in ((rate, "no ceiling is known"), (replace(rate, unit="second"), "of rates")):
-        headline = Headline(label="L", measured=m)
+        headline = HeadlineNumber(label="L", measured=m)
         page = html(replace(small, measurements=(m,), headlines=(headline,)))
         assert told in page
 
 
-def test_a_card_names_the_setting_that_its_label_does_not(small: Book) -> None:
+def test_a_card_names_the_setting_that_its_label_does_not(small: Report) -> None:
     shown = small.measurements[1]
     for named, told in (((), "with threads 2, nt<"), (("threads",), "with nt<")):
-        headline = Headline(label="Triad", measured=shown, named=named)
+        headline = HeadlineNumber(label="Triad", measured=shown, named=named)
         assert told in html(replace(small, headlines=(headline,)))
     once = replace(shown, count=1)
-    page = html(replace(small, headlines=(Headline(label="Triad", measured=once),)))
+    page = html(replace(small, headlines=(HeadlineNumber(label="Triad", measured=once),)))
     assert "measured once" in page
 
 
-def test_what_speaks_against_several_cards_is_said_once_with_their_number(small: Book) -> None:
+def test_what_speaks_against_several_cards_is_said_once_with_their_number(small: Report) -> None:
     stolen = Trust(marks=("the hypervisor took 12.0% of the cpu time",))
     marked = [replace(m, trust=stolen) for m in small.measurements[:3]]
-    headlines = tuple(Headline(label=f"H{n}", measured=m) for n, m in enumerate(marked))
+    headlines = tuple(HeadlineNumber(label=f"H{n}", measured=m) for n, m in enumerate(marked))
     page = html(replace(small, measurements=tuple(marked), headlines=headlines))
     cards = page[: page.index('id="trust"')]
     assert cards.count("the hypervisor took") == 1
@@ -55,6 +55,6 @@ def test_what_speaks_against_several_cards_is_said_once_with_their_number(small:
     assert "not trusted: the hypervisor took" in alone[: alone.index('id="trust"')]
 
 
-def test_a_ceiling_that_nobody_knows_is_not_named_on_a_card(small: Book) -> None:
+def test_a_ceiling_that_nobody_knows_is_not_named_on_a_card(small: Report) -> None:
     page = html(small)
     assert "ceiling unknown" not in page[: page.index('id="trust"')]

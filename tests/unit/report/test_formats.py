@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Case, Measurement, Trust, UsageError
-from flowos.report import Book, Headline, csv, json, markdown, read_json, text
+from flowos.report import HeadlineNumber, Report, csv, json, markdown, read_json, text
 
 from .books import HOSTILE, doubted, hostile
 
@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parents[2] / "golden/report"
 @pytest.mark.parametrize(
     ("name", "render"), [("small.txt", text), ("small.md", markdown), ("small.csv", csv)]
 )
-def test_the_format_is_as_it_was(name: str, render: Callable[[Book], str], small: Book) -> None:
+def test_the_format_is_as_it_was(name: str, render: Callable[[Report], str], small: Report) -> None:
     file = GOLDEN / name
     if os.environ.get("FLOWOS_UPDATE_GOLDEN") == "1":
         file.write_text(render(small))
@@ -33,25 +33,25 @@ def test_the_format_is_as_it_was(name: str, render: Callable[[Book], str], small
     assert render(small) == file.read_text()
 
 
-def test_an_empty_book_renders(small: Book) -> None:
-    empty = Book(run=replace(small.run, unmeasured=(), ended=""))
+def test_an_empty_book_renders(small: Report) -> None:
+    empty = Report(run=replace(small.run, unmeasured=(), ended=""))
     assert "0 numbers\n" in text(empty)
     assert "## The machine" in markdown(empty)
     assert csv(empty).startswith("probe,metric,unit")
     assert read_json(json(empty)) == empty
 
 
-def test_all_trusted_is_said(small: Book) -> None:
+def test_all_trusted_is_said(small: Report) -> None:
     trusted = tuple(replace(m, trust=Trust()) for m in small.measurements)
     assert "6 numbers; all can be trusted" in text(replace(small, measurements=trusted))
 
 
-def test_more_reasons_than_a_terminal_holds_are_counted(small: Book) -> None:
+def test_more_reasons_than_a_terminal_holds_are_counted(small: Report) -> None:
     doubtful = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghijklm")
     assert "and 3 more reasons" in text(replace(small, measurements=doubtful))
 
 
-def test_reasons_that_differ_in_figures_only_stand_together(small: Book) -> None:
+def test_reasons_that_differ_in_figures_only_stand_together(small: Report) -> None:
     marks = ("kept 1.5 cpus busy (in 2 of 2 samples)", "kept 0.9 cpus busy", "a cache answers")
     doubtful = tuple(doubted(small.measurements[0], mark) for mark in marks)
     shown = text(replace(small, measurements=doubtful))
@@ -59,12 +59,12 @@ def test_reasons_that_differ_in_figures_only_stand_together(small: Book) -> None
     assert "triad 56.0 GB/s: a cache answers\n" in shown
 
 
-def test_json_comes_back_whole_with_its_raw_samples(recorded: Book) -> None:
+def test_json_comes_back_whole_with_its_raw_samples(recorded: Report) -> None:
     assert recorded.samples
     assert json(read_json(json(recorded))) == json(recorded)  # null is nan, which equals nothing
 
 
-def test_hostile_text_stays_text(small: Book) -> None:
+def test_hostile_text_stays_text(small: Report) -> None:
     book = hostile(small)
     shown = text(book)
     assert "\x1b" not in shown
@@ -82,7 +82,7 @@ def test_hostile_text_stays_text(small: Book) -> None:
     assert back.measurements[0].case == book.measurements[0].case
 
 
-def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(small: Book) -> None:
+def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(small: Report) -> None:
     levels = (("flags", "-O3"), ("offset", "-5"), ("unit", "=A1"))
     odd = replace(small.measurements[0], case=Case("stream", levels))
     names, row = list(table.reader(io.StringIO(csv(replace(small, measurements=(odd,))))))
@@ -96,7 +96,7 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
         ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 2"),
-        ('{"format": "flowos-report", "schema": 1}', "cannot be read: book: Book expected"),
+        ('{"format": "flowos-report", "schema": 1}', "cannot be read: report: Report expected"),
     ],
 )
 def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None:
@@ -105,15 +105,15 @@ def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None
     assert "\n" not in str(caught.value)
 
 
-def test_json_says_what_it_is(small: Book) -> None:
+def test_json_says_what_it_is(small: Report) -> None:
     whole = text_of.loads(json(small))
     assert (whole["format"], whole["schema"]) == ("flowos-report", 2)
     assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
 
 
-def test_a_ceiling_is_called_one_and_its_best_is_shown_and_shared(small: Book) -> None:
+def test_a_ceiling_is_called_one_and_its_best_is_shown_and_shared(small: Report) -> None:
     ceiling = replace(small.measurements[0], ceiling=True, shares=())
-    book = replace(small, headlines=(Headline(label="Memory", measured=ceiling),))
+    book = replace(small, headlines=(HeadlineNumber(label="Memory", measured=ceiling),))
     row = next(line for line in text(book).splitlines() if line.startswith("  Memory"))
     assert "57.1 GB/s" in row
     assert "it is the ceiling" in row
@@ -121,25 +121,25 @@ def test_a_ceiling_is_called_one_and_its_best_is_shown_and_shared(small: Book) -
     assert ",yes," in csv(replace(book, measurements=(ceiling,)))
 
 
-def test_a_column_of_the_terminal_in_which_nothing_is_known_is_left_out(small: Book) -> None:
+def test_a_column_of_the_terminal_in_which_nothing_is_known_is_left_out(small: Report) -> None:
     bare = tuple(replace(h, measured=replace(h.measured, shares=())) for h in small.headlines)
     assert "of nominal" in text(small)
     assert "of nominal" not in text(replace(small, headlines=bare))
 
 
-def test_without_headlines_the_best_of_each_panel_is_shown(small: Book) -> None:
+def test_without_headlines_the_best_of_each_panel_is_shown(small: Report) -> None:
     shown = text(replace(small, headlines=()))
     assert "Triad over threads" in shown
     assert "61.2 GB/s" in shown.split("Not to be trusted")[0]
     assert "45.7 GB/s" not in shown.split("Not to be trusted")[0]
 
 
-def test_headlines_of_one_probe_stand_under_its_title_once(small: Book) -> None:
+def test_headlines_of_one_probe_stand_under_its_title_once(small: Report) -> None:
     twice = (*small.headlines[:1], *small.headlines)
     assert text(replace(small, headlines=twice)).count("\nMemory bandwidth\n") == 1
 
 
-def test_a_probe_without_a_section_is_shown_by_its_name(small: Book) -> None:
+def test_a_probe_without_a_section_is_shown_by_its_name(small: Report) -> None:
     lone: Measurement = replace(small.measurements[0], case=Case("odd"))
     book = replace(small, measurements=(lone,), sections=())
     assert "\n## odd\n" in markdown(book)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from flowos.model import Case, Chart, Measurement, Run, Trust, Unmeasured
-from flowos.report import Book, Section, Step, html, markdown, text
+from flowos.report import ChartStep, Report, Section, html, markdown, text
 from flowos.report.page._style import DARK, DASHES, LIGHT
 from flowos.report.page._ticks import (
     Axis,
@@ -46,12 +46,12 @@ def read(page: str) -> Reader:
     return reader
 
 
-def page_of(run: Run, chart: Chart, *rows: Measurement, steps: tuple[Step, ...] = ()) -> str:
+def page_of(run: Run, chart: Chart, *rows: Measurement, steps: tuple[ChartStep, ...] = ()) -> str:
     section = Section(probe=rows[0].case.probe, title="Title", charts=(chart,))
-    return html(Book(run=run, measurements=rows, sections=(section,), steps=steps))
+    return html(Report(run=run, measurements=rows, sections=(section,), steps=steps))
 
 
-def test_a_page_loads_nothing_and_runs_nothing(recorded: Book) -> None:
+def test_a_page_loads_nothing_and_runs_nothing(recorded: Report) -> None:
     page = html(recorded)
     reader = read(page)
     assert reader.loads == []
@@ -61,7 +61,7 @@ def test_a_page_loads_nothing_and_runs_nothing(recorded: Book) -> None:
     assert "default-src 'none'" in page.replace("&#x27;", "'")
 
 
-def test_a_page_is_small_also_when_very_much_was_measured(recorded: Book) -> None:
+def test_a_page_is_small_also_when_very_much_was_measured(recorded: Report) -> None:
     assert len(html(recorded).encode()) < 500_000
     many = tuple(
         replace(m, case=m.case.at(copy=str(i))) for m in recorded.measurements for i in range(5)
@@ -70,7 +70,7 @@ def test_a_page_is_small_also_when_very_much_was_measured(recorded: Book) -> Non
     assert len(html(replace(recorded, measurements=many, samples=())).encode()) < 2_000_000
 
 
-def test_hostile_text_stays_text(small: Book) -> None:
+def test_hostile_text_stays_text(small: Report) -> None:
     page = html(hostile(small))
     assert "script" not in read(page).tags
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", page)
@@ -78,11 +78,11 @@ def test_hostile_text_stays_text(small: Book) -> None:
     page.encode("utf-8")
 
 
-def test_text_cannot_turn_its_direction_around(small: Book) -> None:
+def test_text_cannot_turn_its_direction_around(small: Report) -> None:
     assert "\u202e" not in html(replace(small, findings=("evil\u202etxt", "non\ufffecharacter")))
 
 
-def test_every_number_is_in_a_table(recorded: Book) -> None:
+def test_every_number_is_in_a_table(recorded: Report) -> None:
     page = html(recorded)
     charted = {
         (m.case, m.metric)
@@ -94,13 +94,13 @@ def test_every_number_is_in_a_table(recorded: Book) -> None:
     assert page.count('<th scope="row">') >= len(charted)
 
 
-def test_headings_go_down_one_level_at_a_time(recorded: Book) -> None:
+def test_headings_go_down_one_level_at_a_time(recorded: Report) -> None:
     levels = [int(level) for level in re.findall(r"<h([1-6])", html(recorded))]
     assert levels[0] == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
-def test_what_is_missing_or_doubted_is_at_the_top_with_its_remedy(small: Book) -> None:
+def test_what_is_missing_or_doubted_is_at_the_top_with_its_remedy(small: Report) -> None:
     page = html(small)
     top = page[: page.index("Memory bandwidth</h2>")]
     assert "1 of them cannot be trusted" in top
@@ -109,11 +109,11 @@ def test_what_is_missing_or_doubted_is_at_the_top_with_its_remedy(small: Book) -
     assert "gemm, 2 cases" in top
 
 
-def test_an_empty_run_and_a_calm_one_are_said(small: Book) -> None:
-    empty = html(Book(run=replace(small.run, unmeasured=())))
+def test_an_empty_run_and_a_calm_one_are_said(small: Report) -> None:
+    empty = html(Report(run=replace(small.run, unmeasured=())))
     assert "Nothing was measured." in empty
     assert "What not to believe" not in empty
-    gone = html(Book(run=small.run))
+    gone = html(Report(run=small.run))
     assert "no MPI was found" in gone
     assert "Not to be trusted" not in gone
     calm = tuple(replace(m, trust=Trust()) for m in small.measurements)
@@ -123,13 +123,13 @@ def test_an_empty_run_and_a_calm_one_are_said(small: Book) -> None:
     assert "was ended early" in page
 
 
-def test_a_long_list_of_gaps_is_folded(small: Book) -> None:
+def test_a_long_list_of_gaps_is_folded(small: Report) -> None:
     doubts = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghi")
     page = html(replace(small, measurements=doubts))
     assert "<summary>3 more</summary>" in page
 
 
-def test_numbers_with_one_reason_stand_together(small: Book) -> None:
+def test_numbers_with_one_reason_stand_together(small: Report) -> None:
     doubts = tuple(doubted(m, "stolen time") for m in small.measurements)
     page = html(replace(small, measurements=doubts))
     assert "<summary>6 numbers with this or alike</summary>" in page
@@ -137,13 +137,13 @@ def test_numbers_with_one_reason_stand_together(small: Book) -> None:
     assert "Measure again when nothing else uses the machine." in page
 
 
-def test_an_odd_time_stamp_is_shown_as_it_is(small: Book) -> None:
+def test_an_odd_time_stamp_is_shown_as_it_is(small: Report) -> None:
     assert "2026-11-20 at 10:00 UTC" in html(small)
     odd = replace(small.run, started="yesterday")
     assert "measured this machine, yesterday" in html(replace(small, run=odd))
 
 
-def test_nothing_unknown_leaves_no_empty_table(small: Book) -> None:
+def test_nothing_unknown_leaves_no_empty_table(small: Report) -> None:
     facts = replace(small.run.facts, missing=())
     assert "What could not be found out" in html(small)
     page = html(replace(small, run=replace(small.run, facts=facts)))
@@ -153,19 +153,19 @@ def test_nothing_unknown_leaves_no_empty_table(small: Book) -> None:
     assert "What could not be found out" in html(book)
 
 
-def test_findings_or_verdicts_alone_make_the_section(small: Book) -> None:
+def test_findings_or_verdicts_alone_make_the_section(small: Report) -> None:
     for change in ({"findings": ()}, {"verdicts": ()}):
         assert "What to change" in html(replace(small, **change))  # type: ignore[arg-type]
     assert "What to change" not in html(replace(small, findings=(), verdicts=()))
 
 
-def test_a_verdict_without_an_interval_draws_none(small: Book) -> None:
+def test_a_verdict_without_an_interval_draws_none(small: Report) -> None:
     assert html(small).count('class="forest"') == 1
     wide = replace(small.verdicts[0], margin=1.5)
     assert html(replace(small, verdicts=(wide,))).count('class="forest"') == 1
 
 
-def test_a_chart_has_one_unit_in_all_its_panels_legends_and_tables(small: Book) -> None:
+def test_a_chart_has_one_unit_in_all_its_panels_legends_and_tables(small: Report) -> None:
     rows = [
         bounded(measured(v, threads=t, stores=s), 65e9, "m")
         for s, t, v in (
@@ -183,7 +183,7 @@ def test_a_chart_has_one_unit_in_all_its_panels_legends_and_tables(small: Book) 
 
 
 def test_the_legends_number_says_that_it_is_the_best_and_a_lone_dot_where_it_is(
-    small: Book,
+    small: Report,
 ) -> None:
     rows = [
         measured(v, threads=t, stores=s)
@@ -194,19 +194,19 @@ def test_the_legends_number_says_that_it_is_the_best_and_a_lone_dot_where_it_is(
     assert "plain best <b>2.00\u00a0GB/s</b>, at threads 1 only</span>" in page
 
 
-def test_the_rule_by_which_numbers_stand_for_cases_is_said(small: Book) -> None:
+def test_the_rule_by_which_numbers_stand_for_cases_is_said(small: Report) -> None:
     for shown in (html(small), markdown(small), " ".join(text(small).split())):
         assert "A number is the median of its repetitions. A ceiling is the best" in shown
         assert "Of several settings the one is shown that comes out best" in shown
 
 
-def test_gaps_with_one_reason_are_counted_and_named_on_demand(small: Book) -> None:
+def test_gaps_with_one_reason_are_counted_and_named_on_demand(small: Report) -> None:
     page = html(small)
     assert "<summary>Which</summary>" in page
     assert "gemm: isa avx2<" in page
 
 
-def test_words_that_are_no_command_are_not_set_as_one(small: Book) -> None:
+def test_words_that_are_no_command_are_not_set_as_one(small: Report) -> None:
     why = Unmeasured(reason="too late", remedy="give more time, as in `flowos measure --minutes 9`")
     run = replace(small.run, unmeasured=((Case("mpi"), why),))
     page = html(replace(small, run=run, findings=("slow. To mend it: `export A=1`",)))
@@ -214,27 +214,27 @@ def test_words_that_are_no_command_are_not_set_as_one(small: Book) -> None:
     assert "To mend it: <code>export A=1</code>" in page
 
 
-def test_what_cannot_be_drawn_says_so_and_keeps_its_table(small: Book) -> None:
+def test_what_cannot_be_drawn_says_so_and_keeps_its_table(small: Report) -> None:
     page = page_of(small.run, CURVE, measured(math.nan, threads="1", stores="nt"))
     assert "could be drawn; see the table" in page
     assert "n/a" in page
 
 
 @pytest.mark.parametrize("log", [True, False])
-def test_a_single_point_is_drawn(log: bool, small: Book) -> None:
+def test_a_single_point_is_drawn(log: bool, small: Report) -> None:
     chart = replace(CURVE, log_x=log, log_y=log)
     page = page_of(small.run, chart, measured(2e9, threads="4", stores="nt"))
     assert page.count('class="dot"') == 1
     assert "nan" not in page.lower().replace("nano", "")
 
 
-def test_only_zeros_are_drawn(small: Book) -> None:
+def test_only_zeros_are_drawn(small: Report) -> None:
     for chart in (replace(CURVE, series=()), replace(BARS, metrics=("triad",))):
         rows = (measured(0.0, threads="1", workload="w"), measured(0.0, threads="2", workload="v"))
         assert "n/a" not in page_of(small.run, chart, *rows)
 
 
-def test_a_ceiling_far_off_does_not_flatten_the_plot(small: Book) -> None:
+def test_a_ceiling_far_off_does_not_flatten_the_plot(small: Report) -> None:
     near, far = (
         page_of(small.run, CURVE, bounded(measured(1e9, threads="1", stores="nt"), c, "x"))
         for c in (2e9, 9e9)
@@ -243,7 +243,7 @@ def test_a_ceiling_far_off_does_not_flatten_the_plot(small: Book) -> None:
     assert ">ceiling 9.00" not in far
 
 
-def test_a_ceiling_that_follows_the_curve_is_a_line_of_its_own(small: Book) -> None:
+def test_a_ceiling_that_follows_the_curve_is_a_line_of_its_own(small: Report) -> None:
     rows = [
         bounded(measured(1e9, threads=t, stores="nt"), c, f"m cores={t}")
         for t, c in (("1", 2e9), ("2", 3e9))
@@ -253,7 +253,7 @@ def test_a_ceiling_that_follows_the_curve_is_a_line_of_its_own(small: Book) -> N
     )
 
 
-def test_lines_beyond_the_colours_are_grey_and_counted(small: Book) -> None:
+def test_lines_beyond_the_colours_are_grey_and_counted(small: Report) -> None:
     rows = [
         measured(1e9 + 1e8 * i, threads=t, stores=f"s{i}")
         for i in range(10)
@@ -265,7 +265,7 @@ def test_lines_beyond_the_colours_are_grey_and_counted(small: Book) -> None:
     assert 'class="cdot"' in page
 
 
-def test_bars_beyond_the_colours_are_counted(small: Book) -> None:
+def test_bars_beyond_the_colours_are_counted(small: Report) -> None:
     rows = [
         measured(1e3 * i, metric="iops", unit="1/s", workload="w", iodepth=str(i))
         for i in range(1, 12)
@@ -273,7 +273,7 @@ def test_bars_beyond_the_colours_are_counted(small: Book) -> None:
     assert "3 more in the table only" in page_of(small.run, BARS, *rows)
 
 
-def test_bars_over_decades_become_points(small: Book) -> None:
+def test_bars_over_decades_become_points(small: Report) -> None:
     rows = [
         measured(v, metric="iops", unit="1/s", workload=w) for w, v in (("a", 10.0), ("b", 1e5))
     ]
@@ -283,7 +283,7 @@ def test_bars_over_decades_become_points(small: Book) -> None:
     assert 'class="bar"' not in page
 
 
-def test_long_ticks_are_thinned_until_they_do_not_touch(small: Book) -> None:
+def test_long_ticks_are_thinned_until_they_do_not_touch(small: Report) -> None:
     rows = [measured(1e9, n=str(n * 10**7)) for n in range(1, 7)]
     page = page_of(small.run, replace(CURVE, x="n", series=()), *rows)
     ticks = re.findall(r'x="([\d.]+)" y="321" text-anchor="middle">([^<]+)', page)
@@ -292,33 +292,37 @@ def test_long_ticks_are_thinned_until_they_do_not_touch(small: Book) -> None:
     assert all(b[0] > a[1] for a, b in pairwise(ends))
 
 
-def test_bars_show_their_ceiling_only_where_the_chart_says_so(small: Book) -> None:
+def test_bars_show_their_ceiling_only_where_the_chart_says_so(small: Report) -> None:
     row = bounded(measured(1e9, workload="w"), 2e9, "memory")
     for wanted in (True, False):
         page = page_of(small.run, replace(BARS, metrics=("triad",), ceilings=wanted), row)
         assert ('class="ceiling"' in page) is wanted
 
 
-def test_a_bar_group_without_a_level_takes_the_charts_title(small: Book) -> None:
+def test_a_bar_group_without_a_level_takes_the_charts_title(small: Report) -> None:
     page = page_of(small.run, BARS, measured(5.0, metric="iops", unit="1/s"))
     assert ">Rates</text>" in page
 
 
-def test_steps_that_crowd_are_staggered_and_those_outside_are_left_out(small: Book) -> None:
+def test_steps_that_crowd_are_staggered_and_those_outside_are_left_out(small: Report) -> None:
     chart = replace(CURVE, x="bytes", x_label="bytes", log_x=True, series=())
     rows = [measured(1e9, bytes=str(2**i)) for i in range(10, 20)]
     at = [
-        Step(probe="stream", axis="bytes", at=a, label=f"L{a}") for a in (2**11, 2**11 + 99, 2**18)
+        ChartStep(probe="stream", axis="bytes", at=a, label=f"L{a}")
+        for a in (2**11, 2**11 + 99, 2**18)
     ]
     page = page_of(
-        small.run, chart, *rows, steps=(*at, Step(probe="stream", axis="bytes", at=1, label="out"))
+        small.run,
+        chart,
+        *rows,
+        steps=(*at, ChartStep(probe="stream", axis="bytes", at=1, label="out")),
     )
     heights = re.findall(r'y="([\d.]+)"[^>]*class="halo">L\d', page)
     assert len(set(heights)) == 3
     assert ">out</text>" not in page
 
 
-def test_small_times_are_shown_with_the_greek_letter(small: Book) -> None:
+def test_small_times_are_shown_with_the_greek_letter(small: Report) -> None:
     page = page_of(small.run, CURVE, measured(5e-6, unit="second", threads="1", stores="nt"))
     assert "5.00\u00a0\u00b5s" in page
 

@@ -4,14 +4,14 @@ import math
 from dataclasses import replace
 
 from flowos.model import Chart, Measurement, Run
-from flowos.report import Book, Section
+from flowos.report import Report, Section
 from flowos.report._panels import MOST_COLOURS, Panel, in_order, panels_of
 
 from .books import BARS, CURVE, bounded, measured
 
 
 def panels(run: Run, chart: Chart, *rows: Measurement) -> tuple[Panel, ...]:
-    book = Book(run=run, measurements=rows)
+    book = Report(run=run, measurements=rows)
     return panels_of(book, Section(probe=rows[0].case.probe, title="t", charts=(chart,)), chart)
 
 
@@ -20,14 +20,16 @@ def test_numbers_are_ordered_by_size_and_words_as_they_came() -> None:
     assert in_order(["16", "many", "2"]) == ("16", "many", "2")
 
 
-def test_of_several_settings_at_one_point_the_best_is_drawn_and_all_are_listed(small: Book) -> None:
+def test_of_several_settings_at_one_point_the_best_is_drawn_and_all_are_listed(
+    small: Report,
+) -> None:
     rows = [measured(v, threads="1", pages=p) for p, v in (("huge", 3e9), ("small", 2e9))]
     (panel,) = panels(small.run, replace(CURVE, series=()), *rows)
     assert [m.median for m in panel.drawn] == [3e9]
     assert len(panel.rows) == 2
 
 
-def test_the_best_of_times_is_the_smallest(small: Book) -> None:
+def test_the_best_of_times_is_the_smallest(small: Report) -> None:
     rows = [
         measured(v, metric="latency", unit="second", threads="1", pages=p)
         for p, v in (("huge", 3e-6), ("small", 2e-6))
@@ -36,7 +38,7 @@ def test_the_best_of_times_is_the_smallest(small: Book) -> None:
     assert [m.median for m in panel.drawn] == [2e-6]
 
 
-def test_every_setting_is_seen_in_colour_and_the_others_in_grey(small: Book) -> None:
+def test_every_setting_is_seen_in_colour_and_the_others_in_grey(small: Report) -> None:
     chart = replace(CURVE, series=("compiler", "stores"))
     rows = [
         measured(c * 1e9 + s * 1e8, threads="1", compiler=f"cc{c}", stores=f"s{s}")
@@ -50,7 +52,7 @@ def test_every_setting_is_seen_in_colour_and_the_others_in_grey(small: Book) -> 
     assert seen == {pair for line in (*panel.lines, *panel.context) for pair in line.key}
 
 
-def test_a_key_keeps_its_colour_in_every_panel(small: Book) -> None:
+def test_a_key_keeps_its_colour_in_every_panel(small: Report) -> None:
     chart = replace(CURVE, facets=("type",))
     rows = [
         measured(v, threads="1", stores=s, type=t)
@@ -62,7 +64,7 @@ def test_a_key_keeps_its_colour_in_every_panel(small: Book) -> None:
     assert first.title == "type f32"
 
 
-def test_with_more_keys_than_colours_each_panel_has_its_own(small: Book) -> None:
+def test_with_more_keys_than_colours_each_panel_has_its_own(small: Report) -> None:
     chart = replace(CURVE, facets=("type",))
     rows = [
         measured(1e9 + i, threads="1", stores=f"{t}{i}", type=t) for t in "ab" for i in range(6)
@@ -71,13 +73,13 @@ def test_with_more_keys_than_colours_each_panel_has_its_own(small: Book) -> None
         assert sorted(line.colour for line in panel.lines) == list(range(6))
 
 
-def test_facets_are_in_the_order_that_people_expect(small: Book) -> None:
+def test_facets_are_in_the_order_that_people_expect(small: Report) -> None:
     chart = replace(CURVE, facets=("cores",))
     rows = [measured(1e9, threads="1", cores=c) for c in ("16", "2", "1")]
     assert [p.title for p in panels(small.run, chart, *rows)] == ["cores 1", "cores 2", "cores 16"]
 
 
-def test_what_cannot_be_drawn_is_still_listed(small: Book) -> None:
+def test_what_cannot_be_drawn_is_still_listed(small: Report) -> None:
     rows = [
         measured(1e9, threads="many"),
         measured(math.nan, threads="1"),
@@ -91,7 +93,7 @@ def test_what_cannot_be_drawn_is_still_listed(small: Book) -> None:
     assert len(panel.rows) == 5
 
 
-def test_ceilings_are_named_by_what_tells_them_apart(small: Book) -> None:
+def test_ceilings_are_named_by_what_tells_them_apart(small: Report) -> None:
     rows = [
         bounded(measured(v, threads="1", stores=i), c, f"flops type=f64 isa={i} cores=2")
         for i, v, c in (("avx", 1e9, 2e9), ("avx2", 3e9, 4e9))
@@ -103,7 +105,7 @@ def test_ceilings_are_named_by_what_tells_them_apart(small: Book) -> None:
     }
 
 
-def test_ceilings_for_different_points_are_one_line(small: Book) -> None:
+def test_ceilings_for_different_points_are_one_line(small: Report) -> None:
     rows = [
         bounded(measured(1e9, threads=t, stores="nt"), c, f"working_set cores={t}")
         for t, c in (("1", 2e9), ("2", 3e9))
@@ -113,7 +115,7 @@ def test_ceilings_for_different_points_are_one_line(small: Book) -> None:
     assert (ceiling.label, ceiling.points, ceiling.flat) == ("", (("1", 2e9), ("2", 3e9)), False)
 
 
-def test_equal_ceilings_and_those_that_are_no_number_are_drawn_once_or_not(small: Book) -> None:
+def test_equal_ceilings_and_those_that_are_no_number_are_drawn_once_or_not(small: Report) -> None:
     rows = [
         bounded(measured(1e9, threads="1", stores=s), c, s)
         for s, c in (("a", 2e9), ("b", 2e9), ("c", math.inf))
@@ -124,7 +126,7 @@ def test_equal_ceilings_and_those_that_are_no_number_are_drawn_once_or_not(small
     assert without.ceilings == ()
 
 
-def test_a_partial_ceiling_name_is_told_in_words(small: Book) -> None:
+def test_a_partial_ceiling_name_is_told_in_words(small: Report) -> None:
     rows = [
         bounded(measured(1e9, threads="1", stores=s), c, of)
         for s, c, of in (("a", 2e9, "working_set cores=2"), ("b", 3e9, "flops cores=4"))
@@ -133,7 +135,7 @@ def test_a_partial_ceiling_name_is_told_in_words(small: Book) -> None:
     assert [c.label for c in panel.ceilings] == ["working set cores 2", "flops cores 4"]
 
 
-def test_too_many_bars_become_the_best_of_each_metric(small: Book) -> None:
+def test_too_many_bars_become_the_best_of_each_metric(small: Report) -> None:
     chart = replace(BARS, metrics=("copy", "add"), series=("compiler",))
     rows = [
         measured(1e9 + i, metric=m, workload="w", compiler=f"cc{i}")
@@ -145,7 +147,7 @@ def test_too_many_bars_become_the_best_of_each_metric(small: Book) -> None:
     assert [m.median for m in panel.drawn] == [1e9 + 4, 1e9 + 4]
 
 
-def test_a_bare_number_is_named_with_its_axis(small: Book) -> None:
+def test_a_bare_number_is_named_with_its_axis(small: Report) -> None:
     rows = [measured(1e9, threads="1", stores=s) for s in ("1", "nt")]
     (panel,) = panels(small.run, CURVE, *rows)
     assert {line.label for line in panel.lines} == {"stores 1", "nt"}

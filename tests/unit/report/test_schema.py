@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from flowos.report import Book, json, json_schema
+from flowos.report import Report, json, json_schema
 
 from .books import hostile
 
@@ -21,7 +21,7 @@ def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(json_schema())
 
 
-def test_every_report_is_what_the_schema_says(small: Book, recorded: Book) -> None:
+def test_every_report_is_what_the_schema_says(small: Report, recorded: Report) -> None:
     for book in (small, recorded, hostile(small)):
         valid(json(book))
 
@@ -36,7 +36,7 @@ def test_every_report_is_what_the_schema_says(small: Book, recorded: Book) -> No
         (("verdicts",), {}),
     ],
 )
-def test_what_is_no_report_is_refused(recorded: Book, at: tuple[Any, ...], wrong: object) -> None:
+def test_what_is_no_report_is_refused(recorded: Report, at: tuple[Any, ...], wrong: object) -> None:
     found = valid(json(recorded))
     inner = found["book"]
     for step in at[:-1]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from flowos.model import Case, Run, Sample
 from flowos.plan import summarize
 from flowos.probes.solve import Solve, layouts
-from flowos.report import Book, Section, html
+from flowos.report import Report, Section, html
 from flowos.report._panels import Panel, panels_of
 
 GOLDEN = Path(__file__).parents[2] / "golden/report/solve.txt"
@@ -46,8 +46,8 @@ def samples() -> Iterator[Sample]:
                         )
 
 
-def book(run: Run) -> Book:
-    return Book(
+def book(run: Run) -> Report:
+    return Report(
         run=run,
         measurements=summarize(samples(), ceiling_of=PROBE.ceiling),
         sections=(Section(probe=PROBE.name, title=PROBE.title, charts=PROBE.charts),),
@@ -64,7 +64,7 @@ def described(panel: Panel) -> Iterator[str]:
         yield f"  ceiling {ceiling.label}: {points}"
 
 
-def test_strong_scaling_is_drawn_as_it_was(small: Book) -> None:
+def test_strong_scaling_is_drawn_as_it_was(small: Report) -> None:
     made = book(small.run)
     (section,) = made.sections
     panels = (panel for chart in section.charts for panel in panels_of(made, section, chart))
@@ -75,6 +75,6 @@ def test_strong_scaling_is_drawn_as_it_was(small: Book) -> None:
     assert drawn == GOLDEN.read_text()
 
 
-def test_the_page_shows_every_chart_of_the_solver(small: Book) -> None:
+def test_the_page_shows_every_chart_of_the_solver(small: Report) -> None:
     page = html(book(small.run))
     assert all(chart.title in page for chart in PROBE.charts)

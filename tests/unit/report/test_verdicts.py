@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from flowos.model import Verdict
-from flowos.report import Book, html, json, markdown, read_json, text, verdicts_text
+from flowos.report import Report, html, json, markdown, read_json, text, verdicts_text
 from flowos.report._verdicts import known, rounds_of
 
 from .conftest import OPEN_ENDED, VERDICT
@@ -88,7 +88,7 @@ def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
     assert verdicts_text(()) == "nothing to compare: no case is in both\n"
 
 
-def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small: Book) -> None:
+def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small: Report) -> None:
     assert known(OPEN) == "from 40% slower to 21% faster"
     assert known(OPEN_ENDED) == known(VERDICT) == ""
     assert rounds_of(OPEN) == "4 of ~10"
@@ -97,7 +97,7 @@ def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small:
     assert "<code>flowos measure --only stream --minutes 3</code>" in page
 
 
-def test_a_verdict_on_disturbed_rounds_is_marked_in_every_format(small: Book) -> None:
+def test_a_verdict_on_disturbed_rounds_is_marked_in_every_format(small: Report) -> None:
     definite, book = VERDICT, replace(small, verdicts=(DISTURBED,))
     assert "slower !" in text(book)
     assert "slower, NOT TRUSTED (8 of 8 rounds disturbed)" in markdown(book)
@@ -109,7 +109,7 @@ def test_a_verdict_on_disturbed_rounds_is_marked_in_every_format(small: Book) ->
     assert "rounds disturbed" not in markdown(quiet) + html(quiet)
 
 
-def test_a_verdict_kept_by_an_older_version_is_still_read(small: Book) -> None:
+def test_a_verdict_kept_by_an_older_version_is_still_read(small: Report) -> None:
     old = json(replace(small, verdicts=(VERDICT,)))
     for field in (',"disturbed":0', ',"needed":0', ',"ceiling":false', ',"named":[]'):
         assert field in old
@@ -117,7 +117,7 @@ def test_a_verdict_kept_by_an_older_version_is_still_read(small: Book) -> None:
     assert read_json(old).verdicts == (VERDICT,)
 
 
-def test_columns_in_which_nothing_is_said_are_left_out(small: Book) -> None:
+def test_columns_in_which_nothing_is_said_are_left_out(small: Report) -> None:
     plain: Verdict = replace(VERDICT, why="")
     page = html(replace(small, verdicts=(plain,)))
     table = page[page.index('class="told"') :]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.report import Book, html, markdown, text
+from flowos.report import Report, html, markdown, text
 from flowos.report._lines import wrapped
 from flowos.report._words import remedy_of, spans_of
 
@@ -36,7 +36,7 @@ def test_a_command_stays_on_one_line() -> None:
     assert lines[1].startswith("    ")
 
 
-def test_a_run_that_ended_early_says_so_and_why(small: Book) -> None:
+def test_a_run_that_ended_early_says_so_and_why(small: Report) -> None:
     early = replace(small, run=replace(small.run, ended="", ended_early="it was interrupted"))
     for rendered in (text(early), markdown(early), html(early)):
         assert "The run ended early, as it was interrupted: this is what it had" in rendered

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flowos.model import FlowosError, SolveError
-from flowos.solver import Choices, How, Solver
+from flowos.solver import Solver, SolverKeywords, SolverOptions
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ from flowos.solver import Choices, How, Solver
 )
 def test_a_choice_that_is_none_is_named(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(SolveError) as refused:
-        Choices(**wrong)
+        SolverOptions(**wrong)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
     numbers: dict[str, Any] = {"block": np.int64(32), "relax": np.float32(0.5)}
-    chosen = Choices(**numbers, threads=int(np.uint8(2)))
+    chosen = SolverOptions(**numbers, threads=int(np.uint8(2)))
     assert (chosen.block, chosen.relax, chosen.threads) == (32, 0.5, 2)
 
 
@@ -48,10 +48,10 @@ def test_a_solve_error_is_a_value_error_and_one_of_ours() -> None:
 def test_a_keyword_that_there_is_not_is_named_with_those_that_there_are() -> None:
     wrong: Any = {"relax": 0.5, "tol": 1e-3}
     with pytest.raises(SolveError) as refused:
-        Choices.of(wrong)
+        SolverOptions.of(wrong)
     assert str(refused.value).startswith("tol: no such keyword; there are lower, symmetrize, block")
 
 
 def test_every_keyword_is_a_choice() -> None:
-    assert How.__annotations__.keys() == Choices.__dataclass_fields__.keys()
-    assert all(f"{name}:" in (Solver.__doc__ or "") for name in How.__annotations__)
+    assert SolverKeywords.__annotations__.keys() == SolverOptions.__dataclass_fields__.keys()
+    assert all(f"{name}:" in (Solver.__doc__ or "") for name in SolverKeywords.__annotations__)

@@ -19,7 +19,7 @@ _TAKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class AptSource:
     """One archive as apt knows it."""
 
     uri: str
@@ -38,7 +38,7 @@ def options_taken(dumped: str) -> str:
     return "".join(f"{line}\n" for line in dumped.splitlines() if _TAKEN.fullmatch(line))
 
 
-def read_list(text: str) -> tuple[Source, ...]:
+def read_list(text: str) -> tuple[AptSource, ...]:
     """One-line style. What cannot be read is left out, as it is apt's to complain."""
     sources = []
     for line in text.splitlines():
@@ -47,7 +47,7 @@ def read_list(text: str) -> tuple[Source, ...]:
             suite, *components = found["rest"].split()
             options = dict(word.partition("=")[::2] for word in (found["options"] or "").split())
             sources.append(
-                Source(
+                AptSource(
                     uri=found["uri"],
                     suites=(suite,),
                     components=tuple(components),
@@ -57,14 +57,14 @@ def read_list(text: str) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def read_deb822(text: str) -> tuple[Source, ...]:
+def read_deb822(text: str) -> tuple[AptSource, ...]:
     """deb822 style."""
     sources = []
     for fields in _stanzas(text):
         if "deb" in fields.get("types", "").split() and fields.get("enabled", "yes") != "no":
             key = fields.get("signed-by", "")
             sources += [
-                Source(
+                AptSource(
                     uri=uri,
                     suites=tuple(fields.get("suites", "").split()),
                     components=tuple(fields.get("components", "").split()),
@@ -75,7 +75,7 @@ def read_deb822(text: str) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def lines_for(suite: str, sources: Sequence[Source]) -> tuple[str, ...]:
+def lines_for(suite: str, sources: Sequence[AptSource]) -> tuple[str, ...]:
     """Lines of sources.list by which this machine's archives serve the suite.
 
     A machine of that suite: its own lines. Of another suite of the same archive: its lines with
@@ -102,13 +102,13 @@ def lines_for(suite: str, sources: Sequence[Source]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
-def _is_official(source: Source) -> bool:
+def _is_official(source: AptSource) -> bool:
     """The distribution's own, by its keyring: others have suites of the same name."""
     keyring = source.signed_by.rpartition("/")[2]
     return "main" in source.components and (not keyring or "-archive-keyring" in keyring)
 
 
-def _line(source: Source, suite: str) -> str:
+def _line(source: AptSource, suite: str) -> str:
     signed = f"[signed-by={source.signed_by}] " if source.signed_by else ""
     return f"deb {signed}{source.uri} {suite} {' '.join(source.components)}"
 

@@ -47,7 +47,7 @@ Node = File | Symlink | Folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """One member of a layer, in its order. target: of a symlink or hard link."""
 
     path: str
@@ -72,7 +72,7 @@ class Item:
     source_mtime: int | None = None
 
 
-def merged(layers: Iterable[Iterable[Entry]]) -> Folder:
+def merged(layers: Iterable[Iterable[TreeEntry]]) -> Folder:
     """The tree of these layers, the lowest first. ValueError: what cannot be applied, and why."""
     root = Folder()
     for layer in layers:
@@ -88,7 +88,7 @@ def merged(layers: Iterable[Iterable[Entry]]) -> Folder:
     return root
 
 
-def one_layer(entries: Iterable[Entry]) -> Folder:
+def one_layer(entries: Iterable[TreeEntry]) -> Folder:
     """The tree of an archive that is no layer: names with `.wh.` are names like any other."""
     root = Folder()
     for entry in entries:
@@ -183,7 +183,7 @@ def _children(path: str, node: Folder) -> list[tuple[str, Node]]:
     return [(prefix + name, node.entries[name]) for name in sorted(node.entries, reverse=True)]
 
 
-def _hide(root: Folder, entry: Entry) -> None:
+def _hide(root: Folder, entry: TreeEntry) -> None:
     """A whiteout hides what lower layers have, wherever in its own layer it stands."""
     *parents, name = _parts(entry.path) or [""]
     if not name.startswith(_HIDDEN):
@@ -197,7 +197,7 @@ def _hide(root: Folder, entry: Entry) -> None:
         at.entries.pop(name.removeprefix(_HIDDEN), None)
 
 
-def _apply(root: Folder, entry: Entry, parts: list[str]) -> None:
+def _apply(root: Folder, entry: TreeEntry, parts: list[str]) -> None:
     *parents, name = parts
     at = _folder(root, parents, entry.path, make=True)
     assert at is not None
@@ -208,7 +208,7 @@ def _apply(root: Folder, entry: Entry, parts: list[str]) -> None:
         at.entries[name] = _node(root, entry)
 
 
-def _node(root: Folder, entry: Entry) -> Node:
+def _node(root: Folder, entry: TreeEntry) -> Node:
     if entry.kind == "folder":
         return Folder(entry.mode)
     if entry.kind == "symlink":
@@ -221,7 +221,7 @@ def _node(root: Folder, entry: Entry) -> Node:
     return linked
 
 
-def _linked(root: Folder, entry: Entry) -> Node | None:
+def _linked(root: Folder, entry: TreeEntry) -> Node | None:
     *parents, name = _parts(entry.target) or [""]
     at = _folder(root, parents, entry.path, make=False)
     return at.entries.get(name) if at else None

@@ -23,7 +23,7 @@ from flowos.drivers import (
     wrong_starter,
 )
 from flowos.engine._start import prepare
-from flowos.engine.environments._gang import HOLD, await_held
+from flowos.engine.environments._shared_container import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
 _LIMIT_SECONDS = 30.0

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
 from flowos.engine._launch_init import init_program
-from flowos.engine._own_folders import remove_tree
+from flowos.engine._private_dirs import remove_tree
 from flowos.engine._run_folder import make_run_folder
 from flowos.model import EnvironmentRefused, Image, Pairs, Tried
 

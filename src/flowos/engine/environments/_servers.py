@@ -2,13 +2,13 @@
 
 from pathlib import Path, PurePath
 
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
 from flowos.model import Image
 
-_serving: dict[PurePath, Running] = {}
+_serving: dict[PurePath, RunningProcess] = {}
 
 
-def serves(root: PurePath, server: Running) -> None:
+def serves(root: PurePath, server: RunningProcess) -> None:
     """Until `forget`, launches that enter `root` end where this server does."""
     _serving[root] = server
 
@@ -17,7 +17,7 @@ def forget(root: PurePath) -> None:
     _serving.pop(root, None)
 
 
-def server_for(image: Image | None) -> Running | None:
+def server_for(image: Image | None) -> RunningProcess | None:
     """What shows this image as a folder; an overlay names the folder that it lies over."""
     if image is None or not _serving:
         return None

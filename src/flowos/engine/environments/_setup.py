@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import Runtime, SetupStep, explain, runtime_named
-from flowos.engine._launch_leftovers import unmount
-from flowos.engine._launching import Prepared, own_variables, prepare
-from flowos.engine._left_sessions import note_undo
+from flowos.engine._launching import PreparedLaunch, own_variables, prepare
+from flowos.engine._orphans import unmount
 from flowos.engine._run_folder import make_run_folder
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
+from flowos.engine._stale_sessions import note_undo
 from flowos.engine.environments._servers import forget, serves
 from flowos.model import EnvironmentRefused, Image, Launch, Outcome
 
@@ -65,12 +65,12 @@ def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
     undo.callback(forget, at)
 
 
-def _bare(launch: Launch) -> Prepared:
+def _bare(launch: Launch) -> PreparedLaunch:
     """Steps run on the node itself, so no runtime has to be known yet."""
     return prepare(launch, runtime_named("bare"))
 
 
-def _end(running: Running) -> None:
+def _end(running: RunningProcess) -> None:
     running.stop()
     running.wait()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from flowos.drivers import Runtime
 from flowos.engine._launch_init import init_program
 from flowos.engine._launching import prepare
-from flowos.engine._own_folders import ON_DISK, own_folder
+from flowos.engine._private_dirs import ON_DISK, own_folder
 from flowos.engine.environments._setup import set_up
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from flowos.drivers.images import squashfs
-from flowos.engine._own_folders import ON_DISK, locked, open_folders, own_folder, remove_tree
+from flowos.engine._private_dirs import ON_DISK, locked, open_folders, own_folder, remove_tree
 from flowos.engine.environments._digest import tree_identity
 from flowos.engine.environments._points import MountPoint, missing_points, place_inside
 from flowos.engine.environments._squashfs import unpack_squashfs, unpacked_bytes

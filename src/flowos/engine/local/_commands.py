@@ -19,7 +19,7 @@ from pathlib import Path
 from flowos.engine._launch_output import Capture
 from flowos.engine._launching import MOST_OUTPUT_BYTES
 from flowos.engine._run_folder import session_folder
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
 from flowos.engine._start import start
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.environments._mpi import check_mpi
@@ -52,7 +52,7 @@ from flowos.model import (
     shown,
     str_,
 )
-from flowos.plan import Step, Unit
+from flowos.plan import Stage, Step
 
 _LEAVE_SECONDS = 4.0
 _TOLD_LINES = 5
@@ -102,11 +102,11 @@ class CommandLane:
         self._folders = folders
         self._around = around
         self._halt = halt
-        self._running: Running | None = None
+        self._running: RunningProcess | None = None
         self._cores: tuple[int, ...] = ()
 
     def run(
-        self, units: Sequence[Unit], values: Sequence[Sequence[object]]
+        self, units: Sequence[Stage], values: Sequence[Sequence[object]]
     ) -> list[tuple[object, ...]]:
         return [self._unit(u, given) for u, given in zip(units, values, strict=True)]
 
@@ -118,7 +118,7 @@ class CommandLane:
         if running is not None:
             running.stop()
 
-    def _unit(self, unit: Unit, values: Sequence[object]) -> tuple[object, ...]:
+    def _unit(self, unit: Stage, values: Sequence[object]) -> tuple[object, ...]:
         """Registers are the values taken, then constants; outputs are kept if wanted."""
         (step,) = unit.steps
         frame = (*values, *unit.rest)
@@ -232,7 +232,7 @@ class CommandLane:
         _refuse_cut(step.label, captures)
         return outcome
 
-    def _waited(self, step: Step, running: Running) -> Outcome:
+    def _waited(self, step: Step, running: RunningProcess) -> Outcome:
         self._running = running
         try:
             if self._halt.on:  # the stop came before there was something to stop

@@ -9,7 +9,7 @@ from typing import Any
 from flowos.drivers import path_inside, path_outside
 from flowos.engine.environments._inside import bound_for_us
 from flowos.model import BARE, Environment, File, ValueRefused
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Surroundings:
 NO_IMAGE = Surroundings()
 
 
-class Files:
+class TaskFiles:
     """The files among the values of Python tasks, under the names that they have inside."""
 
     def __init__(self, schedule: Schedule, around: Surroundings) -> None:
@@ -52,18 +52,18 @@ class Files:
                 self._takes[unit.number] = list(_taken_files(unit))
                 self._gives[unit.number] = list(_given_files(unit))
 
-    def as_inside(self, unit: Unit, values: Sequence[object]) -> Sequence[object]:
+    def as_inside(self, unit: Stage, values: Sequence[object]) -> Sequence[object]:
         """What the unit takes. ValueRefused for a file that is not to be seen there."""
         wanted = self._takes.get(unit.number, ())
         return self._seen([w for w in wanted if w[0] < len(unit.takes)], values, 0)
 
-    def constants_inside(self, unit: Unit, constants: Sequence[object]) -> Sequence[object]:
+    def constants_inside(self, unit: Stage, constants: Sequence[object]) -> Sequence[object]:
         first = len(unit.takes)
         wanted = self._takes.get(unit.number, ())
         mine = [w for w in wanted if first <= w[0] < first + len(constants)]
         return self._seen(mine, constants, first)
 
-    def as_outside(self, unit: Unit, values: list[Any]) -> list[Any]:
+    def as_outside(self, unit: Stage, values: list[Any]) -> list[Any]:
         """What the unit gave. ValueRefused for a file that only the image has."""
         for i, where in self._gives.get(unit.number, ()):
             if isinstance(values[i], PurePath):
@@ -98,7 +98,7 @@ class Files:
         return Path(found)
 
 
-def _taken_files(unit: Unit) -> Iterator[tuple[int, str]]:
+def _taken_files(unit: Stage) -> Iterator[tuple[int, str]]:
     """(register, words for it) of what the unit's steps take from outside."""
     outside = len(unit.takes) + len(unit.rest)
     for step in unit.steps:
@@ -107,7 +107,7 @@ def _taken_files(unit: Unit) -> Iterator[tuple[int, str]]:
                 yield register, f"task {step.label!r}, input {port.name!r}"
 
 
-def _given_files(unit: Unit) -> Iterator[tuple[int, str]]:
+def _given_files(unit: Stage) -> Iterator[tuple[int, str]]:
     """(place among what the unit gives, words for it)."""
     for step in unit.steps:
         for port, register in zip(step.task.outputs, step.gives, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 from flowos.engine.local._failures import output_refused, task_failed
 from flowos.engine.local._files import present
 from flowos.model import Cancelled, File, FlowosError, Python, shown
-from flowos.plan import Step, Unit
+from flowos.plan import Stage, Step
 
 _Pick = Callable[[list[object]], Any]
 
@@ -21,12 +21,12 @@ class Halt:
         self.on = False
 
 
-class Program:
+class CompiledUnit:
     """A unit made ready for this process."""
 
     __slots__ = ("operations", "picks", "rest")
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Stage) -> None:
         self.rest = unit.rest
         python = isinstance(unit.steps[0].task.body, Python)
         self.operations = tuple(map(_operation, unit.steps)) if python else ()

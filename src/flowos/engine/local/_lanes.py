@@ -26,7 +26,7 @@ so pickling by reference fails and cloudpickle takes it by value.
 from collections.abc import Sequence
 from typing import Protocol
 
-from flowos.plan import Unit
+from flowos.plan import Stage
 
 Values = Sequence[object]
 
@@ -37,7 +37,7 @@ BATCH_SECONDS = 0.001
 class Lane(Protocol):
     """One place that runs one batch at a time; called by one thread at a time."""
 
-    def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
+    def run(self, units: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         """For each unit the values of `unit.gives`; `values[i]` are those of `units[i].takes`."""
         ...
 
@@ -54,7 +54,7 @@ class PythonLane(Lane, Protocol):
     """A lane for Python tasks."""
 
     def run_rows(
-        self, unit: Unit, rows: Sequence[Values], results: list[Values]
+        self, unit: Stage, rows: Sequence[Values], results: list[Values]
     ) -> tuple[float, float]:
         """Append the values of `unit.gives` for each row, in order, until the time is over.
 

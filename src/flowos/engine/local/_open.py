@@ -9,19 +9,19 @@ from flowos.drivers import path_inside
 from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._ready import make_ready
 from flowos.engine.local._commands import CommandLane, Folders
-from flowos.engine.local._crew import Crew
+from flowos.engine.local._core_share import node_ledger
+from flowos.engine.local._executor import Executor
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores, usable_cpus
-from flowos.engine.local._runs import Emit, Place
-from flowos.engine.local._share import node_ledger
+from flowos.engine.local._runs import Emit, ExecutionSlot
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
 from flowos.engine.local._written_files import with_present_files
 from flowos.model import BARE, Environment, Flow, Python, SliceRefused
-from flowos.plan import Fuse, Schedule, Unit, compile_flow
+from flowos.plan import Fuse, Schedule, Stage, compile_flow
 
 Workers = Literal["thread", "process", "inline"]
 
@@ -52,14 +52,14 @@ def open_slice(
     around, folders = _around(env, ready.env), Folders(folder)
     places = 1 if workers == "inline" else held
 
-    def hire() -> Crew:
+    def hire() -> Executor:
         halts = [Halt() for _ in range(places)]
         lanes = _LANES[kind](schedule, halts, around)
         pairs = zip(lanes.lanes, halts, strict=True)
-        return Crew(
+        return Executor(
             schedule,
             lanes,
-            [Place(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
+            [ExecutionSlot(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
             (ResourceLedger(range(held), *room[1:]), node_ledger()),
             helpers=0 if workers == "inline" else places,
             emit=emit,
@@ -150,7 +150,7 @@ def _room_for(schedule: Schedule, held: int) -> tuple[int, int, int]:
     return room
 
 
-def _refuse_unmet(unit: Unit, cores: int, memory: int, gpus: int) -> None:
+def _refuse_unmet(unit: Stage, cores: int, memory: int, gpus: int) -> None:
     """A task that could never start is refused before any other has run."""
     needs = unit.needs
     where = f"slice: task {unit.steps[0].label!r} needs"

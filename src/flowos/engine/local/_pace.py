@@ -17,7 +17,7 @@ _ITEMS_AFTER_WAITING = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Pace:
+class BatchPace:
     """Batches of about BATCH_SECONDS: one item at first, then by how long the last ones took.
 
     Items that wait for something, perhaps for each other, are not put into one batch: batches begin

@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any
 
 from flowos._collected import when_collected
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
 from flowos.engine.local._bound import is_bound
 from flowos.engine.local._failures import remedy_of
-from flowos.engine.local._inside import NO_IMAGE, Files, Surroundings
+from flowos.engine.local._inside import NO_IMAGE, Surroundings, TaskFiles
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import BATCH_SECONDS, Values
 from flowos.engine.local._node import memory_bytes
@@ -32,7 +32,7 @@ from flowos.engine.local._process_failures import (
 )
 from flowos.engine.local._process_numpy import meet_old_names
 from flowos.engine.local._process_output import Output
-from flowos.engine.local._process_program import Program
+from flowos.engine.local._process_program import WorkerProgram
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
 from flowos.engine.local._process_values import Parcel, Pool, Slab, most_files
 from flowos.engine.local._process_worker import WorkerProcess, owners
@@ -46,7 +46,7 @@ from flowos.model import (
     TaskFailed,
     WorkerLost,
 )
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
 _MOST_UNITS = 256
 _KEPT_SHARE = 8
@@ -104,13 +104,13 @@ class ProcessLane:
         self._cores: tuple[int, ...] = ()
         self._stopped = False
 
-    def run(self, units: Sequence[Unit], values: Sequence[Values]) -> Sequence[Values]:
+    def run(self, units: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         results: list[Values] = []
         self._run(units, values, results, None)
         return results
 
     def run_rows(
-        self, unit: Unit, rows: Sequence[Values], results: list[Values]
+        self, unit: Stage, rows: Sequence[Values], results: list[Values]
     ) -> tuple[float, float]:
         return self._run([unit] * len(rows), rows, results, BATCH_SECONDS)
 
@@ -124,7 +124,7 @@ class ProcessLane:
                 if self._worker is not None:
                     self._worker.kill()
 
-    def end(self) -> Running | None:
+    def end(self) -> RunningProcess | None:
         """For the close of all lanes: an idle worker leaves, a busy one is killed."""
         with self._lock:
             worker = self._worker
@@ -159,7 +159,7 @@ class ProcessLane:
 
     def _run(
         self,
-        units: Sequence[Unit],
+        units: Sequence[Stage],
         values: Sequence[Values],
         results: list[Values],
         seconds: float | None,
@@ -183,7 +183,7 @@ class ProcessLane:
     def _exchange(
         self,
         worker: WorkerProcess,
-        units: Sequence[Unit],
+        units: Sequence[Stage],
         batch: Sequence[tuple[int, list[Any]]],
         seconds: float | None,
         again: bool = True,
@@ -205,7 +205,7 @@ class ProcessLane:
             self._drop()
             raise
 
-    def _hire(self, units: Sequence[Unit]) -> WorkerProcess:
+    def _hire(self, units: Sequence[Stage]) -> WorkerProcess:
         shop = self._shop
         try:
             running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
@@ -229,7 +229,7 @@ class ProcessLane:
         return worker
 
     def _packed(
-        self, units: Sequence[Unit], values: Sequence[Values]
+        self, units: Sequence[Stage], values: Sequence[Values]
     ) -> tuple[list[tuple[int, list[Any]]], FlowosError | None]:
         """The units as they are sent, up to the first whose inputs cannot cross, and why."""
         batch: list[tuple[int, list[Any]]] = []
@@ -243,7 +243,7 @@ class ProcessLane:
                 return batch, refused
         return batch, None
 
-    def _opened(self, unit: Unit, values: list[Any]) -> list[Any]:
+    def _opened(self, unit: Stage, values: list[Any]) -> list[Any]:
         """Values that only workers read stay packed."""
         kept = self._shop.program.kept
         for i, slot in enumerate(unit.gives):
@@ -270,7 +270,7 @@ class ProcessLane:
             worker.forget()
         return worker
 
-    def _lost(self, worker: WorkerProcess, units: Sequence[Unit], when: str = "") -> FlowosError:
+    def _lost(self, worker: WorkerProcess, units: Sequence[Stage], when: str = "") -> FlowosError:
         try:
             how = how_ended(worker.running.wait(_TELL_SECONDS))
         except TimeoutError:
@@ -288,22 +288,22 @@ class _Shop:
 
     def __init__(self, schedule: Schedule, start: Start) -> None:
         count = start.count
-        self.program = Program(schedule, image=start.around.named)
+        self.program = WorkerProgram(schedule, image=start.around.named)
         self.start = start
-        self.files = Files(schedule, start.around)
+        self.files = TaskFiles(schedule, start.around)
         if start.around.in_image:
             meet_old_names()
         self.keep_bytes = min(memory_bytes() // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()
         self.closed = False
         self.output = Output()
-        self.leaving: deque[Running] = deque(maxlen=count * 4)
+        self.leaving: deque[RunningProcess] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
         self.most_files = max(1, most_files() // count)
         self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, most_files())
         self._constants: dict[int, list[Any]] = {}
 
-    def pack(self, unit: Unit, values: Values) -> list[Any]:
+    def pack(self, unit: Stage, values: Values) -> list[Any]:
         """The unit's inputs and constants. Constants are packed once."""
         constants = self._constants.get(unit.number)
         if constants is None:

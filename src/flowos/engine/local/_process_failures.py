@@ -6,14 +6,14 @@ from typing import Any
 from flowos.engine.local._failures import RemoteTraceback, output_refused, refused
 from flowos.engine.local._process_blobs import Packed
 from flowos.model import FlowosError, PortSpec, TaskFailed
-from flowos.plan import Step, Unit
+from flowos.plan import Stage, Step
 
 
 class RemoteError(Exception):
     """Stands for an exception that cannot be sent; its text is that one's last line."""
 
 
-def told(units: Sequence[Unit], place: int, step: int, kind: str, *details: Any) -> FlowosError:
+def told(units: Sequence[Stage], place: int, step: int, kind: str, *details: Any) -> FlowosError:
     """The error to raise, its cause set."""
     return _KINDS[kind](units[place].steps[step], *details)
 
@@ -27,20 +27,20 @@ def lacking(error: FlowosError, image: str) -> FlowosError:
     return named
 
 
-def input_unsendable(unit: Unit, register: int, why: str) -> FlowosError:
+def input_unsendable(unit: Stage, register: int, why: str) -> FlowosError:
     """A value that cannot be pickled, named by the first task that takes it."""
     step = next(s for s in unit.steps if register in s.takes)
     port = step.task.inputs[step.takes.index(register)]
     return refused(step.label, f"input {port.name!r}: cannot cross to a worker process: {why}")
 
 
-def output_unreadable(unit: Unit, slot: int, why: str) -> FlowosError:
+def output_unreadable(unit: Stage, slot: int, why: str) -> FlowosError:
     """A value that came from a worker and cannot be unpickled here."""
     step, port = _maker(unit, unit.picks[unit.gives.index(slot)])
     return refused(step.label, f"output {port.name!r}: cannot be read here: {why}")
 
 
-def _maker(unit: Unit, register: int) -> tuple[Step, PortSpec]:
+def _maker(unit: Stage, register: int) -> tuple[Step, PortSpec]:
     step = next(s for s in reversed(unit.steps) if register in s.gives)
     return step, step.task.outputs[step.gives.index(register)]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from flowos.engine.local._process_functions import WAYS, Source, Way
 from flowos.model import Python, TaskFailed
-from flowos.plan import Schedule, Step, Unit
+from flowos.plan import Schedule, Stage, Step
 
 Function = Callable[..., Any]
 
 
-class Program:
+class WorkerProgram:
     """A schedule as it is sent.
 
     functions, with the label of the first task that uses each; types: port types of results.
@@ -70,7 +70,7 @@ class Program:
                     self._sources[number] = source
         return self._sources[number]
 
-    def _add(self, unit: Unit) -> None:
+    def _add(self, unit: Stage) -> None:
         count = len(unit.rest)
         while count and unit.rest[count - 1] is None:
             count -= 1

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.engine._launching import Prepared
-from flowos.engine._running import Running
+from flowos.engine._launching import PreparedLaunch
+from flowos.engine._running import RunningProcess
 from flowos.engine._start import prepare, run
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.local import worker
@@ -68,7 +68,9 @@ class Start:
         return path_there(self.around) if self.around.in_image else list(sys.path)
 
 
-def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, worker.Channel]:
+def start_worker(
+    start: Start, cancelled: Callable[[], bool]
+) -> tuple[RunningProcess, worker.Channel]:
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
     prepared = prepare(start.launch)
     path = prepared.folder / "worker"
@@ -85,7 +87,7 @@ def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[Running, 
     return running, channel
 
 
-def _listener(prepared: Prepared, path: str) -> socket.socket:
+def _listener(prepared: PreparedLaunch, path: str) -> socket.socket:
     listener = None
     try:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -99,7 +101,7 @@ def _listener(prepared: Prepared, path: str) -> socket.socket:
     return listener
 
 
-def _started(prepared: Prepared, path: str) -> Running:
+def _started(prepared: PreparedLaunch, path: str) -> RunningProcess:
     launch = replace(prepared.launch, argv=(*prepared.launch.argv, path))
     return replace(prepared, launch=launch).start()
 
@@ -134,7 +136,7 @@ def _folder() -> Path:
 
 
 def _answer(
-    start: Start, listener: socket.socket, running: Running, cancelled: Callable[[], bool]
+    start: Start, listener: socket.socket, running: RunningProcess, cancelled: Callable[[], bool]
 ) -> worker.Channel:
     poll = select.poll()
     poll.register(listener, select.POLLIN)

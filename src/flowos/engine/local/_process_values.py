@@ -208,7 +208,7 @@ def _copied(fd: int, start: int, end: int) -> memoryview:
     return copy
 
 
-class Held:
+class MappingGone:
     """Tells that a mapping is gone, and by the sign whether a forked child may still read it."""
 
     def __init__(self, number: int, gone: list[int]) -> None:

@@ -13,10 +13,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from flowos.engine._running import Running
+from flowos.engine._running import RunningProcess
 from flowos.engine.local import worker
 from flowos.engine.local._process_blobs import Blob, Packed
-from flowos.engine.local._process_program import Program
+from flowos.engine.local._process_program import WorkerProgram
 from flowos.engine.local._process_start import KILL_SECONDS, Start
 
 owners = itertools.count(1)
@@ -46,7 +46,7 @@ def _modules() -> dict[str, bytes]:
 class WorkerProcess:
     """A worker, from its first word to its end. One conversation at a time, on any thread."""
 
-    def __init__(self, running: Running, channel: worker.Channel, start: Start) -> None:
+    def __init__(self, running: RunningProcess, channel: worker.Channel, start: Start) -> None:
         self.running = running
         self._start = start
         self._number = next(owners)
@@ -80,7 +80,7 @@ class WorkerProcess:
         begun = self._progress[0]
         return divmod(begun - 1, 1 << 32) if begun else None
 
-    def teach(self, program: Program) -> None:
+    def teach(self, program: WorkerProgram) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
         types = pickle.dumps(program.types, 5)
         sources = program.sources({}, {})

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from itertools import islice
 
 from flowos.engine.local._bound import is_bound
+from flowos.engine.local._core_share import ONE, CoreShare, lend
 from flowos.engine.local._ledger import ResourceLedger
-from flowos.engine.local._runs import MapBatch, Place, Run, Worker
-from flowos.engine.local._share import ONE, Share, lend
+from flowos.engine.local._runs import ExecutionSlot, FlowRun, MapBatch, SlotThread
 from flowos.model import Needs, Python
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
-Batch = tuple[Run | MapBatch, Sequence[Unit]]
+Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
 _AHEAD = 256
 """How far behind a unit that does not fit another is looked for that does."""
 
@@ -32,7 +32,7 @@ class Roster:
     def __init__(
         self,
         schedule: Schedule,
-        places: Sequence[Place],
+        places: Sequence[ExecutionSlot],
         ledgers: tuple[ResourceLedger, ResourceLedger],
         *,
         most: int,
@@ -47,11 +47,11 @@ class Roster:
         self._bound = [is_bound(u.needs) for u in schedule.units]
         self._binds = any(self._bound)
         own, self._node = ledgers
-        self._share = Share(self.places, own, self._node, plain=self._plain)
+        self._share = CoreShare(self.places, own, self._node, plain=self._plain)
         self._lock = threading.Lock()
-        self._ready: deque[tuple[Run | MapBatch, Unit]] = deque()
+        self._ready: deque[tuple[FlowRun | MapBatch, Stage]] = deque()
         self._free = list(self.places)
-        self._parked: list[Worker] = []
+        self._parked: list[SlotThread] = []
         self._helpers: list[threading.Thread] = []
         self._most_helpers = helpers
 
@@ -73,7 +73,7 @@ class Roster:
         if self._node.line:
             self._node.tell(self)
 
-    def _abandon(self, worker: Worker) -> None:
+    def _abandon(self, worker: SlotThread) -> None:
         """Its thread leaves in the middle, by what a signal's handler raised."""
         with self._lock:
             if worker in self._parked:
@@ -81,7 +81,7 @@ class Roster:
             if worker.place is not None:
                 self._put_back(worker)
 
-    def _next(self, worker: Worker) -> Batch | None:
+    def _next(self, worker: SlotThread) -> Batch | None:
         """What the worker runs now, or None: then it is parked. Under the lock."""
         if worker.place is None and self._ready:
             worker.place = self._free.pop() if self._free else self._own_place(worker)
@@ -100,7 +100,7 @@ class Roster:
         self._parked.append(worker)
         return None
 
-    def _own_place(self, worker: Worker) -> Place | None:
+    def _own_place(self, worker: SlotThread) -> ExecutionSlot | None:
         """That of a task which made this run and waits for it. Under the lock."""
         for place in self.places:
             if place.by == worker.thread:
@@ -109,7 +109,7 @@ class Roster:
                 return place
         return None
 
-    def _put_back(self, worker: Worker) -> None:
+    def _put_back(self, worker: SlotThread) -> None:
         """Under the lock."""
         place, worker.place = worker.place, None
         assert place is not None
@@ -123,7 +123,7 @@ class Roster:
             place.by = worker.thread
             place.halt.on = self.ended or (place.run is not None and place.run.done)
 
-    def _take(self, worker: Worker, place: Place) -> Batch | None:
+    def _take(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         """The first unit in order of becoming ready that fits. Under the lock."""
         ready = self._ready
         while ready and ready[0][0].done:
@@ -138,7 +138,7 @@ class Roster:
                 return None
         return self._taken(*ready.popleft(), place)
 
-    def _take_fitting(self, worker: Worker, place: Place) -> Batch | None:
+    def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
         for at, (run, unit) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
             if run.done or unit.needs in tried or worker.only not in (None, run):
@@ -151,11 +151,13 @@ class Roster:
             tried.append(unit.needs)
         return None
 
-    def _taken(self, run: Run | MapBatch, unit: Unit, place: Place) -> Batch:
+    def _taken(self, run: FlowRun | MapBatch, unit: Stage, place: ExecutionSlot) -> Batch:
         alone = self._most == 1 or isinstance(run, MapBatch)
         return run, ((unit,) if alone else self._batch(run, unit, place))
 
-    def _batch(self, run: Run | MapBatch, first: Unit, place: Place) -> Sequence[Unit]:
+    def _batch(
+        self, run: FlowRun | MapBatch, first: Stage, place: ExecutionSlot
+    ) -> Sequence[Stage]:
         """Some units for one message, fewer towards the end so that all lanes end together."""
         units = [first]
         if self._plain and self._python[first.number]:
@@ -170,7 +172,7 @@ class Roster:
                 self._ready.popleft()
         return units
 
-    def _call_help(self, caller: Worker | None = None) -> None:
+    def _call_help(self, caller: SlotThread | None = None) -> None:
         """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""
         if not (self._ready and self._free):
             return
@@ -181,7 +183,7 @@ class Roster:
             worker.place = self._free.pop()
             worker.gate.release()
         elif len(self._helpers) < self._most_helpers:
-            worker = Worker()
+            worker = SlotThread()
             worker.place = self._free.pop()
             name = f"flowos-{len(self._helpers)}"
             helper = threading.Thread(
@@ -195,10 +197,10 @@ class Roster:
         node = self._node
         return bool(node.idle and not node.line) or node.can(ONE, self)
 
-    def _give_back(self, worker: Worker) -> None:
+    def _give_back(self, worker: SlotThread) -> None:
         if worker.place is not None:
             self._put_back(worker)
             self._call_help()
 
-    def _work(self, worker: Worker, until: Run | MapBatch | None) -> None:
+    def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
         raise NotImplementedError

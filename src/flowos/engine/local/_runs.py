@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lane, PythonLane, Values
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
 _QUICK_SECONDS = 0.001
 _MOST_AT_ONCE = 64
@@ -26,7 +26,7 @@ class Event:
 Emit = Callable[[Event], None]
 
 
-class Run:
+class FlowRun:
     """One run of the schedule: its values, what its units still wait for, how it ended."""
 
     __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
@@ -41,7 +41,7 @@ class Run:
         self.left = len(schedule.units)
         self.error: BaseException | None = None
         self.done = self.left == 0
-        self.waiter: Worker | None = None
+        self.waiter: SlotThread | None = None
 
 
 class MapBatch:
@@ -61,13 +61,13 @@ class MapBatch:
         self.seconds = (0.0, 0.0)
         self.error: BaseException | None = None
         self.done = False
-        self.waiter: Worker | None = None
+        self.waiter: SlotThread | None = None
 
     @property
     def count(self) -> int:
         return len(self.items)
 
-    def run(self, lane: PythonLane, unit: Unit) -> None:
+    def run(self, lane: PythonLane, unit: Stage) -> None:
         """Run the items, as many as the lane does in one go."""
         self.seconds = lane.run_rows(unit, _rows(unit, self.items), self.results)
 
@@ -84,14 +84,14 @@ class MapBatch:
         self.rest = tuple(MapBatch(items[start : start + size]) for start in starts)
 
 
-def _rows(unit: Unit, items: Sequence[Values]) -> Sequence[Values]:
+def _rows(unit: Stage, items: Sequence[Values]) -> Sequence[Values]:
     """What the unit takes of each item."""
     if unit.takes == tuple(range(len(items[0]))):
         return items
     return [[values[slot] for slot in unit.takes] for values in items]
 
 
-def raise_error_of(run: Run | MapBatch) -> None:
+def raise_error_of(run: FlowRun | MapBatch) -> None:
     """Raise what a run that is done ended with, once."""
     if run.error is not None:
         error, run.error = run.error, None
@@ -101,7 +101,7 @@ def raise_error_of(run: Run | MapBatch) -> None:
             del error  # its traceback holds this frame: a cycle would keep all that is in it
 
 
-class Place:
+class ExecutionSlot:
     """Where one unit at a time runs: a lane for Python tasks and one for commands.
 
     by: the thread that runs here now, or 0. held: what it holds of the node (see `_share`).
@@ -113,7 +113,7 @@ class Place:
 
     def __init__(self, python: PythonLane, commands: Lane, halt: Halt) -> None:
         self.python, self.commands, self.halt = python, commands, halt
-        self.run: Run | MapBatch | None = None
+        self.run: FlowRun | MapBatch | None = None
         self.by = 0
         self.held: Any = None
         self.pace = 1
@@ -124,7 +124,7 @@ class Place:
         self.commands.stop()
 
 
-class Worker:
+class SlotThread:
     """A thread that may hold a place. `gate` is what it sleeps on while it holds none.
 
     outer: where its place is that of a task which waits for it, the run of that task. lent: what
@@ -136,18 +136,18 @@ class Worker:
     __slots__ = ("gate", "lent", "only", "outer", "place", "settled", "thread")
 
     def __init__(self) -> None:
-        self.place: Place | None = None
+        self.place: ExecutionSlot | None = None
         self.thread = 0
-        self.outer: tuple[Run | MapBatch | None] | None = None
+        self.outer: tuple[FlowRun | MapBatch | None] | None = None
         self.lent: list[Any] = []
         self.settled = False
-        self.only: Run | MapBatch | None = None
+        self.only: FlowRun | MapBatch | None = None
         self.gate = threading.Lock()
         self.gate.acquire()
 
 
 def told(
-    emit: Emit, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+    emit: Emit, lane: Lane, units: Sequence[Stage], values: Sequence[Values]
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""
     for unit in units:
@@ -165,7 +165,7 @@ def told(
 
 
 def paced(
-    place: Place, lane: Lane, units: Sequence[Unit], values: Sequence[Values]
+    place: ExecutionSlot, lane: Lane, units: Sequence[Stage], values: Sequence[Values]
 ) -> Sequence[Values]:
     """Run; quick units are given in larger batches from then on, slow ones in smaller."""
     began = time.monotonic()

@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import Self
 
 from flowos._collected import apart, when_collected
-from flowos.engine.local._crew import Crew
+from flowos.engine.local._executor import Executor
 from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
-from flowos.engine.local._pace import Items, Pace
-from flowos.engine.local._runs import MapBatch, Run, raise_error_of
+from flowos.engine.local._pace import BatchPace, Items
+from flowos.engine.local._runs import FlowRun, MapBatch, raise_error_of
 from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
 
 _GRACE_SECONDS = 2.0
@@ -35,7 +35,7 @@ class Slice:
     def __init__(
         self,
         flow: Flow,
-        hire: Callable[[], Crew],
+        hire: Callable[[], Executor],
         clear: Callable[[], None],
         *,
         notes: tuple[str, ...] = (),
@@ -47,7 +47,7 @@ class Slice:
         self._hire = hire
         self._lock = threading.Lock()
         self._freed = False
-        self._crew: list[Crew] = [hire()]
+        self._crew: list[Executor] = [hire()]
         self._end = partial(_end, self._crew, clear)
         self._ending = when_collected(self, self._end)
 
@@ -80,7 +80,7 @@ class Slice:
         An error comes where its item is in order, after the results before it; it ends the map.
         """
         crew = self._crew[0]
-        pace = Pace(
+        pace = BatchPace(
             places=len(crew.places),
             ahead=None if ahead is None else max(0, ahead),
             threads=crew.runs_in_threads,
@@ -126,7 +126,7 @@ class Slice:
                     raise input_refused(port.spec.name, str(found[i]))
         return found
 
-    def _start(self, items: Sequence[Sequence[object]]) -> tuple[Crew, Run | MapBatch]:
+    def _start(self, items: Sequence[Sequence[object]]) -> tuple[Executor, FlowRun | MapBatch]:
         while True:
             crew = self._crew[0]
             started = crew.start_batch(items) if crew.maps_in_batches else crew.start(items[0])
@@ -134,7 +134,7 @@ class Slice:
                 return crew, started
             self._replace(crew)
 
-    def _replace(self, ended: Crew) -> None:
+    def _replace(self, ended: Executor) -> None:
         """After a Ctrl-C another crew goes on; after `free` nobody does."""
         with self._lock:
             if self._freed:
@@ -142,7 +142,7 @@ class Slice:
             if self._crew[0] is ended:
                 self._crew[0] = self._hire()
 
-    def _finish(self, crew: Crew, run: Run | MapBatch) -> list[list[object]]:
+    def _finish(self, crew: Executor, run: FlowRun | MapBatch) -> list[list[object]]:
         try:
             return crew.finish_batch(run) if isinstance(run, MapBatch) else [crew.finish(run)]
         except FlowosError:
@@ -151,9 +151,9 @@ class Slice:
             crew.end(_cancelled, _GRACE_SECONDS)
             raise
 
-    def _mapped(self, values: Iterator[object], pace: Pace) -> Iterator[list[object]]:
+    def _mapped(self, values: Iterator[object], pace: BatchPace) -> Iterator[list[object]]:
         items = Items(values, self._item)
-        flight: deque[tuple[Crew, Run | MapBatch]] = deque()
+        flight: deque[tuple[Executor, FlowRun | MapBatch]] = deque()
         try:
             while True:
                 self._fill(flight, items, pace)
@@ -175,7 +175,9 @@ class Slice:
         given = value if isinstance(value, tuple) else (value,)
         return self._checked(self.flow.bind(given, {}))
 
-    def _fill(self, flight: deque[tuple[Crew, Run | MapBatch]], items: Items, pace: Pace) -> None:
+    def _fill(
+        self, flight: deque[tuple[Executor, FlowRun | MapBatch]], items: Items, pace: BatchPace
+    ) -> None:
         """Start runs once half of those in flight are done, so that helpers wake for several."""
         count = sum(run.count for _, run in flight)
         if count > pace.limit // 2:
@@ -195,12 +197,12 @@ def _freed() -> SliceFreed:
     return SliceFreed("the slice was freed while this ran")
 
 
-def _leave(flight: Iterable[tuple[Crew, Run | MapBatch]]) -> None:
+def _leave(flight: Iterable[tuple[Executor, FlowRun | MapBatch]]) -> None:
     for crew, run in flight:
         crew.cancel(run, Cancelled("the map was left before this run ended"))
 
 
-def _end(crews: list[Crew], clear: Callable[[], None]) -> None:
+def _end(crews: list[Executor], clear: Callable[[], None]) -> None:
     try:
         crews[0].end(_freed, _GRACE_SECONDS)
     finally:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from time import perf_counter, thread_time
 
-from flowos.engine.local._kernel import Halt, Program
+from flowos.engine.local._kernel import CompiledUnit, Halt
 from flowos.engine.local._lanes import BATCH_SECONDS
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
 
 class ThreadLane:
@@ -13,19 +13,19 @@ class ThreadLane:
 
     __slots__ = ("_halt", "_programs")
 
-    def __init__(self, halt: Halt, programs: Sequence[Program]) -> None:
+    def __init__(self, halt: Halt, programs: Sequence[CompiledUnit]) -> None:
         self._halt = halt
         self._programs = programs
 
     def run(
-        self, units: Sequence[Unit], values: Sequence[Sequence[object]]
+        self, units: Sequence[Stage], values: Sequence[Sequence[object]]
     ) -> Sequence[Sequence[object]]:
         """One unit, as `ThreadLanes.most` says."""
         return (self._programs[units[0].number].run(values[0], self._halt),)
 
     def run_rows(
         self,
-        unit: Unit,
+        unit: Stage,
         rows: Sequence[Sequence[object]],
         results: list[Sequence[object]],
     ) -> tuple[float, float]:
@@ -51,7 +51,7 @@ class ThreadLanes:
     most = 1
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
-        programs = [Program(u) for u in schedule.units]
+        programs = [CompiledUnit(u) for u in schedule.units]
         self.lanes = tuple(ThreadLane(halt, programs) for halt in halts)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from flowos.engine.local._files import present
 from flowos.model import File, ValueRefused
-from flowos.plan import Schedule, Unit
+from flowos.plan import Schedule, Stage
 
 
 def with_present_files(schedule: Schedule) -> Schedule:
@@ -13,7 +13,7 @@ def with_present_files(schedule: Schedule) -> Schedule:
     return replace(schedule, units=tuple(map(_with_present_files, schedule.units)))
 
 
-def _with_present_files(unit: Unit) -> Unit:
+def _with_present_files(unit: Stage) -> Stage:
     rest: list[Any] = list(unit.rest)
     first = len(unit.takes)
     for step in unit.steps:

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from flowos.model import Measurement, lower_is_better
-from flowos.report._book import Book, Headline
 from flowos.report._panels import headlines_of, varying, with_axis
+from flowos.report._report import HeadlineNumber, Report
 from flowos.report._words import counted, doubts_of, share_of, share_text, spread_of, value_of
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
@@ -12,7 +12,7 @@ from flowos.report.page._markup import Markup, join, tag
 _DOUBT = "\N{BLACK UP-POINTING TRIANGLE}"
 
 
-def cards(book: Book) -> Markup | None:
+def cards(book: Report) -> Markup | None:
     """All headlines, or None when nothing was measured."""
     found = headlines_of(book)
     if not found:
@@ -32,7 +32,7 @@ def _shared(measured: Sequence[Measurement]) -> dict[Measurement, str]:
     return told
 
 
-def _card(book: Book, headline: Headline, shared: Collection[Measurement]) -> Markup:
+def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement]) -> Markup:
     m = headline.measured
     value, _, unit = value_of(m).partition(" ")
     setting = _setting(book, headline)
@@ -48,7 +48,7 @@ def _card(book: Book, headline: Headline, shared: Collection[Measurement]) -> Ma
     )
 
 
-def _setting(book: Book, headline: Headline) -> str:
+def _setting(book: Report, headline: HeadlineNumber) -> str:
     """Which of the cases of this metric it is, as far as the label does not tell."""
     m = headline.measured
     rows = [

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from flowos.model import Measurement
-from flowos.report._book import Book
+from flowos.report._report import Report
 from flowos.report._words import (
     Doubt,
     Gap,
@@ -20,7 +20,7 @@ from flowos.report.page._markup import Markup, join, tag
 _AT_ONCE = 6
 
 
-def doubts(book: Book) -> Markup | None:
+def doubts(book: Report) -> Markup | None:
     """Marked numbers by their reason, or a calm word where there are none; None: no numbers."""
     if not book.measurements:
         return None
@@ -48,7 +48,7 @@ def _more(m: Measurement) -> Sequence[str]:
     return [f"; also: {'; '.join(m.trust.marks[1:])}"] if m.trust.marks[1:] else []
 
 
-def gaps(book: Book) -> Markup | None:
+def gaps(book: Report) -> Markup | None:
     """What was not measured, why, and what mends it."""
     rows = [_gap(gap) for gap in gaps_of(book.run)]
     return tag("div", tag("h3", "Not measured"), _list(rows)) if rows else None

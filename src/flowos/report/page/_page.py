@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from flowos.model import Missing
 from flowos.report import _units
-from flowos.report._book import Book, Section
 from flowos.report._panels import Line, Panel, best_of, panels_of
+from flowos.report._report import Report, Section
 from flowos.report._verdicts import grouped, summary
 from flowos.report._words import (
     NOTHING_TO_DO,
@@ -31,7 +31,7 @@ from flowos.report.page._tables import panel_table, scrolled
 from flowos.report.page._verdicts import verdict_table
 
 
-def html(book: Book) -> str:
+def html(book: Report) -> str:
     """One self-contained page: inline style and SVG, no script, nothing loaded."""
     parts = [part for part in _parts(book) if part is not None]
     body = tag(
@@ -49,7 +49,7 @@ Part = tuple[str, str, Markup]
 """Anchor, title in the list of contents, content."""
 
 
-def _parts(book: Book) -> Iterator[Part | None]:
+def _parts(book: Report) -> Iterator[Part | None]:
     yield _advice(book)
     shown = cards(book)
     rule = tag("p", RULE, class_="note") if shown else None
@@ -71,11 +71,11 @@ def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | 
     return name, short, tag("section", heading, *content, id=name, aria_labelledby=f"{name}-h")
 
 
-def _head(book: Book) -> Markup:
+def _head(book: Report) -> Markup:
     return head(f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS")
 
 
-def _masthead(book: Book, contents: list[tuple[str, str]]) -> Markup:
+def _masthead(book: Report, contents: list[tuple[str, str]]) -> Markup:
     run = book.run
     links = [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents]
     return tag(
@@ -99,7 +99,7 @@ def _when(started: str) -> str:
     return f"{date} at {rest[:5]} UTC" if t and rest.endswith(("Z", "+00:00")) else started
 
 
-def _lede(book: Book) -> Iterator[str]:
+def _lede(book: Report) -> Iterator[str]:
     total, doubted = len(book.measurements), len(book.doubtful)
     if not total:
         yield "Nothing was measured."
@@ -119,7 +119,7 @@ def _lede(book: Book) -> Iterator[str]:
         yield f" {early}."
 
 
-def _advice(book: Book) -> Part | None:
+def _advice(book: Report) -> Part | None:
     if book.advice is None:
         return None
     if not book.advice:
@@ -135,7 +135,7 @@ def _advice(book: Book) -> Part | None:
     return _part("do", "Do this", "Do this", tag("ol", *rows, class_="do"))
 
 
-def _trust(book: Book) -> Part | None:
+def _trust(book: Report) -> Part | None:
     title = "What not to believe, and what is missing"
     found = [part for part in (doubts(book), gaps(book)) if part is not None]
     if not found:
@@ -143,7 +143,7 @@ def _trust(book: Book) -> Part | None:
     return _part("trust", "Trust and gaps", title, tag("div", *found, class_="two"))
 
 
-def _section(book: Book, section: Section, name: str) -> Part | None:
+def _section(book: Report, section: Section, name: str) -> Part | None:
     content = []
     wide_ones = 0
     for i, chart in enumerate(section.charts):
@@ -199,7 +199,7 @@ def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
     return tag("li", marked, told, class_=f"k{each.colour}")
 
 
-def _worth(book: Book) -> Part | None:
+def _worth(book: Report) -> Part | None:
     findings = tag("ul", *(tag("li", words(f)) for f in book.findings), class_="plain")
     tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(book.verdicts))]
     told = tag("p", f"{summary(book.verdicts)}.", class_="note")
@@ -212,7 +212,7 @@ def _worth(book: Book) -> Part | None:
     return _part("worth", "What settings are worth", title, found, compared)
 
 
-def _machine(book: Book) -> Part | None:
+def _machine(book: Report) -> Part | None:
     facts = book.run.facts
     rows = [join(tag("dt", what), tag("dd", told)) for what, told in facts_rows(facts)]
     if book.steps:
@@ -232,7 +232,7 @@ def _missing(m: Missing) -> Markup:
     return tag("tr", *cells)
 
 
-def _footer(book: Book) -> Markup:
+def _footer(book: Report) -> Markup:
     return tag(
         "footer",
         tag(

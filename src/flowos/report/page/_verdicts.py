@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from flowos.model import Verdict
-from flowos.report._verdicts import Group, doubted, known, notes_of, rounds_of
+from flowos.report._verdicts import VerdictGroup, doubted, known, notes_of, rounds_of
 from flowos.report._words import ratio_text
 from flowos.report.page._marks import line, words
 from flowos.report.page._markup import Markup, join, tag
@@ -18,7 +18,7 @@ _WIDTH = 150.0
 _MIDDLE = 10.0
 
 
-def verdict_table(group: Group, name: str) -> Markup:
+def verdict_table(group: VerdictGroup, name: str) -> Markup:
     """One row for each, the slowest first; the band is what counts as equal."""
     axis = _axis(group.rows)
     caption = f"{group.title}. Below 1 is slower."
@@ -32,7 +32,7 @@ def verdict_table(group: Group, name: str) -> Markup:
     return join(scrolled(caption, names, rows, name, "told"), *commands)
 
 
-def _commands(group: Group) -> Iterable[str]:
+def _commands(group: VerdictGroup) -> Iterable[str]:
     """What would tell more, the same for many rows, stands below the table."""
     return dict.fromkeys(note for v in group.rows for note in notes_of(v) if "`" in note)
 
@@ -48,7 +48,7 @@ def _axis(verdicts: Sequence[Verdict]) -> Axis:
     return Axis(1 / widest, widest, 4, _WIDTH - 4, log=True)
 
 
-def _row(group: Group, v: Verdict, axis: Axis, columns: Sequence[Column]) -> Markup:
+def _row(group: VerdictGroup, v: Verdict, axis: Axis, columns: Sequence[Column]) -> Markup:
     return tag(
         "tr",
         tag("th", group.change(v), scope="row"),

@@ -1,1 +1,0 @@
-"""The parts of `acts.image`: where images come from, how they are made, where they are kept."""

@@ -1,0 +1,159 @@
+"""From what was opened to an image in the library, with its name and where it came from."""
+
+import json
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowos.drivers.images import squashfs
+from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found
+from flowos.engine import utc
+from flowos.model import EnvironmentRefused, ImageConfig, Pairs, from_plain, to_plain
+from flowos.operations._images import _library as library
+from flowos.operations._images._layers import Part, digest_of, whole
+from flowos.operations._images._scratch import why
+from flowos.operations._images._sources import NO_CONFIG, Opened, elf_machine
+from flowos.operations._images._tools import call, is_here, version
+from flowos.operations.measure import Emit
+from flowos.store import KeptImage, lies_on_network
+
+if TYPE_CHECKING:
+    from flowos.store import Store
+
+_ARCHITECTURES = {
+    "x86_64": ("amd64", 62),
+    "aarch64": ("arm64", 183),
+    "ppc64le": ("ppc64le", 21),
+    "s390x": ("s390x", 22),
+    "riscv64": ("riscv64", 243),
+    "armv7l": ("arm", 40),
+    "i686": ("386", 3),
+}
+"""The kernel's name -> that of OCI, and ELF's e_machine."""
+
+_NO_ROOT = "it has no /bin, /usr or /sbin: is it a root file system?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeImage:
+    """An image that is in the library now. was_there: it had been made before, byte for byte."""
+
+    name: str
+    image: KeptImage
+    path: Path
+    was_there: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be made. source: as it is recorded; architecture: as OCI names it."""
+
+    name: str
+    source: str
+    architecture: str
+    recipe_digest: str = ""
+
+
+def own_architecture() -> str:
+    return _ARCHITECTURES.get(platform.machine(), (platform.machine(), 0))[0]
+
+
+@contextmanager
+def told_plainly(source: str, work: Path) -> Iterator[None]:
+    """Within this block a full disk or a damaged source is one line."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentRefused(f"{source}: {why(error, work)}") from error
+    except ValueError as error:
+        raise EnvironmentRefused(f"{source}: {error}") from error
+
+
+def made(opened: Opened, asked: Asked, store: "Store", emit: Emit) -> MadeImage:
+    """Complete the tree, squash it, keep it under its name."""
+    _check_architecture(opened, asked)
+    config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
+    complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
+    stored = library.squash(opened.tree, asked.name, emit)
+    squasher = version(squashfs.version(), squashfs.read_version)
+    notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
+    return _told(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a squashfs is one of ours: then it is kept byte for byte, digest and all."""
+    return is_here("unsquashfs") and bool(call(squashfs.cat(path, CONFIG)).stdout)
+
+
+def taken(path: Path, asked: Asked, store: "Store") -> MadeImage:
+    """Keep a squashfs of ours as it is, under its name."""
+    return _told(library.taken_over(path, asked.name), digest_of(whole(path)), (), asked, store, ())
+
+
+def config_in_tree(tree: Folder) -> ImageConfig:
+    """What an image of ours that was given away and came back says."""
+    node = found(tree, CONFIG)
+    if not isinstance(node, File) or not node.content.file:
+        return ImageConfig()
+    content = node.content
+    text = Part(Path(content.file), content.offset, content.size_bytes).read()
+    return from_plain(ImageConfig, json.loads(text), CONFIG)
+
+
+def file_digest(path: Path) -> str:
+    try:
+        return digest_of(whole(path))
+    except OSError as error:
+        raise EnvironmentRefused(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _check_architecture(opened: Opened, asked: Asked) -> None:
+    """By what the image says, else by the program header of its shell."""
+    machine = elf_machine(opened.tree)
+    by_elf = next((name for name, number in _ARCHITECTURES.values() if number == machine), "")
+    has = opened.architecture or by_elf
+    if has and has != asked.architecture:
+        raise EnvironmentRefused(
+            f"{asked.source} is for {has}, not for {asked.architecture}; for nodes of that kind "
+            f"take it with --arch {has}"
+        )
+
+
+def _looks_whole(tree: Folder) -> bool:
+    return any(found(tree, path) for path in ("bin", "usr", "sbin"))
+
+
+def _told(
+    stored: library.Stored,
+    source_digest: str,
+    made_with: Pairs,
+    asked: Asked,
+    store: "Store",
+    notes: tuple[str, ...],
+) -> MadeImage:
+    """An image that is known already was made as it was first."""
+    if stored.before not in ("", stored.digest):
+        notes = (*notes, f"{asked.name} meant {stored.before[:19]} before")
+    if lies_on_network(stored.path):
+        notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
+    image = KeptImage(
+        digest=stored.digest,
+        at=utc(),
+        size_bytes=stored.size_bytes,
+        architecture=asked.architecture,
+        source=asked.source,
+        source_digest=source_digest,
+        recipe_digest=asked.recipe_digest,
+        made_with=made_with,
+    )
+    return MadeImage(
+        name=asked.name,
+        image=store.keep_image(image),
+        path=stored.path,
+        was_there=stored.was_there,
+        notes=notes,
+    )

@@ -1,0 +1,43 @@
+"""Which image a person means: by its path, or by its name in the library."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from flowos.drivers.images.tree import CONFIG
+from flowos.engine import image_at
+from flowos.model import EnvironmentRefused, FlowosError, Image
+from flowos.operations._images._names import found, names
+
+_FILES = (".sqfs", ".squashfs", ".sif", ".tar", ".oci")
+_ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
+
+
+def image_meant(name: str) -> Image:
+    """EnvironmentRefused: there is none, or it may be either."""
+    path = Path(name).expanduser()
+    if path.exists():
+        _check_path(name, path)
+        return image_at(path)
+    if "/" in name or name.endswith(_FILES):
+        raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
+    return found(name)
+
+
+def _check_path(name: str, path: Path) -> None:
+    """Nothing that lies here by chance is entered."""
+    if "/" not in name and not name.endswith(_FILES) and _is_in_library(name):
+        raise EnvironmentRefused(
+            f"environment {name}: both an image of your library and ./{name}: write ./{name} for "
+            "what lies here, or remove or rename one of them"
+        )
+    if path.is_dir() and not any(os.path.lexists(path / top) for top in _ROOT_HAS):
+        raise EnvironmentRefused(
+            f"image {path.absolute()}: this folder is no root file system: it has no /usr or /bin"
+        )
+
+
+def _is_in_library(name: str) -> bool:
+    with suppress(FlowosError):  # what lies here needs no library
+        return name in names()
+    return False

@@ -1,0 +1,297 @@
+"""What an image can be made of, each read to the same: a tree of files and what the image says."""
+
+import hashlib
+import struct
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from posixpath import normpath
+
+from flowos.drivers.images import oci, sif, singularity, skopeo, squashfs
+from flowos.drivers.images.tree import Content, File, Folder, TreeEntry, found, merged, one_layer
+from flowos.engine import image_at, unpack_squashfs
+from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
+from flowos.operations._images._layers import (
+    Part,
+    check_digest,
+    cut_out,
+    digest_of,
+    is_compressed,
+    plain,
+    whole,
+)
+from flowos.operations._images._tools import call_watched, need, version
+from flowos.operations._images._tree import read_folder, read_tar
+from flowos.operations.measure import Emit
+
+_HEAD_BYTES = 512
+NO_CONFIG = ImageConfig()
+_MOST_SCRIPT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """digest: of the source as it was found. made_with: programs that had a part in it."""
+
+    tree: Folder
+    digest: str
+    config: ImageConfig = NO_CONFIG
+    architecture: str = ""
+    made_with: Pairs = ()
+
+
+Kind = str
+Opener = Callable[[Path, Path, str], Opened]
+"""(source, scratch, architecture) -> what is in it. ValueError: damaged, or not for here."""
+
+
+def kind_of(source: Path) -> Kind:
+    """folder, oci-layout, squashfs, sif or archive. EnvironmentRefused: nothing of that."""
+    if source.is_dir():
+        return "oci-layout" if (source / "oci-layout").is_file() else "folder"
+    if not source.exists():
+        raise EnvironmentRefused(f"there is no {source}; a registry's image is docker://HOST/NAME")
+    if not source.is_file():
+        raise EnvironmentRefused(f"{source} is neither a file nor a folder")
+    head = whole(source).head(_HEAD_BYTES)
+    if head.startswith(b"hsqs"):
+        return "squashfs"
+    if head[sif.MAGIC_OFFSET :].startswith(sif.MAGIC):
+        return "sif"
+    if head[257:262] == b"ustar" or is_compressed(whole(source)) or _is_old_tar(head):
+        return "archive"
+    raise EnvironmentRefused(
+        f"{source} is no archive and no image: it is neither a tar (plain or compressed) nor a "
+        "squashfs nor a SIF"
+    )
+
+
+def open_source(source: Path, kind: Kind, scratch: Path, architecture: str) -> Opened:
+    """EnvironmentRefused: damaged, truncated, not for this architecture, not to be read."""
+    try:
+        return OPENERS[kind](source, scratch, architecture)
+    except ValueError as error:
+        raise EnvironmentRefused(f"{source}: {error}") from error
+
+
+def open_folder(source: Path, scratch: Path, _architecture: str) -> Opened:
+    """A root file system as it lies there; nothing of it is changed."""
+    ours = source.is_relative_to(scratch)
+    tree = read_folder(source, ours=ours)
+    return Opened(tree=tree, digest="" if ours else image_at(source).digest)
+
+
+def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
+    """A tar: of OCI or Docker if it says so, else a plain root file system."""
+    outer = plain(whole(source), scratch)
+    members = _members(outer)
+    if "oci-layout" in members:
+        return open_layout(members, scratch, architecture)
+    if "manifest.json" in members:
+        return _open_docker(members, scratch)
+    if "repositories" in members and any(name.endswith("/layer.tar") for name in members):
+        raise ValueError("a Docker archive of before 2015: save it anew")
+    entries = read_tar(outer.file, outer.offset, outer.size_bytes, _folder(scratch))
+    if not entries:
+        raise ValueError("an empty archive")
+    return Opened(tree=one_layer(entries), digest=digest_of(whole(source)))
+
+
+def reference_meant(word: str) -> skopeo.Reference:
+    """UsageError: it is none."""
+    try:
+        return skopeo.read_reference(word)
+    except ValueError as error:
+        raise UsageError(f"{word!r:.200}: {error}") from error
+
+
+def open_registry(reference: str, work: Path, architecture: str, emit: Emit) -> Opened:
+    """EnvironmentRefused: not there, not reachable, not allowed, not what its digest says."""
+    need("skopeo", skopeo.PACKAGE, "fetch an image with")
+    asked = reference_meant(reference)
+    to = work / "fetched"
+    argv = skopeo.fetch(asked, to, architecture=architecture)
+    ran = call_watched(argv, emit, f"fetching {asked}", scratch=work)
+    if ran.code != 0:
+        raise EnvironmentRefused(f"{asked}: {skopeo.complaint(ran.stderr)}")
+    manifest = whole(to / "manifest.json")
+
+    def blob(digest: str) -> Part:
+        return _part({path.name: whole(path) for path in to.iterdir()}, digest.partition(":")[2])
+
+    opened = open_manifest(manifest.read(), digest_of(manifest), blob, work)
+    tool = version(skopeo.version(), skopeo.read_version)
+    return replace(opened, made_with=(*opened.made_with, tool))
+
+
+def open_layout_folder(source: Path, scratch: Path, architecture: str) -> Opened:
+    files = (path for path in source.rglob("*") if path.is_file() and not path.is_symlink())
+    parts = {path.relative_to(source).as_posix(): whole(path) for path in files}
+    return open_layout(parts, scratch, architecture)
+
+
+def open_layout(parts: Mapping[str, Part], scratch: Path, architecture: str) -> Opened:
+    """OCI image layout: index.json, and blobs by their digest."""
+
+    def blob(digest: str) -> Part:
+        return _part(parts, "blobs/" + digest.replace(":", "/"))
+
+    described = oci.chosen(_part(parts, "index.json").read(), architecture)
+    while oci.is_index(described):
+        inner = blob(described.digest)
+        check_digest(inner, described.digest, "an index")
+        described = oci.chosen(inner.read(), architecture)
+    manifest = blob(described.digest)
+    check_digest(manifest, described.digest, "its manifest")
+    return open_manifest(manifest.read(), described.digest, blob, scratch)
+
+
+def open_manifest(text: bytes, digest: str, blob: Callable[[str], Part], scratch: Path) -> Opened:
+    manifest = oci.read_manifest(text)
+    config = blob(manifest.config.digest)
+    check_digest(config, manifest.config.digest, "its configuration")
+    layers = []
+    for layer in manifest.layers:
+        part = blob(layer.digest)
+        check_digest(part, layer.digest, "a layer")
+        layers.append(part)
+    return _layered(config.read(), layers, digest, scratch)
+
+
+def open_squashfs(source: Path, scratch: Path, _architecture: str) -> Opened:
+    need("unsquashfs", squashfs.PACKAGE, "read a squashfs with")
+    to = scratch / "unpacked"
+    unpack_squashfs(source, to)
+    tool = version(squashfs.version(), squashfs.read_version)
+    digest = digest_of(whole(source))
+    return Opened(tree=read_folder(to, ours=True), digest=digest, made_with=(tool,))
+
+
+def open_sif(source: Path, scratch: Path, architecture: str) -> Opened:
+    """The root file system of a SIF; what its signature says is apptainer's to check."""
+    file = whole(source)
+    table = sif.read_header(file.head(sif.HEADER_BYTES))
+    described = Part(source, table.offset, table.size_bytes).head(table.size_bytes)
+    contents = sif.read_descriptors(described, file.size_bytes)
+    where = contents.squashfs
+    inner = cut_out(Part(source, where.offset, where.size_bytes), scratch)
+    opened = open_squashfs(inner, scratch, architecture)
+    if contents.oci_config:
+        at = contents.oci_config
+        config = oci.read_config(Part(source, at.offset, at.size_bytes).read()).image
+    else:
+        config = config_by_scripts(opened.tree)
+    return Opened(
+        tree=opened.tree,
+        digest=digest_of(file),
+        config=config,
+        architecture=contents.architecture,
+        made_with=opened.made_with,
+    )
+
+
+def config_by_scripts(tree: Folder) -> ImageConfig:
+    """How a root file system that Apptainer or Singularity made wants to be run."""
+    scripts = found(tree, singularity.SCRIPTS)
+    names = sorted(scripts.entries) if isinstance(scripts, Folder) else []
+    files = [
+        found(tree, f"{singularity.SCRIPTS}/{name}")
+        for name in names
+        if singularity.sets_variables(name)
+    ]
+    texts = [_text(file.content) for file in files if isinstance(file, File)]
+    runs = isinstance(found(tree, singularity.RUNSCRIPT), File)
+    return ImageConfig(
+        entrypoint=("/bin/sh", singularity.RUNSCRIPT) if runs else (),
+        variables=singularity.variables(texts),
+    )
+
+
+def _text(content: Content) -> str:
+    at = Part(Path(content.file), content.offset, content.size_bytes)
+    return at.read(_MOST_SCRIPT_BYTES).decode(errors="replace")
+
+
+OPENERS: Mapping[Kind, Opener] = {
+    "folder": open_folder,
+    "oci-layout": open_layout_folder,
+    "squashfs": open_squashfs,
+    "sif": open_sif,
+    "archive": open_archive,
+}
+
+
+def elf_machine(tree: Folder) -> int:
+    """The processor that its shell is made for (ELF e_machine); 0 where there is none to ask."""
+    for path in ("bin/sh", "bin/busybox", "usr/bin/env", "lib/ld-linux.so.2"):
+        node = found(tree, path)
+        if isinstance(node, File) and node.content.file:
+            content = node.content
+            head = Part(Path(content.file), content.offset, content.size_bytes).head(20)
+            if head[:4] == b"\x7fELF" and len(head) == 20:
+                return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
+    return 0
+
+
+def _open_docker(members: Mapping[str, Part], scratch: Path) -> Opened:
+    image = oci.read_docker_manifest(_part(members, "manifest.json").read())
+    config = _part(members, image.config).read()
+    layers = [_part(members, name) for name in image.layers]
+    return _layered(config, layers, "sha256:" + hashlib.sha256(config).hexdigest(), scratch)
+
+
+def _layered(text: bytes, layers: list[Part], digest: str, scratch: Path) -> Opened:
+    """Each uncompressed layer is checked against the configuration, which the digest covers."""
+    config = oci.read_config(text)
+    if len(config.diff_ids) != len(layers):
+        raise ValueError(f"it has {len(layers)} layers, its configuration {len(config.diff_ids)}")
+
+    def entries(part: Part, diff_id: str) -> Iterable[TreeEntry]:
+        inner = plain(part, scratch)
+        check_digest(inner, diff_id, "a layer")
+        return read_tar(inner.file, inner.offset, inner.size_bytes, _folder(scratch))
+
+    pairs = zip(layers, config.diff_ids, strict=True)
+    tree = merged(entries(part, diff_id) for part, diff_id in pairs)
+    return Opened(tree=tree, digest=digest, config=config.image, architecture=config.architecture)
+
+
+def _members(outer: Part) -> dict[str, Part]:
+    """The files of an uncompressed tar, links of old Docker archives followed."""
+    members: dict[str, Part] = {}
+    links: dict[str, str] = {}
+    try:
+        with outer.file.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:") as archive:
+            for member in archive:
+                name = normpath(member.name.lstrip("/"))
+                if member.isreg():
+                    members[name] = Part(outer.file, member.offset_data, member.size)
+                elif member.issym():
+                    links[name] = normpath(f"{name}/../{member.linkname}")
+    except tarfile.TarError as error:
+        raise ValueError(f"it is no tar, damaged or truncated ({error})") from error
+    for name, target in links.items():
+        if target in members:
+            members.setdefault(name, members[target])
+    return members
+
+
+def _part(parts: Mapping[str, Part], name: str) -> Part:
+    if name not in parts:
+        raise ValueError(f"it is incomplete: {name or 'a name'} is missing in it")
+    return parts[name]
+
+
+def _is_old_tar(head: bytes) -> bool:
+    """A tar of before POSIX has no magic; its checksum tells."""
+    with suppress(tarfile.TarError):
+        return bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape").name)
+    return False
+
+
+def _folder(scratch: Path) -> Path:
+    folder = scratch / "sparse"
+    folder.mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,126 @@
+"""Programs that fetch, build and squash: found, asked for their version, run as any launch is."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from flowos.engine import own_variables, run, start
+from flowos.model import Argv, EnvironmentRefused, Exited, Launch, Outcome, Pairs
+from flowos.operations.measure import Emit, Progress
+from flowos.report import number
+
+_VERSION_SECONDS = 20.0
+_LOOK_SECONDS = 0.5
+_GRACE_SECONDS = 10.0
+_NOWHERE = PurePath("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a program ended; code -1: by a signal, or not at all."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def is_here(program: str) -> bool:
+    return shutil.which(program) is not None
+
+
+def need(program: str, package: str, to: str) -> None:
+    """EnvironmentRefused, with the line that installs it, if it is not here."""
+    if not is_here(program):
+        raise EnvironmentRefused(f"no {program} to {to}; mend: {install_line(package)}")
+
+
+def install_line(packages: str) -> str:
+    return f"sudo apt-get install --no-install-recommends {packages}"
+
+
+def version(argv: Argv, read: Callable[[str], str]) -> tuple[str, str]:
+    """(program, version), for provenance."""
+    ran = call(argv, seconds=_VERSION_SECONDS)
+    return argv[0], read(ran.stdout + ran.stderr)
+
+
+def call(
+    argv: Argv,
+    *,
+    scratch: Path | None = None,
+    variables: Pairs = (),
+    seconds: float | None = None,
+) -> Ran:
+    """Run to the end; an interrupt ends it too."""
+    return ran(run(launch_of(argv, scratch=scratch, variables=variables, seconds=seconds)))
+
+
+def call_watched(
+    argv: Argv,
+    emit: Emit,
+    doing: str,
+    *,
+    scratch: Path,
+    variables: Pairs = (),
+    cwd: PurePath = _NOWHERE,
+    grace_seconds: float = _GRACE_SECONDS,
+) -> Ran:
+    """Run to the end; what it has put into `scratch` so far shows that it goes on.
+
+    grace_seconds: what it gets to clean up after itself when we are interrupted.
+    """
+    running = start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
+    try:
+        while True:
+            size = size_of(scratch)
+            emit(Progress(doing=f"{doing}  {number(size, 'byte')}" if size else doing))
+            with suppress(TimeoutError):
+                return ran(running.wait(_LOOK_SECONDS))
+    finally:
+        running.stop(grace_seconds)
+        running.wait()
+
+
+def launch_of(
+    argv: Argv,
+    *,
+    scratch: Path | None = None,
+    variables: Pairs = (),
+    hides: Sequence[str] = (),
+    cwd: PurePath = _NOWHERE,
+    seconds: float | None = None,
+) -> Launch:
+    """With our own variables, in plain English, with its temporary files in `scratch`."""
+    own = {name: value for name, value in own_variables() if name not in hides}
+    own.setdefault("USER", str(os.geteuid()))  # Charliecloud does nothing without
+    own |= {"LC_ALL": "C.UTF-8"} | ({"TMPDIR": str(scratch)} if scratch else {})
+    return Launch(
+        argv=argv,
+        variables=tuple((own | dict(variables)).items()),
+        cwd=cwd,
+        limit_seconds=seconds,
+    )
+
+
+def ran(outcome: Outcome) -> Ran:
+    stdout, stderr = (out.decode(errors="replace") for out in (outcome.stdout, outcome.stderr))
+    if isinstance(outcome.end, Exited):
+        return Ran(code=outcome.end.code, stdout=stdout, stderr=stderr)
+    return Ran(code=-1, stdout=stdout, stderr=f"{stderr}\n{outcome.end}")
+
+
+def size_of(folder: Path) -> int:
+    """Files come and go meanwhile."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(at, name).lstat().st_size
+    return total

@@ -1,0 +1,85 @@
+"""Systems of equations in a person's words: `poisson:128x128x128`, `g3like`, a file."""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowos.model import SolveError, UsageError
+from flowos.solver import Csr, g3like, poisson, read_matrix
+
+_POISSON = re.compile(r"poisson:(\d{1,9})(?:x(\d{1,9}))?(?:x(\d{1,9}))?")
+_SEEDED = re.compile(r"(g3like|random)(?::(\d{1,18}))?")
+_MOST_ROWS = 2**31 - 1
+_ROW_BYTES, _ENTRY_BYTES = 60, 12
+"""About what a row and an entry take, at least, from the matrix to the end of the iteration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearProblem:
+    """A matrix that can be had. size: its rows and entries, where that is known beforehand."""
+
+    name: str
+    matrix: Callable[[], Csr]
+    size: tuple[int, int] | None = None
+
+
+def system_of(word: str) -> LinearProblem:
+    """poisson:NXxNYxNZ, g3like[:SEED], or the path of a Matrix Market file. UsageError: none."""
+    if word.partition(":")[0] == "poisson":
+        return _poisson_of(word)
+    if found := _seeded(word, "g3like"):
+        (seed,) = found
+        return LinearProblem(name=word, matrix=lambda: g3like(seed))
+    if word.partition(":")[0] == "g3like" and not Path(word).exists():
+        raise UsageError(f"{word}: expected g3like, or g3like:SEED")
+    return LinearProblem(name=Path(word).name, matrix=lambda: read_matrix(word))
+
+
+def right_side(word: str, rows: int) -> NDArray[np.float64]:
+    """ones, random[:SEED] (evenly from -1 to 1), or an array of a .npy file."""
+    if word == "ones":
+        return np.ones(rows)
+    if found := _seeded(word, "random"):
+        return np.random.default_rng(found[0]).uniform(-1.0, 1.0, rows)
+    if not word.endswith(".npy"):
+        raise UsageError(f"--rhs {word}: expected ones, random, random:SEED or a file: NAME.npy")
+    try:
+        loaded = np.load(word, allow_pickle=False)
+    except OSError as error:
+        raise SolveError(f"{word}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise SolveError(f"{word}: {error}") from None
+    return np.asarray(loaded)
+
+
+def _seeded(word: str, name: str) -> tuple[int] | None:
+    found = _SEEDED.fullmatch(word)
+    return (int(found[2] or 1),) if found and found[1] == name else None
+
+
+def _poisson_of(word: str) -> LinearProblem:
+    found = _POISSON.fullmatch(word)
+    cells = tuple(int(n or 1) for n in found.groups()) if found else (0,)
+    if 0 in cells:
+        raise UsageError(f"{word}: expected cells along x, y and z, as poisson:128x128x128")
+    rows = prod(cells)
+    if rows > _MOST_ROWS:
+        raise UsageError(f"{word}: {rows} rows; at most {_MOST_ROWS} can be")
+    entries = rows + 2 * sum(rows - rows // n for n in cells)
+    _check_memory(word, rows * _ROW_BYTES + entries * _ENTRY_BYTES)
+    x, y, z = cells
+    return LinearProblem(name=word, matrix=lambda: poisson(x, y, z), size=(rows, entries))
+
+
+def _check_memory(word: str, wanted: int) -> None:
+    has = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if wanted > has:
+        raise SolveError(
+            f"{word}: takes at least {wanted / 1e9:.0f} GB; this machine has {has / 1e9:.0f} GB"
+        )

@@ -1,0 +1,120 @@
+"""What a measurement will do, found before anything is measured; `--dry-run` shows it."""
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from flowos.model import Case, Design, Facts, Unmeasured, UsageError, Wanted
+from flowos.probes import PROBES, Build, Probe, Program
+
+_OVERHEAD_SECONDS = 0.2
+"""About what starting a case and looking at the machine costs beside the case itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbePlan:
+    """One probe's share of a run."""
+
+    probe: Probe
+    design: Design
+
+    @property
+    def once_seconds(self) -> float:
+        """About what each case once takes."""
+        return sum(self.design.seconds.values())
+
+    @property
+    def seconds(self) -> float:
+        """About what its least rounds take."""
+        turns = 2 if len(self.design.cases) > 1 else 1
+        return self.design.least_rounds * turns * self.once_seconds
+
+    @property
+    def as_often_as_time_allows(self) -> "ProbePlan":
+        """The same, with rounds until the time is out where cases are compared: more tell more."""
+        endless = sys.maxsize if len(self.design.cases) > 1 else self.design.least_rounds
+        return replace(self, design=replace(self.design, least_rounds=endless))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementPlan:
+    """The parts in the order in which they are measured, and what cannot be measured."""
+
+    parts: tuple[ProbePlan, ...]
+    unmeasured: tuple[tuple[Case, Unmeasured], ...]
+
+    @property
+    def programs(self) -> tuple[tuple[Case, Program], ...]:
+        return tuple((c, p.probe.program(c)) for p in self.parts for c in p.design.cases)
+
+    @property
+    def shares(self) -> Iterator[float]:
+        """Each part's share of the time that is left when it begins."""
+        rest = [sum(p.seconds for p in self.parts[i:]) for i in range(len(self.parts) + 1)]
+        return ((here - after) / here if here else 1.0 for here, after in pairwise(rest))
+
+    @property
+    def reserves(self) -> Iterator[float]:
+        """What the parts after each one need to measure each case once."""
+        return (sum(p.once_seconds for p in self.parts[i + 1 :]) for i in range(len(self.parts)))
+
+
+def work(facts: Facts, wanted: Wanted) -> MeasurementPlan:
+    """What will be measured on this node, and what cannot be. UsageError for an unknown probe."""
+    parts: list[ProbePlan] = []
+    unmeasured: list[tuple[Case, Unmeasured]] = []
+    for probe in chosen(wanted.probes):
+        cases = probe.cases(facts, wanted)
+        if isinstance(cases, Unmeasured):
+            unmeasured.append((Case(probe.name), cases))
+            continue
+        seconds = {case: probe.seconds(case) + _OVERHEAD_SECONDS for case in cases}
+        design = Design(cases=cases, seconds=seconds, least_rounds=probe.rounds)
+        parts.append(ProbePlan(probe=probe, design=design))
+    return MeasurementPlan(parts=tuple(parts), unmeasured=tuple(unmeasured))
+
+
+def chosen(names: Sequence[str]) -> tuple[Probe, ...]:
+    """The probes of these names in the table's order; all of them for no name."""
+    known = {probe.name: probe for probe in PROBES}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no probe is called {name!r}; the probes are {', '.join(known)}")
+    return tuple(known[n] for n in known if n in names or not names)
+
+
+def described(todo: MeasurementPlan) -> list[dict[str, object]]:
+    """Each case with its command lines, as plain JSON values."""
+    planned: list[dict[str, object]] = [
+        {"case": case.label, "commands": list(_commands(program))}
+        for case, program in todo.programs
+    ]
+    for case, why in todo.unmeasured:
+        planned.append({"case": case.label, "unmeasured": why.reason, "remedy": why.remedy})
+    return planned
+
+
+def _commands(program: Program) -> Iterator[str]:
+    words = program.argv
+    if program.build:
+        yield _compile(program.build)
+        words = (program.build.key, *words)
+    if program.mpi_family:
+        words = (program.starter, "-n", str(program.ranks), *words)
+    yield " ".join((*(f"{n}={shlex.quote(v)}" for n, v in program.variables), shlex.join(words)))
+
+
+def _compile(build: Build) -> str:
+    return shlex.join(
+        (
+            build.compiler,
+            *build.flags,
+            build.source,
+            *build.also,
+            "-o",
+            build.key,
+            *build.libraries,
+        )
+    )

@@ -1,0 +1,44 @@
+"""What would turn a 'cannot tell' into an answer: how many rounds, and the command for them."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flowos.model import Run, Verdict
+from flowos.operations._measurement_plan import work
+from flowos.plan import rounds_to_tell
+from flowos.probes import PROBES
+
+_SLACK = 1.2
+"""Facts aside, a run takes a little more than its cases."""
+
+
+def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """The same verdicts; those that cannot tell also say how many rounds would, and the command."""
+    found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+    commands = {
+        probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
+        for probe, seconds in _round_seconds(run).items()
+        if any(v.probe == probe for v in found)
+    }
+    return tuple(_told(v, commands.get(v.probe, "")) for v in found)
+
+
+def _command(run: Run, probe: str, seconds: float) -> str:
+    effort = "" if run.wanted.effort == "normal" else f"--{run.wanted.effort} "
+    minutes = max(1, math.ceil(_SLACK * seconds / 60))
+    return f"for more rounds: `flowos measure {effort}--only {probe} --minutes {minutes}`"
+
+
+def _told(v: Verdict, command: str) -> Verdict:
+    if v.answer != "cannot tell":
+        return v
+    would = command if v.needed else "as the rounds scatter here, no sensible number would tell"
+    return replace(v, why="; ".join(word for word in (v.why, would) if word))
+
+
+def _round_seconds(run: Run) -> dict[str, float]:
+    """About what a round of each probe takes, there and back, for the cases that the run wanted."""
+    known = {probe.name for probe in PROBES}
+    wanted = replace(run.wanted, probes=tuple(n for n in run.wanted.probes if n in known))
+    return {part.probe.name: 2 * part.once_seconds for part in work(run.facts, wanted).parts}

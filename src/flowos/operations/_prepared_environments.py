@@ -1,0 +1,217 @@
+"""The environments of a run side by side: each made ready, looked at, and told from the others."""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
+from pathlib import Path, PurePath
+
+from flowos import engine
+from flowos.drivers import RUNTIMES, path_inside
+from flowos.model import (
+    Argv,
+    Binary,
+    Entered,
+    Environment,
+    EnvironmentRefused,
+    Facts,
+    FlowosError,
+    Launch,
+    MeasureError,
+    Needs,
+    NotStarted,
+    Outcome,
+    Pairs,
+    RuntimeFailed,
+    Tried,
+    Unmeasured,
+    Wanted,
+)
+from flowos.operations._bundle import Bundle
+from flowos.operations._facts import facts_inside
+from flowos.operations.environment import environment
+from flowos.probes import Program
+
+STORAGE = PurePath("/mnt/flowos")
+"""Where an image sees the storage to be measured, if it lies in no folder that all share."""
+
+_LIMIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedEnvironment:
+    """An environment that is ready.
+
+    folder: holds what is run in it, under the same path inside. scratch: the storage to be
+    measured, as it is called inside. facts: of the environment itself, where its own compilers and
+    libraries are to be measured.
+    """
+
+    entered: Entered
+    env: Environment
+    folder: Path
+    scratch: PurePath
+    binary: Binary
+    facts: Facts | Unmeasured
+
+    @property
+    def label(self) -> str:
+        return self.entered.label
+
+    @property
+    def all_ours(self) -> bool:
+        """Are all processes that a launch starts here our descendants?"""
+        return not RUNTIMES[self.env.runtime].traits.has_helpers
+
+    def launch(self, words: Argv, program: Program) -> Launch:
+        """How these words are started here, with what the program needs."""
+        words = tuple(word.replace("{scratch}", str(self.scratch)) for word in words)
+        return Launch(
+            argv=words,
+            env=replace(self.env, variables=()) if self.binary == "same" else self.env,
+            variables=_variables(self.env, self.binary, program.variables),
+            cwd=PurePath(self.folder),
+            needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
+            ranks=program.ranks,
+            limit_seconds=program.limit_seconds,
+        )
+
+    def prepared(self, words: Argv, program: Program) -> engine.PreparedLaunch:
+        """These words, to be started here."""
+        return engine.prepare(
+            self.launch(words, program),
+            launcher=program.mpi_family or "direct",
+            starter=program.starter,
+        )
+
+    def run(self, words: Argv, program: Program) -> Outcome:
+        """Run them here. MeasureError where they could not even be started."""
+        launch = self.launch(words, program)
+        launcher = program.mpi_family or "direct"
+        return self.started(engine.run(launch, launcher=launcher, starter=program.starter))
+
+    def started(self, outcome: Outcome) -> Outcome:
+        """The same outcome. MeasureError where it could not even be started."""
+        match outcome.end:
+            case NotStarted(reason) | RuntimeFailed(reason):
+                raise MeasureError(f"{self.label}: {reason}")
+        return outcome
+
+
+@contextmanager
+def places(
+    wanted: Wanted,
+    asked: Sequence[Environment],
+    node: Facts,
+    tries: Bundle | None,
+    folder: Path,
+    scratch: PurePath,
+) -> Iterator[tuple[PreparedEnvironment, ...]]:
+    """The environments wanted, ready until the end of the `with`. EnvironmentRefused: one cannot.
+
+    asked: what the words of `wanted` mean.
+    tries: the bundled program that tells what the kernel lets us do; None where it could not be
+    compiled. folder: one that all share.
+    """
+    with ExitStack() as stack:
+        made: list[PreparedEnvironment] = []
+        for number, (word, env) in enumerate(zip(wanted.environments, asked, strict=True)):
+            env = _with_storage(env, scratch)
+            ready = stack.enter_context(engine.make_ready(env))
+            entered = _entered(word, env, ready, [place.label for place in made])
+            own = folder / str(number)
+            own.mkdir()
+            place = PreparedEnvironment(
+                entered=entered,
+                env=ready.env,
+                folder=own,
+                scratch=path_inside(scratch, env.binds) or scratch,
+                binary=wanted.binary,
+                facts=node,
+            )
+            made.append(_looked_at(place, wanted, tries))
+        yield tuple(made)
+
+
+def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
+    """A label that no other environment has: the digest tells images apart, a number the rest."""
+    label = f"{name}@{runtime}" if digest else name
+    if digest and label in taken:
+        label += f"#{digest.rpartition(':')[2][:8]}"
+    numbers = (f"{label}#{number}" for number in range(2, len(taken) + 2))
+    return next((one for one in (label, *numbers) if one not in taken), label)
+
+
+def _with_storage(env: Environment, scratch: PurePath) -> Environment:
+    if env.image is None or path_inside(scratch, ()) is not None:
+        return env
+    return environment(env, binds=[(str(scratch), str(STORAGE))])
+
+
+def _entered(word: str, asked: Environment, ready: engine.Ready, taken: Sequence[str]) -> Entered:
+    if asked.image is None:
+        return Entered(label=label_of("bare", "", "", taken))
+    runtime, image = ready.env.runtime, asked.image
+    known = engine.runtime_facts(only=(runtime,)).tool(runtime)
+    name = PurePath(word.removesuffix(f"@{runtime}").removesuffix("@auto")).name
+    return Entered(
+        label=label_of(name, runtime, image.digest, taken),
+        image=str(image.source),
+        form=image.form,
+        digest=image.digest,
+        runtime=runtime,
+        version=known.version if known else "",
+        notes=ready.notes,
+    )
+
+
+def _looked_at(
+    place: PreparedEnvironment, wanted: Wanted, tries: Bundle | None
+) -> PreparedEnvironment:
+    """The place with what the kernel allows in it, and with its own facts if they are wanted."""
+    if tries:
+        tried = _tried(place, tries)
+        place = replace(place, entered=replace(place.entered, tried=tried))
+    if wanted.binary == "same" or place.env.image is None:
+        return place
+    return replace(place, facts=_own_facts(place, wanted))
+
+
+def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
+    """EnvironmentRefused: not even this runs there."""
+    program = Program(argv=(), limit_seconds=_LIMIT_SECONDS)
+    try:
+        outcome = place.run((*tries.words, str(place.scratch)), program)
+    except FlowosError as error:
+        raise EnvironmentRefused(str(error)) from error
+    try:
+        answer = json.loads(outcome.stdout)["tried"]
+        return tuple(Tried(name=t["name"], works=t["works"], says=t["says"]) for t in answer)
+    except (ValueError, KeyError, TypeError) as error:
+        said = outcome.stderr.decode(errors="replace").strip() or outcome.end
+        raise EnvironmentRefused(f"{place.label}: it cannot be looked at: {said}") from error
+
+
+def _own_facts(place: PreparedEnvironment, wanted: Wanted) -> Facts | Unmeasured:
+    """What the image's own Python finds in it."""
+    programs = place.folder / "programs"
+    with as_file(files("flowos.probes").joinpath("programs")) as source:
+        shutil.copytree(source, programs, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        return facts_inside(replace(wanted, scratch=place.scratch), place.env, programs)
+    except FlowosError as error:
+        return Unmeasured(
+            reason=f"what {place.label} has cannot be looked up: {error}",
+            remedy="have python3 in the image, or measure with --binary same",
+        )
+
+
+def _variables(env: Environment, binary: Binary, own: Pairs) -> Pairs:
+    """The same everywhere for the same binary; else what a person's own command would get."""
+    if binary == "own":
+        return engine.launch_variables(env, own)
+    host = dict(engine.own_variables())
+    kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
+    return tuple({**kept, **dict(own)}.items())

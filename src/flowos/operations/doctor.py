@@ -1,0 +1,62 @@
+"""`flowos doctor`: look at this node, ask the probes, try the runtimes, and say what works."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flowos import engine
+from flowos.drivers import RUNTIMES, Runtime
+from flowos.model import Facts, Wanted
+from flowos.operations._facts import facts
+from flowos.probes import PROBES
+from flowos.probes.doctor import Check, can_measure, diagnose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The node, each check on it, and whether `flowos measure` has something to do."""
+
+    facts: Facts
+    checks: tuple[Check, ...]
+    can_measure: bool
+
+
+def doctor(wanted: Wanted | None = None) -> Diagnosis:
+    """Nothing is measured and nothing changed; takes some seconds."""
+    node = facts(wanted)
+    checks = (*diagnose(node, PROBES, wanted), *_runtimes(), *_left_alone())
+    return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
+
+
+def _runtimes() -> Iterator[Check]:
+    """Each was tried by entering a tiny image, now or since this node was started."""
+    tried = engine.runtime_facts()
+    for name, runtime in RUNTIMES.items():
+        if name != "bare":
+            yield _runtime(runtime, tried)
+
+
+def _left_alone() -> Iterator[Check]:
+    """What the next start of another process does not remove either."""
+    for folder in engine.left_alone():
+        yield Check(
+            group="use",
+            name="clean run folders",
+            works=False,
+            says=f"{folder} is left alone: its process is gone, but what that began may run on "
+            "in another container, where one cannot look from here",
+            remedy=f"if nothing of it runs any more: rm -r {folder}",
+        )
+
+
+def _runtime(runtime: Runtime, tried: Facts) -> Check:
+    reasons = runtime.usable(tried)
+    if reasons:
+        says, remedy = reasons[0].text, reasons[0].remedy
+        return Check(group="enter", name=runtime.name, works=False, says=says, remedy=remedy)
+    tool = tried.tool(runtime.name)
+    works = {t.name for t in tried.tried if t.works}
+    forms = [form for form in ("folder", "squashfs") if f"{runtime.name} {form}" in works]
+    says = f"{tool.version if tool else ''} enters a {' or a '.join(forms)}"
+    if "squashfs" not in forms:
+        says += "; a squashfs is unpacked once"
+    return Check(group="enter", name=runtime.name, works=True, says=says.strip())

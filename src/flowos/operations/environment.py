@@ -1,0 +1,114 @@
+"""`fo.environment`: in what something is to run, in a person's words."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path, PurePath
+
+from flowos.drivers import RUNTIMES
+from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
+
+Word = str | PathLike[str] | Environment | None
+Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
+
+
+def environment(
+    word: Word = None,
+    *,
+    binds: Iterable[Bind] = (),
+    devices: Iterable[str] = (),
+    variables: Mapping[str, str] | Iterable[str] = (),
+) -> Environment:
+    """An environment from what a person says of it.
+
+    word: "bare" or None, the path of an image, or (as text) its name in the image library; an
+    image may be followed by @RUNTIME ("image.sqfs@podman"). binds: SRC, "SRC:DST", "SRC:DST:ro", or
+    (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
+    name, or "NAME=VALUE".
+    EnvironmentRefused: no such image, no such runtime, or what an environment cannot have.
+    """
+    base = word if isinstance(word, Environment) else _named(word)
+    made = replace(
+        base,
+        binds=(*base.binds, *map(_bind, binds)),
+        devices=(*base.devices, *map(_device, devices)),
+        variables=tuple((dict(base.variables) | dict(_variables(variables))).items()),
+    )
+    if made.image is None and (made.binds or made.devices):
+        what, has = ("binds", "file") if made.binds else ("devices", "device")
+        raise EnvironmentRefused(
+            f"environment bare: it has every {has} of this machine; leave out the {what}, "
+            "or name an image"
+        )
+    return made
+
+
+def _shown(value: object) -> str:
+    from flowos.model import shown  # loads the types of ports
+
+    return shown(value)
+
+
+def _named(word: object) -> Environment:
+    if word is None:
+        return BARE
+    if not isinstance(word, (str, PathLike)) or not fspath(word):
+        raise EnvironmentRefused(
+            f"environment {_shown(word)}: expected 'bare', or an image by its path or name"
+        )
+    given = word if isinstance(word, str) else fspath(Path(word).absolute())
+    name, runtime = _parted(given)
+    if name == "bare":
+        if runtime not in ("", "auto", "bare"):
+            raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
+        return BARE
+    from flowos.operations._images._meant import image_meant  # loads what bare needs not
+
+    return Environment(image=image_meant(name), runtime=runtime or "auto")
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """(image, runtime). A file may have an @ in its name, and a digest follows one too."""
+    name, at, runtime = word.rpartition("@")
+    if not at or not name or Path(word).exists() or runtime.startswith("sha256:"):
+        return word, ""
+    if runtime != "auto" and runtime not in RUNTIMES:
+        known = ", ".join(("auto", *sorted(RUNTIMES)))
+        raise EnvironmentRefused(
+            f"environment {word}: unknown runtime {runtime!r}; known are {known}"
+        )
+    return name, runtime
+
+
+def _bind(given: Bind) -> tuple[str, str]:
+    if isinstance(given, tuple):
+        source, target = fspath(given[0]), fspath(given[1])
+    else:
+        source, _, target = fspath(given).partition(":")
+    path, _, mode = target.partition(":")
+    inside = path or fspath(Path(source).absolute())
+    if not source or mode not in ("", "ro", "rw") or not PurePath(inside).is_absolute():
+        raise EnvironmentRefused(
+            f"bind {_shown(given)}: expected SRC, SRC:DST or SRC:DST:ro, with DST an absolute path"
+        )
+    return fspath(Path(source).absolute()), inside + (":ro" if mode == "ro" else "")
+
+
+def _device(name: object) -> str:
+    if not isinstance(name, str) or "=" not in name or "/" not in name:
+        raise EnvironmentRefused(
+            f"device {_shown(name)}: expected a CDI name, such as nvidia.com/gpu=0"
+        )
+    return name
+
+
+def _variables(given: Mapping[str, str] | Iterable[str]) -> Pairs:
+    if isinstance(given, Mapping):
+        return tuple((str(name), str(value)) for name, value in given.items())
+    pairs = []
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise EnvironmentRefused(f"variable {word!r}: expected NAME=VALUE")
+        pairs.append((name, value))
+    return tuple(pairs)

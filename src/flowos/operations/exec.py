@@ -1,0 +1,202 @@
+"""`flowos exec`, `shell` and `run`: one command in an environment, as if it were started here."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from flowos.drivers import path_inside
+from flowos.engine import (
+    PreparedLaunch,
+    composed,
+    home_folder,
+    launch_variables,
+    make_ready,
+    now,
+    prepare,
+    run_in_foreground,
+)
+from flowos.model import (
+    Argv,
+    Environment,
+    Exited,
+    Killed,
+    Launch,
+    NotStarted,
+    Outcome,
+    Pairs,
+)
+
+Say = Callable[[str], None]
+
+_LONG_SECONDS = 1.0
+"""A wait that a person wants explained; else the command's own words are all that is shown."""
+_SYSTEM = tuple(map(PurePath, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr")))
+_TOO_WIDE = frozenset(map(PurePath, ("/", "/home", "/opt", "/run", "/var")))
+_SHELL = """\
+for shell in bash ash dash; do
+  command -v $shell >/dev/null 2>&1 && exec $shell "$@"
+done
+exec sh "$@"
+"""
+_OWN_SCRIPT = """\
+test -x /.singularity.d/runscript && exec /.singularity.d/runscript "$@"
+echo "flowos run: the image has no runscript and no entry point; name a command instead:" \
+ "flowos exec --env IMAGE -- COMMAND" >&2
+exit 127
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankOptions:
+    """How many, and by which MPI: a name of `drivers.LAUNCHERS`, and its mpirun.
+
+    oversubscribe: more than there are cpus too, not bound.
+    """
+
+    count: int
+    mpi: str
+    starter: str = ""
+    oversubscribe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecRequest:
+    """What a person wants run. Without a cwd it is the current folder; ranks: an MPI program."""
+
+    env: Environment
+    argv: Argv
+    cwd: PurePath | None = None
+    ranks: RankOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecPlan:
+    """What would be started, and where."""
+
+    argv: Argv
+    environment: str
+    cwd: PurePath
+    binds: Pairs
+    notes: tuple[str, ...]
+
+
+def executed(wish: ExecRequest, say: Say) -> Outcome:
+    """Run it with this process's streams and terminal, and wait for its end.
+
+    EnvironmentRefused, LaunchFailed: it did not begin.
+    """
+    began = now()
+    with _ready_launch(wish) as (launch, notes, waits):
+        for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
+            say(note)
+        return run_in_foreground(_prepared(wish, launch))
+
+
+def planned(wish: ExecRequest) -> ExecPlan:
+    """What `executed` would start; the image is made ready for it all the same."""
+    with _ready_launch(wish) as (launch, notes, waits):
+        prepared = _prepared(wish, launch)
+        try:
+            argv, _ = composed(prepared)
+        finally:
+            prepared.discard()
+        return ExecPlan(
+            argv=argv,
+            environment=wish.env.label,
+            cwd=launch.cwd,
+            binds=launch.env.binds,
+            notes=(*notes, *waits),
+        )
+
+
+def shell_wish(wish: ExecRequest) -> ExecRequest:
+    """An interactive shell: bash or else what the image has. The prompt names the environment."""
+    env = wish.env
+    if env.image is None:
+        return replace(wish, argv=(os.environ.get("SHELL") or "/bin/sh", *wish.argv))
+    prompt = ("PS1", f"[{env.image.source.stem}] \\w \\$ ")
+    argv = ("/bin/sh", "-c", _SHELL, "sh", *wish.argv)
+    return replace(wish, argv=argv, env=replace(env, variables=(prompt, *env.variables)))
+
+
+def own_wish(wish: ExecRequest) -> ExecRequest:
+    """What the image itself wants run, with `wish.argv` as its arguments.
+
+    As OCI says: the arguments stand for the image's command behind its entry point. An image
+    without either may have a runscript, as Singularity's have.
+    """
+    assert wish.env.image is not None
+    config = wish.env.image.config
+    if not config.entrypoint and not config.command:
+        return replace(wish, argv=("/bin/sh", "-c", _OWN_SCRIPT, "sh", *wish.argv))
+    argv = (*config.entrypoint, *(wish.argv or config.command))
+    return replace(wish, argv=argv, cwd=wish.cwd or config.cwd)
+
+
+def exit_code(outcome: Outcome) -> int:
+    """As a shell tells it: 128 + signal, 127 no such command, 126 not executable, 125 ours."""
+    match outcome.end:
+        case Exited(code):
+            return code
+        case Killed(signal):
+            return 128 + signal
+        case NotStarted(code=code):
+            return code
+        case _:
+            return 125
+
+
+@contextmanager
+def _ready_launch(wish: ExecRequest) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
+    """The launch, what a person must know of it, and what explains how long it took so far."""
+    env, cwd, notes = _with_current_folder(wish)
+    with make_ready(env) as ready:
+        variables = launch_variables(ready.env)
+        count = wish.ranks.count if wish.ranks else 1
+        launch = Launch(
+            argv=wish.argv,
+            env=ready.env,
+            variables=variables,
+            cwd=cwd,
+            ranks=count,
+            terminal=all(map(os.isatty, (0, 1, 2))),
+        )
+        yield launch, notes, ready.notes
+
+
+def _prepared(wish: ExecRequest, launch: Launch) -> PreparedLaunch:
+    if wish.ranks is None:
+        return prepare(launch)
+    from flowos.engine import check_mpi, usual_starter
+
+    mpi = wish.ranks.mpi
+    starter = wish.ranks.starter or usual_starter(mpi)
+    check_mpi(launch.env, mpi, starter, launch.variables)
+    return prepare(launch, launcher=mpi, starter=starter, oversubscribe=wish.ranks.oversubscribe)
+
+
+def _with_current_folder(wish: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
+    """The current folder is there inside too, under its own name."""
+    env, here = wish.env, Path.cwd()
+    if env.image is None:
+        return env, wish.cwd or here, ()
+    inside = path_inside(here, env.binds)
+    if inside is not None:
+        return env, wish.cwd or inside, ()
+    why = _why_not_bound(here)
+    if why:
+        note = f"{here} is not to be seen inside: {why}; if you want it: --bind {here}"
+        return env, wish.cwd or PurePath("/"), (note,)
+    bind = (str(here), str(here))
+    return replace(env, binds=(*env.binds, bind)), wish.cwd or here, ()
+
+
+def _why_not_bound(here: PurePath) -> str:
+    home = home_folder()
+    if here in _TOO_WIDE or any(here.is_relative_to(folder) for folder in _SYSTEM):
+        return "it would hide the image's own"
+    if home and home.is_relative_to(here):
+        return "your home is bound only when asked for"
+    return ""

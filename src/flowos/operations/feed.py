@@ -1,0 +1,233 @@
+"""`flowos feed`: caches filled before a job, looked at, checked and removed. Metrics of feeds."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from flowos.engine import now
+from flowos.engine.metrics import MetricsServer
+from flowos.feeder import (
+    CacheLimits,
+    Feed,
+    Kept,
+    Prefill,
+    PrefillProgress,
+    SourceOptions,
+    asked,
+    clear,
+    compare,
+    kept_in,
+    meant,
+    opened,
+    verify,
+)
+from flowos.model import FeedError
+from flowos.operations._progress import (
+    OnTransferProgress,
+    ProgressMeter,
+    TransferProgress,
+    counted,
+    listing,
+)
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from flowos.feeder import Where
+
+__all__ = [
+    "CacheLimits",
+    "Care",
+    "FillPlan",
+    "Kept",
+    "OnTransferProgress",
+    "SourceOptions",
+    "TransferProgress",
+    "VerifiedCache",
+    "Warmed",
+    "asked",
+    "cleared",
+    "meant",
+    "planned",
+    "serve_metrics",
+    "state",
+    "verified",
+    "warmed",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """Which data, in which cache folder. where: None is all that is in it."""
+
+    cache: str | PathLike[str]
+    where: "Where | None" = None
+    asked: SourceOptions = field(default_factory=SourceOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillPlan:
+    """What warming would do. bytes: of the source; None: its files have not been opened yet."""
+
+    source: str
+    samples: int
+    bytes: int | None
+    cached: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmed:
+    """What was done, and what is there now."""
+
+    kept: Kept
+    warmth: PrefillProgress
+    seconds: float
+    interrupted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedCache:
+    """damaged: samples that were not as they had been written, and are forgotten now.
+
+    changed: names of those that the source has otherwise now, forgotten too. missing: so many the
+    source does not give any more. compared: was the source looked at?
+    """
+
+    kept: Kept
+    damaged: int
+    compared: bool = False
+    changed: tuple[str, ...] = ()
+    missing: int = 0
+
+
+def planned(care: Care, tell: OnTransferProgress) -> FillPlan:
+    """What `warmed` would bring. FeedError: there is no such data."""
+    assert care.where is not None
+    with listing(tell) as found:
+        data = opened(care.where, care.cache, care.asked, found)
+    sizes = data.catalog.sizes()
+    return FillPlan(
+        source=data.source.name,
+        samples=len(data.catalog),
+        bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
+        cached=sum(kept.cached for kept in _if_any(care)),
+    )
+
+
+def _if_any(care: Care) -> tuple[Kept, ...]:
+    try:
+        return state(care)
+    except FeedError:
+        return ()
+
+
+def warmed(care: Care, limits: CacheLimits, tell: OnTransferProgress) -> Warmed:
+    """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
+
+    FeedError: there is no such data, or nothing can be kept there.
+    """
+    assert care.where is not None
+    began, interrupted, pace = now(), False, ProgressMeter(tell)
+    with listing(tell) as found:
+        warming = Prefill(care.where, care.cache, care.asked, limits, found)
+    at = PrefillProgress(samples=0)
+    try:
+        for at in warming.steps():
+            pace.at(at.samples, at.done, at.source_bytes + at.cache_bytes)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        warming.close()
+    (kept,) = state(care)
+    return Warmed(kept=kept, warmth=at, seconds=now() - began, interrupted=interrupted)
+
+
+def state(care: Care) -> tuple[Kept, ...]:
+    """What the cache folder has, of each source. FeedError: nothing."""
+    return kept_in(care.cache, care.where, care.asked)
+
+
+def verified(care: Care, *, with_source: bool, tell: OnTransferProgress) -> Iterator[VerifiedCache]:
+    """Read all that is cached, and the source too if so wanted. FeedError: nothing is there."""
+    if with_source and care.where is None:
+        raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
+    for kept in state(care):
+        damaged, missing = _checked(kept, tell), 0
+        changed: tuple[str, ...] = ()
+        if with_source and care.where is not None:
+            pace = ProgressMeter(tell)
+            with listing(tell) as found:
+                steps = compare(care.where, care.cache, care.asked, found)
+            for at in steps:
+                pace.at(at.samples, at.done, at.bytes)
+                changed, missing = at.changed, at.missing
+        yield VerifiedCache(
+            kept=kept, damaged=damaged, compared=with_source, changed=changed, missing=missing
+        )
+
+
+def _checked(kept: Kept, tell: OnTransferProgress) -> int:
+    if kept.samples == 0:
+        return 0
+    pace = ProgressMeter(tell)
+    with counted(lambda done: pace.at(kept.samples, done, 0)) as done:
+        damaged = verify(kept, done)
+    pace.at(kept.samples, kept.samples, 0)
+    return damaged
+
+
+def cleared(kept: Kept) -> int:
+    """Remove what is cached of a source: bytes freed. FeedError: a process uses it."""
+    return clear(kept)
+
+
+_COUNTERS = {
+    "source_bytes": "Bytes read from the source.",
+    "cache_bytes": "Bytes read from the cache of this node.",
+    "peer_bytes": "Bytes read from other nodes.",
+    "source_samples": "Samples read from the source.",
+    "cache_samples": "Samples read from the cache of this node.",
+    "peer_samples": "Samples read from other nodes.",
+    "batches": "Batches handed over.",
+    "waits": "Batches that were not ready when they were asked for.",
+    "waited_seconds": "How long the consumer waited for batches.",
+    "skipped": "Samples that could not be had and were left out.",
+    "replaced": "Samples that could not be had and were replaced.",
+    "damaged": "Samples found damaged in the cache and fetched again.",
+    "stolen": "Fetches taken over from processes that died.",
+}
+_GAUGES = {
+    "in_flight": "Reads of the source under way.",
+    "depth": "Reads of the source at once that feedback allows.",
+    "ready": "Batches that wait to be taken.",
+}
+
+
+def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServer:
+    """Serve what these feeds count at http://AT/metrics, for Prometheus, until it is closed.
+
+    at: HOST:PORT, on loopback, unless others may read it `anywhere`. Port 0 is any; see its `at`.
+    Raises UsageError for a place that cannot be, FlowosError for one that is taken or if the
+    package prometheus_client is missing.
+    """
+    return MetricsServer(at, FeedCollector(feeds), anywhere=anywhere)
+
+
+class FeedCollector:
+    """What feeds count; of a closed feed, its last counts."""
+
+    def __init__(self, feeds: Iterable[Feed]) -> None:
+        self._feeds = tuple(feeds)
+
+    def collect(self) -> "Iterator[Metric]":
+        """One family for each number, with a sample for each feed."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        counts = [((feed.source, str(feed.rank)), feed.stats()) for feed in self._feeds]
+        for kind, numbers in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+            for name, about in numbers.items():
+                family = kind(f"flowos_feed_{name}", about, labels=("source", "rank"))
+                for labels, stats in counts:
+                    family.add_metric(labels, getattr(stats, name))
+                yield family

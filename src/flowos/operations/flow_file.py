@@ -1,0 +1,251 @@
+"""`flowos run flow.py`: a flow that a Python file makes, with inputs given as words.
+
+A flow file is a Python file that leaves a flow in its module: under the name `flow`, or as the only
+one that there is. It is imported under its own name, so that what stands below
+`if __name__ == "__main__":` is left alone.
+"""
+
+import difflib
+import importlib.util
+import json
+import math
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from flowos.engine.local import RemoteTraceback
+from flowos.model import (
+    Environment,
+    File,
+    Flow,
+    FlowosError,
+    PortSpec,
+    TaskFailed,
+    UsageError,
+    any_,
+    bool_,
+    bytes_,
+    shown,
+    str_,
+)
+
+_LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def run_flow(flow: Flow, given: Sequence[str], env: Environment, **how: Any) -> dict[str, object]:
+    """Run the flow once on a slice of this node, return its outputs by name.
+
+    given: NAME=VALUE for each input. UsageError where a value is not what is wanted; else what
+    `fo.slice` and `run` raise.
+    """
+    from flowos.operations._slice import slice_
+
+    values = read_values(flow, given)
+    with slice_(flow, env, **how) as on:
+        results = on.run(**values)
+    return dict(zip((p.name for p in flow.task.outputs), results, strict=True))
+
+
+def load_flow(word: str) -> Flow:
+    """The flow of FILE or FILE:NAME. UsageError where the file is not what is wanted."""
+    file, _, name = word.partition(":")
+    path = Path(file).absolute()
+    if not path.is_file():
+        raise UsageError(f"no such flow file: there is nothing at {path}")
+    module = _imported(path)
+    flows = {n: v for n, v in vars(module).items() if isinstance(v, Flow) and n[:1] != "_"}
+    if name:
+        return _named(flows, name, file)
+    if "flow" in flows:
+        return flows["flow"]
+    if len({id(flow) for flow in flows.values()}) == 1:
+        return next(iter(flows.values()))
+    if not flows:
+        raise UsageError(
+            f"{file} makes no flow: it must leave one in its module, as in "
+            "flow = fo.flow_output(...)"
+        )
+    first = next(iter(flows))
+    raise UsageError(
+        f"{file} makes several flows ({', '.join(flows)}); name one, as in {file}:{first}"
+    )
+
+
+def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
+    """The inputs' values, read by the types of their ports. UsageError names the first that is
+    wrong."""
+    ports = {p.spec.name: p.spec for p in flow.inputs}
+    takes = ", ".join(f"{p.name}: {p.type}" for p in ports.values()) or "none"
+    values: dict[str, object] = {}
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
+        if name not in ports:
+            near = difflib.get_close_matches(name, ports, 1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UsageError(f"the flow has no input {name!r}{meant}; its inputs are {takes}")
+        if name in values:
+            raise UsageError(f"{word!r}: input {name!r} is given twice")
+        values[name] = _read(ports[name], text)
+    missing = [name for name in ports if name not in values]
+    if missing:
+        raise UsageError(f"no value for {', '.join(missing)}; the flow's inputs are {takes}")
+    return values
+
+
+def own_traceback(error: TaskFailed) -> str:
+    """Where a task raised, without frames of FlowOS; "" if it raised nothing of its own."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, FlowosError):
+        return ""
+    if isinstance(cause.__cause__, RemoteTraceback):
+        return str(cause.__cause__.args[0])
+    return "".join(traceback.format_exception(cause))
+
+
+def plain_flow(flow: Flow) -> dict[str, object]:
+    """What a flow takes, runs and gives, for JSON."""
+    return {
+        "name": flow.name,
+        "inputs": {p.spec.name: str(p.spec.type) for p in flow.inputs},
+        "tasks": [call.task.name for call in flow.calls],
+        "outputs": {p.name: str(p.type) for p in flow.task.outputs},
+    }
+
+
+def _imported(path: Path) -> Any:
+    name = path.stem if path.stem.isidentifier() else "flow_file"
+    if name in sys.modules or name in sys.stdlib_module_names:
+        name = f"flow_file_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except FlowosError:
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TaskFailed(
+            f"{path}{_line_of(error, path)}: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    """Where in the file, as :LINE."""
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f":{lines[-1]}" if lines else ""
+
+
+def _named(flows: Mapping[str, Flow], name: str, file: str) -> Flow:
+    if name not in flows:
+        known = f"its flows are {', '.join(flows)}" if flows else "it makes no flow"
+        raise UsageError(f"{file} has no flow {name!r}; {known}")
+    return flows[name]
+
+
+def _read(port: PortSpec, text: str) -> object:
+    try:
+        value = _parsed(port, text)
+    except (ValueError, OSError, EOFError, RecursionError) as error:
+        raise UsageError(f"input {port}: {shown(text)}: {error}") from error
+    complaint = port.type.check(value)
+    if complaint:
+        raise UsageError(f"input {port.name!r}: {complaint}")
+    return value
+
+
+def _parsed(port: PortSpec, text: str) -> object:
+    """A text of a person as what the port takes, or what it will complain of."""
+    kind = port.type
+    if kind in (str_, File):
+        return text
+    if kind == bytes_:
+        return text.encode()
+    if kind == bool_:
+        return _TRUTHS.get(text.lower(), text)
+    if kind.name.startswith(("int", "uint")):
+        return int(text, 0) if _is_number(text, int) else text
+    if kind.name.startswith("float"):
+        return _number(text) if _is_number(text, float) else text
+    if kind == any_:
+        return _json_or_text(text)
+    return _array(port, text)
+
+
+class _NotHeldError(ValueError):
+    """Numbers that an array of this type cannot hold."""
+
+
+def _refuse_changed(given: Any, made: Any) -> None:
+    """NumPy rounds to whole numbers, makes truth of all that is not 0, and infinite what is large,
+    all without a word."""
+    if given.size == 0 or given.dtype.kind not in "biufc":
+        return
+    fits = {"b": "b", "i": "iu", "u": "iu"}.get(made.dtype.kind, "iufc")
+    if given.dtype.kind not in fits:
+        raise _NotHeldError(f"these are {given.dtype.name}, the port takes {made.dtype.name}")
+    if made.dtype.kind == "f" and (abs(made) == math.inf).sum() > (abs(given) == math.inf).sum():
+        raise _NotHeldError(f"a number is too large for {made.dtype.name}")
+
+
+def _is_number(text: str, kind: type) -> bool:
+    try:
+        kind(text, 0) if kind is int else kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str) -> float:
+    """ValueError for one that a float64 has no room for, and would make infinite or 0."""
+    number = float(text)
+    mantissa = text.lower().partition("e")[0]
+    if math.isinf(number) and any(map(str.isdigit, text)):
+        raise ValueError("too large for a float64")
+    if number == 0 and any(digit in mantissa for digit in "123456789"):
+        raise ValueError("too small for a float64")
+    return number
+
+
+def _json_or_text(text: str) -> object:
+    try:
+        return json.loads(text, parse_float=_number)
+    except json.JSONDecodeError:
+        return text
+
+
+def _array(port: PortSpec, text: str) -> object:
+    """From a .npy file, or nested lists of numbers as JSON. ValueError: it is neither."""
+    import numpy as np
+
+    if text.endswith(".npy"):
+        return np.load(text, allow_pickle=False)
+    try:
+        lists = json.loads(text, parse_float=_number)
+    except json.JSONDecodeError as error:
+        raise ValueError(_LISTS) from error
+    try:
+        with np.errstate(over="ignore"):  # said below
+            made = np.array(lists, dtype=getattr(port.type, "dtype", None))
+        _refuse_changed(np.array(lists), made)
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(str(error) if isinstance(error, _NotHeldError) else _LISTS) from error
+    is_number = made.ndim == 0 and getattr(port.type, "shape", None) != ()
+    if is_number or made.dtype.kind not in "biufc":
+        raise ValueError(_LISTS)
+    return made

@@ -1,0 +1,122 @@
+"""`flowos list`, `show`, `compare` and `report`: what can be said of runs that were kept."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
+from flowos.operations._case_order import as_planned
+from flowos.operations._next_steps import with_time_to_tell
+from flowos.operations._report import book_of
+from flowos.operations.measure_and_report import written
+from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
+from flowos.report import Report
+from flowos.store import open_store
+
+MARGIN, RUNS_MARGIN = 0.03, 0.05
+"""Of levels that were interleaved, and of runs, between which more may change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRun:
+    """A kept run and how many samples it has."""
+
+    run: Run
+    samples: int
+
+
+def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
+    """The kept runs, newest first."""
+    with open_store(url, make=False) as store:
+        counts = store.counts()
+        return tuple(ListedRun(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
+
+
+def removed(
+    refs: tuple[str, ...], url: str | None, *, dry_run: bool = False
+) -> tuple[ListedRun, ...]:
+    """Delete these runs with their samples, and say which they were.
+
+    refs: ids, beginnings of ids, or 'last'. StoreError when one is not there: then none is deleted.
+    """
+    with open_store(url, make=False) as store:
+        found = {run.id: run for run in map(store.run, refs)}
+        counts = store.counts()
+        if not dry_run:
+            store.remove(tuple(found))
+    return tuple(ListedRun(run=run, samples=counts.get(id_, 0)) for id_, run in found.items())
+
+
+def book(ref: str, url: str | None) -> Report:
+    """A run by its id, its beginning, or 'last'. StoreError when there is no such run."""
+    return book_of(*_samples_of(ref, url))
+
+
+def rewritten(ref: str, url: str | None, out: Path) -> tuple[Path, ...]:
+    """The report of a kept run, written anew. StoreError when the folder cannot be written."""
+    notes: list[str] = []
+    files = written(book(ref, url), out, notes)
+    if notes:
+        raise StoreError(notes[0])
+    return files
+
+
+def compared(
+    ref: str, url: str | None, *, axis: str, base: str = "", margin: float = MARGIN
+) -> tuple[Verdict, ...]:
+    """Verdicts between the levels of an axis inside one run, in which they were interleaved."""
+    run, measured = _samples_of(ref, url)
+    samples = as_planned(run, measured)
+    levels = _levels(samples)
+    if axis not in levels:
+        raise UsageError(f"run {run.id} has no axis {axis!r}; it has {', '.join(levels) or 'none'}")
+    if base and base not in levels[axis]:
+        known = ", ".join(levels[axis])
+        raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
+    found = compare(
+        samples,
+        axis=axis,
+        base=base or levels[axis][0],
+        margin=margin,
+        looks=1,
+        limits=limits_for(run.facts.architecture, (s.state for s in samples)),
+    )
+    return with_time_to_tell(run, found)
+
+
+def beside(
+    refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN
+) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
+    """The second run beside the first: verdicts by probe, and on each number that both have.
+
+    See `plan.side_by_side` for what that proves.
+    """
+    first, second = (book(ref, url) for ref in refs)
+    if first.run.id == second.run.id:
+        raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
+    base, other = _numbers(first), _numbers(second)
+    rows = side_by_side(base, other, margin=margin)
+    return by_probe(rows, base, other, margin=margin), rows
+
+
+def _numbers(book: Report) -> Numbers:
+    limits = limits_for(book.run.facts.architecture, (s.state for s in book.samples))
+    return Numbers(
+        run=book.run.id, measurements=book.measurements, samples=book.samples, limits=limits
+    )
+
+
+def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
+    with open_store(url, make=False) as store:
+        run = store.run(ref)
+        return run, store.samples(run)
+
+
+def _levels(samples: tuple[Sample, ...]) -> dict[str, list[str]]:
+    """Axes on which a run's cases differ, with their levels in the order planned."""
+    found: dict[str, list[str]] = {}
+    cases: dict[Case, None] = dict.fromkeys(s.case for s in samples)
+    for case in cases:
+        for axis, level in case.levels:
+            if level not in found.setdefault(axis, []):
+                found[axis].append(level)
+    return {axis: levels for axis, levels in found.items() if len(levels) > 1}

@@ -1,0 +1,373 @@
+"""`flowos image`: images made, kept, found, checked, given away and removed.
+
+An image is made whole or not at all: it is built under a hidden name and renamed, and what an
+interrupt or a full disk leaves is removed. Identity is the digest; a name is what people call it.
+What images are called lies in the library itself; how they came to be is in the store.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from flowos.drivers.images import skopeo, squashfs
+from flowos.engine import image_at, remove_tree, remove_unpacked, utc_of
+from flowos.model import Argv, EnvironmentRefused, ImageConfig
+from flowos.operations._images import _names
+from flowos.operations._images._build import (
+    Definition,
+    Dockerfile,
+    Recipe,
+    Suite,
+    bases_of,
+    build_plan,
+    built,
+    chosen_builder,
+    described,
+    name_of,
+    recipe_at,
+    recipe_digest,
+)
+from flowos.operations._images._export import FORMS, WRITERS, form_of, write_oci_archive
+from flowos.operations._images._making import (
+    Asked,
+    MadeImage,
+    file_digest,
+    is_complete,
+    made,
+    own_architecture,
+    taken,
+    told_plainly,
+)
+from flowos.operations._images._names import find, found
+from flowos.operations._images._scratch import scratch, why
+from flowos.operations._images._sources import kind_of, open_registry, open_source, reference_meant
+from flowos.operations._images._tools import processors
+from flowos.operations.measure import Emit, Progress
+from flowos.store import KeptImage, open_store
+
+__all__ = [
+    "FORMS",
+    "Definition",
+    "Dockerfile",
+    "Inspected",
+    "ListedImage",
+    "MadeImage",
+    "Recipe",
+    "Suite",
+    "VerifiedImage",
+    "build_image",
+    "chosen_builder",
+    "export_image",
+    "find",
+    "found",
+    "images",
+    "import_image",
+    "inspect",
+    "name_of",
+    "planned_build",
+    "planned_import",
+    "planned_removal",
+    "recipe_at",
+    "recipe_digest",
+    "remove_image",
+    "verify",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedImage:
+    """A name, or an image without one (then the name is empty).
+
+    at: when its file was made, ISO 8601 in UTC. path: None if it is not here, and no size or time.
+    """
+
+    name: str
+    digest: str
+    path: Path | None = None
+    size_bytes: int = 0
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """What is known of an image. names: in the library; none of a file outside of it.
+
+    expected: the digest that it was made with; "" if nobody knows. kept: how it came to be.
+    """
+
+    path: Path
+    digest: str
+    expected: str
+    config: ImageConfig
+    names: tuple[str, ...] = ()
+    kept: KeptImage | None = None
+
+    @property
+    def complaint(self) -> str:
+        return _names.damage(self.path, self.digest, self.expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedImage:
+    """expected: the digest that it must have; "" if nobody knows."""
+
+    path: Path
+    expected: str
+    have: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.complaint
+
+    @property
+    def complaint(self) -> str:
+        return _names.damage(self.path, self.have, self.expected)
+
+
+def silent(_progress: Progress) -> None:
+    """Nobody looks."""
+
+
+def import_image(
+    source: str,
+    *,
+    name: str | None = None,
+    architecture: str = "",
+    url: str | None = None,
+    emit: Emit = silent,
+) -> MadeImage:
+    """Make an image of a folder, a tar, a Docker or OCI archive, a squashfs, a SIF or docker://.
+
+    name: by default one made of the source's. architecture: as OCI names it, by default this
+    machine's. EnvironmentRefused says in one line why not.
+    """
+    called = _names.name_from(source) if name is None else name
+    asked = _asked(called, _recorded(source), architecture)
+    kind = _kind(source)
+    with open_store(url) as store, scratch() as work, told_plainly(source, work):
+        emit(Progress(doing=f"reading {source}"))
+        if kind == "registry":
+            opened = open_registry(source, work, asked.architecture, emit)
+        else:
+            path = Path(asked.source)
+            opened = open_source(path, kind, work, asked.architecture)
+            if kind == "squashfs" and is_complete(path):
+                return taken(path, asked, store)
+        return made(opened, asked, store, emit)
+
+
+def build_image(
+    recipe: Recipe,
+    *,
+    name: str,
+    architecture: str = "",
+    url: str | None = None,
+    emit: Emit = silent,
+) -> MadeImage:
+    """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
+    source = described(recipe)
+    recipe, notes = _with_bases(recipe)
+    asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
+    with open_store(url) as store, scratch() as work, told_plainly(source, work):
+        opened = built(recipe, work, asked.architecture, emit)
+        done = made(opened, asked, store, emit)
+    return replace(done, notes=(*notes, *done.notes))
+
+
+def export_image(name: str, to: Path, *, form: str = "", url: str | None = None) -> Path:
+    """Write an image to a place that is not there yet; a damaged one is refused.
+
+    form: squashfs, folder, tar or oci-archive; by default by the ending of the name. A tar whose
+    name ends in .gz or .tgz is compressed.
+    """
+    form = form_of(to, form)
+    to = to.absolute()
+    if to.exists() or to.is_symlink():
+        raise EnvironmentRefused(f"{to} is there already: remove it, or name another place")
+    if not to.parent.is_dir():
+        raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
+    path = find(name)
+    with scratch() as work, told_plainly(str(to), to.parent), _beside(to) as hidden:
+        seen = _verified(path)
+        if not seen.ok:
+            raise EnvironmentRefused(f"image {name}: {seen.complaint}")
+        if form == "oci-archive":
+            architecture = _architecture_of(seen.expected, url)
+            write_oci_archive(path, hidden / to.name, name, architecture, work)
+        else:
+            WRITERS[form](path, hidden / to.name, work)
+        (hidden / to.name).rename(to)
+    return to
+
+
+def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
+    """The programs that an import would run, in their order."""
+    kind, work = _kind(source), PurePath("WORK")
+    squashing = squashfs.squash(work / "image", processors=processors())
+    if kind == "registry":
+        reference = reference_meant(source)
+        wanted = architecture or own_architecture()
+        return (skopeo.fetch(reference, work / "fetched", architecture=wanted), squashing)
+    if kind in ("squashfs", "sif"):
+        inner = Path(source).absolute() if kind == "squashfs" else work / "squashfs"
+        unsquashing = squashfs.unsquash(inner, work / "unpacked", processors=processors())
+        return (unsquashing, squashing)
+    return (squashing,)
+
+
+def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
+    """The programs that a build would run, in their order."""
+    bases_of(recipe)
+    wanted = architecture or own_architecture()
+    squashing = squashfs.squash(PurePath("WORK/image"), processors=processors())
+    return (*build_plan(recipe, Path("WORK"), wanted), squashing)
+
+
+def images() -> tuple[ListedImage, ...]:
+    """Every name, newest first, then what lies in the library without one."""
+    here, named = _names.stored(), _names.names()
+    nameless = [("", digest) for digest in here if digest not in named.values()]
+    return tuple(_listed(name, digest, here) for name, digest in (*named.items(), *nameless))
+
+
+def verify(name: str) -> VerifiedImage:
+    """Read a whole image (by name, digest or path); compare its digest with the one it must have.
+
+    What lies elsewhere must have none; if the library has the same, that is what is expected.
+    """
+    path = _meant(name)
+    if path.is_file():
+        seen = _verified(path)
+    else:
+        seen = VerifiedImage(path=path, expected="", have=image_at(path).digest)
+    is_known = not seen.expected and seen.have in _names.stored()
+    return replace(seen, expected=seen.have) if is_known else seen
+
+
+def inspect(name: str, url: str | None = None) -> Inspected:
+    """What an image (by name, digest or path) says of itself, and how it came to be."""
+    path = _meant(name)
+    seen = image_at(path)
+    expected = _names.digest_in_name(path)
+    digest = expected or seen.digest
+    with open_store(url, make=False) as store:
+        kept = store.image(digest)
+    return Inspected(
+        path=path,
+        digest=seen.digest,
+        expected=expected,
+        config=seen.config,
+        names=tuple(each for each, meant in _names.names().items() if meant == digest),
+        kept=kept,
+    )
+
+
+def remove_image(name: str) -> tuple[str, ...]:
+    """Forget a name, and remove the image with its last name; by digest, all its names at once.
+
+    Answers with what was done, a line each. How the image came to be stays in the store.
+    """
+    _names.digest_meant(name, _names.names())  # else it is refused, and nothing made or locked
+    try:
+        with _names.changing():
+            digest, going, left = _leaving(name, _names.links())
+            path = _names.path_of(digest)
+            for each in going:
+                _names.drop_name(each)
+            if not left:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise EnvironmentRefused(f"cannot remove {name}: {why(error, _names.library())}") from error
+    done = tuple(f"forgotten: {each}" for each in going)
+    if left:
+        return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
+    return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
+
+
+def planned_removal(name: str) -> tuple[str, ...]:
+    """What `remove_image` would do, a line each."""
+    digest, going, left = _leaving(name, _names.names())
+    done = tuple(f"would forget: {each}" for each in going)
+    if left:
+        return (*done, f"would keep: {digest[:19]}, which is still called {', '.join(left)}")
+    return (*done, f"would remove: {_names.path_of(digest)}")
+
+
+def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[str]]:
+    """The digest that is meant; which of its names go, and which stay."""
+    digest = _names.digest_meant(name, called)
+    names = [each for each, meant in called.items() if meant == digest]
+    going = [name] if name in names else names
+    return digest, going, [each for each in names if each not in going]
+
+
+def _listed(name: str, digest: str, here: dict[str, Path]) -> ListedImage:
+    path = here.get(digest)
+    with suppress(OSError):  # removed meanwhile
+        if path is not None:
+            seen = path.stat()
+            size, at = seen.st_size, utc_of(seen.st_mtime)
+            return ListedImage(name=name, digest=digest, path=path, size_bytes=size, at=at)
+    return ListedImage(name=name, digest=digest)
+
+
+def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
+    """What FROM names and the library has is taken from there, and that is said."""
+    wanted = bases_of(recipe)
+    if not wanted or not isinstance(recipe, Dockerfile):
+        return recipe, ()
+    ours = _names.names()
+    names = [name for name in wanted if name in ours and name not in dict(recipe.bases)]
+    bases = tuple((name, Path(found(name).source)) for name in names)
+    notes = tuple(f"FROM {name}: the image of that name in your library" for name in names)
+    return replace(recipe, bases=(*recipe.bases, *bases)), notes
+
+
+@contextmanager
+def _beside(to: Path) -> Iterator[Path]:
+    """A hidden folder to make it in. EnvironmentRefused: one may not write there."""
+    try:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
+    except OSError as error:
+        raise EnvironmentRefused(f"{to}: cannot write there: {error.strerror}") from error
+    try:
+        yield hidden
+    finally:
+        remove_tree(hidden)
+
+
+def _meant(name: str) -> Path:
+    is_path = "/" in name or Path(name).is_file()
+    return Path(name).absolute() if is_path else find(name)
+
+
+def _verified(path: Path) -> VerifiedImage:
+    return VerifiedImage(path=path, expected=_names.digest_in_name(path), have=file_digest(path))
+
+
+def _asked(name: str, source: str, architecture: str) -> Asked:
+    return Asked(
+        name=_names.checked_name(name),
+        source=source,
+        architecture=architecture or own_architecture(),
+    )
+
+
+def _kind(source: str) -> str:
+    if source.startswith(skopeo.SCHEME):
+        return "registry"
+    return kind_of(Path(_recorded(source)))
+
+
+def _recorded(source: str) -> str:
+    """What tells it from others: a whole path."""
+    is_reference = source.startswith(skopeo.SCHEME)
+    return source if is_reference else str(Path(source).expanduser().absolute())
+
+
+def _architecture_of(digest: str, url: str | None) -> str:
+    with open_store(url, make=False) as store:
+        kept = store.image(digest)
+    return (kept.architecture if kept else "") or own_architecture()

@@ -1,0 +1,206 @@
+"""`flowos solve`: a system is read or generated, solved, and told of as it goes."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import isfinite, log
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
+from numpy.typing import NDArray
+
+from flowos.engine import now
+from flowos.model import SolveError
+from flowos.operations._linear_problems import right_side, system_of
+from flowos.report import Trace, number, trace_html, trace_svg
+from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords
+
+_TELLS_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveRequest:
+    """what: as of `system_of`; rhs: as of `right_side`; maxiter: None is the solver's own."""
+
+    what: str
+    rhs: str = "ones"
+    rtol: float = 1e-7
+    maxiter: int | None = None
+    how: SolverKeywords = field(default_factory=SolverKeywords)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvePlan:
+    """What is to be solved."""
+
+    system: str
+    rows: int
+    entries: int
+    rhs: str
+    rtol: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """residuals: (iteration, relative residual as the iteration estimates it).
+
+    x_sha256: of the bytes of x; equal for any number of threads.
+    """
+
+    planned: SolvePlan
+    converged: bool
+    info: Info
+    residuals: tuple[tuple[int, float], ...]
+    read_seconds: float
+    setup_seconds: float
+    x_sha256: str
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(title=self.planned.system, points=self.residuals, goal=self.planned.rtol)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveProgress:
+    """How far it is. share: of the way to the goal, by the logarithm, 0 to 1."""
+
+    doing: str
+    iteration: int = 0
+    residual: float = 1.0
+    share: float = 0.0
+
+
+Tell = Callable[[SolveProgress], None]
+
+
+def planned(wish: SolveRequest) -> SolvePlan:
+    """A matrix whose size is not known beforehand is read, or generated."""
+    system = system_of(wish.what)
+    rows, entries = system.size or _size_of(system.matrix())
+    return _planned(wish, system.name, rows, entries)
+
+
+def solved(wish: SolveRequest, tell: Tell) -> tuple[Solved, NDArray[np.float64]]:
+    """How it went, and x. SolveError, UsageError: what is wrong with the matrix or the wish."""
+    tell(SolveProgress(doing="reading"))
+    system, began = system_of(wish.what), now()
+    matrix = system.matrix()
+    read = now()
+    b = right_side(wish.rhs, matrix.shape[0])
+    tell(SolveProgress(doing="setting up"))
+    ready = now()
+    solver = Solver(matrix, **wish.how)
+    set_up = now()
+    history = History(wish.rtol, tell)
+    x, info = solver.solve(b, rtol=wish.rtol, maxiter=wish.maxiter, watch=history.see)
+    done = Solved(
+        planned=_planned(wish, system.name, *_size_of(matrix)),
+        converged=info.converged,
+        info=info,
+        residuals=tuple(history.residuals),
+        read_seconds=read - began,
+        setup_seconds=set_up - ready,
+        x_sha256=sha256(x.tobytes()).hexdigest(),
+    )
+    return done, x
+
+
+class History:
+    """Keeps every residual, and tells of them ten times a second at most."""
+
+    def __init__(self, goal: float, tell: Tell, clock: Callable[[], float] = now) -> None:
+        self.residuals: list[tuple[int, float]] = []
+        self._goal, self._tell, self._clock = goal, tell, clock
+        self._told = -_TELLS_SECONDS
+
+    def see(self, iteration: int, residual: float) -> None:
+        self.residuals.append((iteration, residual))
+        time = self._clock()
+        if time - self._told < _TELLS_SECONDS:
+            return
+        self._told = time
+        share = _share(residual, self._goal)
+        self._tell(
+            SolveProgress(doing="solving", iteration=iteration, residual=residual, share=share)
+        )
+
+
+def told(done: Solved) -> str:
+    """All of it in a sentence."""
+    info = done.info
+    each = f", {number(info.seconds / info.iterations, 'second')} each" if info.iterations else ""
+    return (
+        f"{WHY[info.reason]}: {info.iterations} iterations in {number(info.seconds, 'second')}"
+        f"{each}, after {number(done.setup_seconds, 'second')} of set-up; "
+        f"{info.residual_in_words}"
+    )
+
+
+def facts(done: Solved) -> tuple[tuple[str, str], ...]:
+    """What was solved and how: (what, in words)."""
+    info, made = done.info, done.info.made
+    rate = made.bytes_per_iteration * info.iterations / info.seconds if info.seconds > 0 else 0.0
+    rows = (
+        ("Matrix", f"{done.planned.rows} rows, {done.planned.entries} entries"),
+        ("Right-hand side", done.planned.rhs),
+        ("Blocks", f"{made.blocks}, {made.colours} colours"),
+        ("Coarse levels", str(made.levels - 1) if made.levels > 1 else "none"),
+        ("Relaxation", f"{made.relax:g}" if made.relax else ""),
+        ("Greatest shift of the diagonal", f"{made.shift:g}" if made.shift else ""),
+        ("Precision", f"{info.precision}, {info.fp64_updates} residuals computed in fp64"),
+        ("Memory", number(made.memory_bytes, "byte")),
+        ("Memory rate", f"{number(rate, 'byte/s')} by its own count" if rate else ""),
+    )
+    return tuple((what, words) for what, words in rows if words)
+
+
+def draw(done: Solved, path: Path) -> None:
+    """The residual as NAME.svg, or with all facts as NAME.html. SolveError: that cannot be."""
+    page = path.suffix == ".html"
+    text = trace_html(done.trace, told(done), facts(done)) if page else trace_svg(done.trace)
+    with _whole(path) as file:
+        file.write(text.encode())
+
+
+def keep(x: NDArray[np.float64], path: Path) -> None:
+    """x as NAME.npy. SolveError: it cannot be written."""
+    with _whole(path) as file:
+        # Not np.save, whose errors do not say why.
+        write_array_header_1_0(file, header_data_from_array_1_0(x))
+        file.write(x.data)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is there when all of it is written, and before that as it was. SolveError."""
+    target = path.resolve()
+    special = target.exists() and not target.is_file()  # a device or pipe stays what it is
+    part = target if special else target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(target)
+    except OSError as error:
+        raise SolveError(f"{path}: {error.strerror}; nothing was kept there") from None
+    finally:
+        if not special:
+            with suppress(OSError):
+                part.unlink()
+
+
+def _size_of(matrix: Csr) -> tuple[int, int]:
+    return matrix.shape[0], matrix.nnz
+
+
+def _planned(wish: SolveRequest, system: str, rows: int, entries: int) -> SolvePlan:
+    return SolvePlan(system=system, rows=rows, entries=entries, rhs=wish.rhs, rtol=wish.rtol)
+
+
+def _share(residual: float, goal: float) -> float:
+    if not (0 < goal < 1 and residual > 0 and isfinite(residual)):
+        return 0.0
+    return min(max(log(residual) / log(goal), 0.0), 1.0)

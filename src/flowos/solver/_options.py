@@ -1,0 +1,115 @@
+"""What a person may choose of how a system is solved."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from operator import index
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
+
+from flowos.model import SolveError, shown
+
+if TYPE_CHECKING:
+    from flowos._native import SolverSettings
+
+Precision: TypeAlias = Literal["auto", "fp32", "fp64"]
+Coarse: TypeAlias = Literal["auto", "none", "aggregates"]
+Nullspace: TypeAlias = Literal["constant"]
+
+_MOST_BLOCK, _MOST_COLOURS, _MOST_THREADS = 4096, 1024, 1024
+
+
+class SolverKeywords(TypedDict, total=False):
+    """The keywords of `Solver` that `Choices` are made of."""
+
+    lower: bool
+    symmetrize: bool
+    block: int | None
+    colours: int | None
+    relax: float | None
+    precision: Precision
+    coarse: Coarse
+    nullspace: Nullspace | None
+    threads: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverOptions:
+    """What a person chose; what is left out is chosen from the matrix."""
+
+    lower: bool = False
+    symmetrize: bool = False
+    block: int | None = None
+    colours: int | None = None
+    relax: float | None = None
+    precision: Precision = "auto"
+    coarse: Coarse = "auto"
+    nullspace: Nullspace | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for problem in _problems(self):
+            raise SolveError(problem)
+
+    @classmethod
+    def of(cls, how: SolverKeywords) -> "SolverOptions":
+        """SolveError: there is no such keyword, or it cannot be so."""
+        known = tuple(SolverKeywords.__annotations__)
+        for name in how:
+            if name not in known:
+                raise SolveError(f"{name}: no such keyword; there are {', '.join(known)}")
+        return cls(**how)
+
+    @property
+    def settings(self) -> "SolverSettings":
+        from flowos._native import SolverSettings
+
+        return SolverSettings(
+            block_rows=self.block or 0,
+            colours=self.colours or 0,
+            relax=-1.0 if self.relax is None else self.relax,
+            precision=self.precision,
+            coarse=self.coarse,
+            nullspace=self.nullspace or "none",
+            threads=self.threads or 0,
+        )
+
+
+def _problems(c: SolverOptions) -> Iterator[str]:
+    words = {"precision": get_args(Precision), "coarse": get_args(Coarse)}
+    for name, allowed in words.items():
+        if getattr(c, name) not in allowed:
+            yield f"{name}={shown(getattr(c, name))}; expected one of {', '.join(allowed)}"
+    if c.nullspace not in (None, *get_args(Nullspace)):
+        yield f"nullspace={shown(c.nullspace)}; expected None or constant"
+    for name in ("lower", "symmetrize"):
+        if type(getattr(c, name)) is not bool:
+            yield f"{name}={shown(getattr(c, name))}; expected True or False"
+    limits = {"block": _MOST_BLOCK, "colours": _MOST_COLOURS, "threads": _MOST_THREADS}
+    for name, most in limits.items():
+        if not _is_none_or_whole(getattr(c, name), most):
+            yield f"{name}={shown(getattr(c, name))}; expected a whole number, 1 to {most}"
+    if c.relax is not None and not is_number(c.relax, most=1.0):
+        yield f"relax={shown(c.relax)}; expected 0 to 1"
+
+
+def _is_none_or_whole(given: object, most: int) -> bool:
+    return given is None or is_whole(given, most)
+
+
+def is_whole(given: object, most: int) -> bool:
+    """1 to `most`, also as numpy has it."""
+    if isinstance(given, bool):
+        return False
+    try:
+        return 1 <= index(given) <= most  # type: ignore[arg-type]  # that is asked here
+    except TypeError:
+        return False
+
+
+def is_number(given: object, most: float) -> bool:
+    """0 to `most`."""
+    try:
+        number = float(given)  # type: ignore[arg-type]  # that is asked here
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(given, str) and isfinite(number) and 0 <= number <= most

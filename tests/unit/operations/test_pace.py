@@ -1,0 +1,30 @@
+"""How fast something goes, and how long the rest will take."""
+
+from flowos.operations._progress import ProgressMeter, TransferProgress
+
+
+def paced(*steps: tuple[float, int, int]) -> list[TransferProgress]:
+    """Of (time, samples done of 100, bytes)."""
+    told: list[TransferProgress] = []
+    times = iter([time for time, _, _ in steps])
+    pace = ProgressMeter(told.append, lambda: next(times))
+    for _, done, bytes_ in steps:
+        pace.at(100, done, bytes_)
+    return told
+
+
+def test_the_rate_is_that_of_late_and_the_rest_takes_as_long() -> None:
+    told = paced((0.0, 0, 0), (1.0, 10, 1000), (11.5, 40, 1000), (21.0, 60, 20_000))
+    assert (told[0].rate, told[0].left_seconds) == (0.0, None)
+    assert (told[1].rate, told[1].left_seconds) == (1000.0, 9.0)
+    assert told[3].rate == 19_000 / 20.0
+    assert told[3].left_seconds == 40 * 20.0 / 50
+
+
+def test_it_tells_ten_times_a_second_at_most_and_the_end_in_any_case() -> None:
+    told = paced((0.0, 1, 1), (0.05, 2, 2), (0.11, 3, 3), (0.12, 100, 4))
+    assert [step.done for step in told] == [1, 3, 100]
+
+
+def test_where_nothing_moves_no_end_is_promised() -> None:
+    assert paced((0.0, 5, 5), (3.0, 5, 5))[-1].left_seconds is None

@@ -1,0 +1,61 @@
+"""Systems in a person's words, and what is told of them as they are solved."""
+
+import pytest
+
+from flowos.model import SolveError, UsageError
+from flowos.operations._linear_problems import right_side, system_of
+from flowos.operations.solve import History, SolveProgress
+
+
+@pytest.mark.parametrize(
+    ("word", "rows", "entries"),
+    [
+        ("poisson:5", 5, 13),
+        ("poisson:3x4", 12, 12 + 2 * (8 + 9)),
+        ("poisson:4x3x2", 24, 24 + 2 * (18 + 16 + 12)),
+    ],
+)
+def test_the_size_of_poisson_is_known_beforehand(word: str, rows: int, entries: int) -> None:
+    system = system_of(word)
+    assert system.size == (rows, entries)
+    matrix = system.matrix()
+    assert (matrix.shape[0], matrix.nnz) == (rows, entries)
+
+
+@pytest.mark.parametrize("word", ["poisson", "poisson:", "poisson:4x", "poisson:-1", "g3like:"])
+def test_what_is_no_system_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        system_of(word)
+
+
+def test_more_than_the_machine_holds_is_refused_before_it_is_tried() -> None:
+    with pytest.raises(SolveError, match=r"takes at least .* GB; this machine has"):
+        system_of("poisson:1290x1290x1290")
+
+
+def test_random_right_hand_sides_are_those_of_their_seed() -> None:
+    assert (right_side("random", 9) == right_side("random:1", 9)).all()
+    assert (right_side("random:2", 9) != right_side("random:1", 9)).any()
+    assert abs(right_side("random:3", 1000)).max() <= 1.0
+
+
+def test_every_residual_is_kept_and_some_are_told() -> None:
+    told: list[SolveProgress] = []
+    times = iter([0.0, 0.05, 0.2, 0.21])
+    history = History(1e-8, told.append, lambda: next(times))
+    for iteration, residual in ((1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)):
+        history.see(iteration, residual)
+    assert history.residuals == [(1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)]
+    assert [(step.iteration, round(step.share, 2)) for step in told] == [(1, 0.25), (3, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("residual", "goal", "share"),
+    [(1e-9, 1e-8, 1.0), (7.0, 1e-8, 0.0), (float("nan"), 1e-8, 0.0), (0.0, 1e-8, 0.0), (1, 0, 0)],
+)
+def test_the_way_to_the_goal_stays_between_none_and_all(
+    residual: float, goal: float, share: float
+) -> None:
+    told: list[SolveProgress] = []
+    History(goal, told.append, lambda: 0.0).see(1, residual)
+    assert [step.share for step in told] == [share]
