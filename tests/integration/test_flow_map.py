@@ -88,7 +88,7 @@ def test_map_raises_where_the_failed_run_is_in_order() -> None:
         with pytest.raises(StopIteration):
             next(results)
         with pytest.raises(
-            fo.ValueRefused, match=r"run: flow 'flow' takes 1 argument \(x\), 2 given"
+            fo.ValueRefused, match=r"run: flow 'flow' takes 1 argument \(a\), 2 given"
         ):
             list(s.map([(1, 2)]))
         assert s.run(1) == [10]

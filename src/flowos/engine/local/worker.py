@@ -265,7 +265,7 @@ class Worker:
                 if type(value) is tuple and value[1]:
                     body, spans, file = value
                     fd, size, number = opened[file]
-                    values[i] = (body, spans, fd, size, self.values.Held(number, self.gone))
+                    values[i] = (body, spans, fd, size, self.values.MappingGone(number, self.gone))
 
     def _run_unit(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
         empty, program, picks = self.units[number]
