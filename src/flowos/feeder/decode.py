@@ -24,7 +24,7 @@ from flowos.model import FeedError, SampleError, shown
 if TYPE_CHECKING:
     from flowos._native import Decoder, ImageSettings
 
-__all__ = ["PillowPictures", "Jpeg", "PictureOptions", "Pictures", "image", "jpeg"]
+__all__ = ["Jpeg", "PictureOptions", "Pictures", "PillowPictures", "image", "jpeg"]
 
 Crop: TypeAlias = Literal["centre", "random", "none"]
 Layout: TypeAlias = Literal["NHWC", "NCHW"]

@@ -1,1 +1,1 @@
-"""The parts of `operations.image`: where images come from, how they are made, where they are kept."""
+"""The parts of `operations.image`: where images come from, how they are made and kept."""
