@@ -111,6 +111,18 @@ void chance_depends_on_seed_epoch_and_sample_only() {
   CHECK(seen.size() == 27);
 }
 
+// Every draw fits with a chance of 1/4, so all ten fail with one of (3/4)^10.
+void ten_draws_are_tried_before_the_middle() {
+  ImageSettings settings = random_settings();
+  settings.area = {0.0, 4.0};
+  settings.aspect = {1.0, 1.0};
+  int middles = 0;
+  for (std::uint64_t sample = 0; sample < 20000; ++sample) {
+    middles += is(region_of(settings, 1000, 1000, 0, sample).x, 0, 1000) ? 1 : 0;
+  }
+  CHECK(std::fabs(middles / 20000.0 - std::pow(0.75, 10)) < 0.005);
+}
+
 // No crop of such a picture has an aspect that is allowed and 8 % of the area: the middle.
 void a_picture_that_is_too_long_falls_back_to_its_middle() {
   ImageSettings settings = random_settings();
@@ -145,6 +157,7 @@ int main() {
   the_centre_covers_a_result_that_is_not_square();
   random_crops_have_the_areas_and_aspects_that_were_asked_for();
   chance_depends_on_seed_epoch_and_sample_only();
+  ten_draws_are_tried_before_the_middle();
   a_picture_that_is_too_long_falls_back_to_its_middle();
   one_pixel_is_a_picture();
 }

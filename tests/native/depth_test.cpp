@@ -77,6 +77,63 @@ Outcome run(const Store& store, int reads, std::uint32_t most = 256) {
   return outcome;
 }
 
+// Reads of a millisecond each, as many in flight as may be, at this many bytes in each.
+struct Reader {
+  Depth depth;
+  double now = 0.0;
+
+  explicit Reader(std::uint32_t start = 32) : depth({.least = 2, .start = start, .most = 256}) {}
+
+  void end(std::uint32_t reads, std::uint64_t bytes, double seconds = 1e-3) {
+    for (std::uint32_t read = 0; read < reads; ++read) {
+      now += seconds;
+      depth.ended(now, bytes, depth.allowed());
+    }
+  }
+  // The depth after those before were let out and an interval was measured.
+  std::uint32_t after_an_interval(std::uint64_t bytes) {
+    end(depth.allowed(), bytes);
+    end(std::max(128U, 8 * depth.allowed()), bytes);
+    return depth.allowed();
+  }
+};
+
+void more_are_kept_for_three_hundredths_and_fewer_for_the_loss_of_one() {
+  for (const bool better : {false, true}) {
+    Reader reader;
+    CHECK(reader.after_an_interval(100'000) == 64);
+    CHECK(reader.after_an_interval(better ? 103'100 : 102'900) == (better ? 128 : 32));
+  }
+  for (const bool as_good : {false, true}) {
+    Reader reader;
+    CHECK(reader.after_an_interval(100'000) == 64);
+    CHECK(reader.after_an_interval(100'000) == 32);
+    CHECK(reader.after_an_interval(100'000) == 32);  // what did not help is not tried at once
+    reader.end(256, 100'000);
+    CHECK(reader.depth.allowed() == 16);
+    CHECK(reader.after_an_interval(as_good ? 99'100 : 98'900) == (as_good ? 12 : 32));
+  }
+}
+
+void an_interval_has_reads_and_time_enough() {
+  Reader reads;
+  reads.end(32 + 255, 100'000);
+  CHECK(reads.depth.allowed() == 32);
+  reads.end(1, 100'000);
+  CHECK(reads.depth.allowed() == 64);
+  Reader few(2);
+  few.end(2 + 127, 100'000);
+  CHECK(few.depth.allowed() == 2);
+  few.end(1, 100'000);
+  CHECK(few.depth.allowed() == 4);
+  Reader quick;
+  quick.end(32, 100'000);
+  quick.end(399, 100'000, 5e-5);
+  CHECK(quick.depth.allowed() == 32);
+  quick.end(2, 100'000, 5e-5);
+  CHECK(quick.depth.allowed() == 64);
+}
+
 void a_link_is_filled() {
   CHECK(run({.001, 125e6}, 20000).share > 0.97);
   CHECK(run({.005, 125e6}, 20000).share > 0.97);
@@ -142,6 +199,8 @@ void a_link_that_becomes_longer_is_followed() {
 }  // namespace
 
 int main() {
+  more_are_kept_for_three_hundredths_and_fewer_for_the_loss_of_one();
+  an_interval_has_reads_and_time_enough();
   a_link_is_filled();
   a_long_fat_link_gets_a_greater_depth();
   depth_falls_where_only_latency_grows();

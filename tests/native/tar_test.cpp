@@ -138,6 +138,31 @@ void paths_and_sizes_of_all_formats_are_read() {
   CHECK((contents == Names{"gnu", "pax", "ab", "gnu", "old tar"}));
 }
 
+// As some old programs summed: a byte from 128 on counts 256 less.
+void sums_of_signed_characters_are_right_and_others_are_not() {
+  const std::string header = tar_header("\xC3\xA4.jpg", octal(1, 11), '0');
+  const std::uint64_t sum = std::stoull(header.substr(148, 6), nullptr, 8);
+  const auto stating = [&](std::uint64_t stated) {
+    return std::string(header).replace(148, 6, octal(stated, 6)) + padded("x") + tar_end();
+  };
+  const Folder folder;
+  CHECK(listed(folder, stating(sum)).count() == 1);
+  CHECK(listed(folder, stating(sum - 512)).count() == 1);
+  for (const std::uint64_t wrong : {sum - 1, sum - 511, sum - 513, sum - 256}) {
+    CHECK(says(refusal(stating(wrong)), "the sum of its first header is wrong"));
+  }
+}
+
+void a_size_is_one_that_a_file_can_have() {
+  const auto of = [](char first, char second) {
+    return tar_header(
+        "1.jpg", "\x80"s + std::string(2, '\0') + first + second + std::string(7, '\xff'), '0');
+  };
+  CHECK(says(refusal(of('\0', '\x7f')), "1.jpg has 9223372036854775807 bytes"));
+  CHECK(says(refusal(of('\0', '\x80')), "the size of 1.jpg is no number"));
+  CHECK(says(refusal(of('\1', '\0')), "the size of 1.jpg is no number"));
+}
+
 void an_archive_needs_no_mark_of_its_end() {
   const Folder folder;
   const std::string member = tar_member("1.jpg", "x");
@@ -253,6 +278,8 @@ int main() {
   a_wished_member_is_the_sample_and_keys_without_it_are_none();
   links_folders_hidden_files_and_meta_are_no_samples();
   paths_and_sizes_of_all_formats_are_read();
+  sums_of_signed_characters_are_right_and_others_are_not();
+  a_size_is_one_that_a_file_can_have();
   an_archive_needs_no_mark_of_its_end();
   what_is_wrong_with_a_shard_is_told();
   a_shard_that_cannot_be_read_is_told();
