@@ -1,6 +1,6 @@
 // The cache of samples on this node's storage.
 
-#include "cache.h"
+#include "cache/cache.h"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -13,9 +13,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/progress.h"
 #include "bind.h"
 #include "lent.h"
-#include "progress.h"
 #include "watched.h"
 
 namespace nb = nanobind;

@@ -1,6 +1,6 @@
 // What a data set holds, and its files.
 
-#include "catalog.h"
+#include "catalog/catalog.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/progress.h"
 #include "bind.h"
-#include "cache.h"
-#include "early.h"
-#include "files.h"
+#include "cache/cache.h"
 #include "names.h"
-#include "progress.h"
+#include "source/files.h"
+#include "source/prefetch_listing.h"
 #include "watched.h"
 
 namespace nb = nanobind;
@@ -77,7 +77,10 @@ Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
 
 Catalog list_folder(const Path& root, unsigned threads, Progress* found, Early* early) {
   return watched(found, [&](Progress& progress) {
-    return flowos::feed::list_folder(root, threads, progress, early);
+    if (early == nullptr) return flowos::feed::list_folder(root, threads, progress);
+    return flowos::feed::list_folder(
+        root, threads, progress,
+        [early](std::string_view folder, std::string_view names) { early->found(folder, names); });
   });
 }
 

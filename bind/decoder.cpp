@@ -1,6 +1,6 @@
 // Pictures to arrays: by libjpeg-turbo, or of pixels that Python decoded.
 
-#include "decoder.h"
+#include "decode/decoder.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -15,8 +15,8 @@
 #include <span>
 #include <string>
 
+#include "base/errors.h"
 #include "bind.h"
-#include "errors.h"
 
 namespace nb = nanobind;
 using flowos::feed::Decoder;

@@ -1,6 +1,6 @@
 // What the native core refuses, as flowos.model names it.
 
-#include "errors.h"
+#include "base/errors.h"
 
 #include <exception>
 

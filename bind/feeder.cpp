@@ -1,6 +1,6 @@
 // The feeder and its batches, whose memory Python sees without a copy.
 
-#include "feeder.h"
+#include "pipeline/feeder.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -22,16 +22,16 @@
 #include <utility>
 #include <vector>
 
-#include "batch.h"
+#include "base/errors.h"
 #include "bind.h"
-#include "cache.h"
-#include "catalog.h"
-#include "decoder.h"
-#include "errors.h"
-#include "files.h"
+#include "cache/cache.h"
+#include "catalog/catalog.h"
+#include "catalog/order.h"
+#include "decode/decoder.h"
 #include "lent.h"
-#include "order.h"
-#include "peer_settings.h"
+#include "peers/settings.h"
+#include "pipeline/batch.h"
+#include "source/files.h"
 
 namespace nb = nanobind;
 using flowos::feed::Feeder;

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <future>
 
-#include "progress.h"
+#include "base/progress.h"
 
 // Runs long work in a thread of its own, so that Ctrl-C ends it. With the GIL, which is free
 // meanwhile. `given`: where somebody looks at it; may be null.

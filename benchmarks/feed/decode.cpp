@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "decoder.h"
+#include "decode/decoder.h"
 #include "words.h"
 
 namespace {

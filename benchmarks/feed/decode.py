@@ -53,7 +53,7 @@ def compiled(folder: Path) -> Path:
     """The program with the very sources of the library, as a wheel's build compiles them."""
     made = folder / "programs" / "decode"
     made.parent.mkdir(parents=True, exist_ok=True)
-    sources = [HERE / "decode.cpp", *(NATIVE / f"{name}.cpp" for name in SOURCES)]
+    sources = [HERE / "decode.cpp", *(NATIVE / f"decode/{name}.cpp" for name in SOURCES)]
     flags = ["-std=c++20", "-O3", "-DNDEBUG", "-DFLOWOS_JPEG", f"-I{NATIVE}"]
     words = ["g++", *flags, *map(str, sources), "-ljpeg", "-o", str(made)]
     done = subprocess.run(words, capture_output=True, text=True)

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "cache.h"
-#include "cache_layout.h"
+#include "cache/cache.h"
+#include "cache/layout.h"
 #include "cache_tools.h"
 #include "check.h"
 

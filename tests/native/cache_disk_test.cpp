@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "cache_tools.h"
 #include "check.h"
 

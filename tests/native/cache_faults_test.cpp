@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cache.h"
-#include "cache_layout.h"
+#include "base/progress.h"
+#include "cache/cache.h"
+#include "cache/layout.h"
 #include "cache_tools.h"
 #include "check.h"
-#include "progress.h"
 
 using namespace cache_tools;
 using flowos::feed::Progress;

@@ -1,4 +1,4 @@
-#include "cache.h"
+#include "cache/cache.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/progress.h"
 #include "cache_tools.h"
 #include "check.h"
-#include "progress.h"
 
 using namespace cache_tools;
 using namespace std::chrono_literals;

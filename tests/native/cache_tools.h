@@ -18,10 +18,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cache.h"
-#include "cache_layout.h"
+#include "base/errors.h"
+#include "cache/cache.h"
+#include "cache/layout.h"
 #include "check.h"
-#include "errors.h"
 
 namespace cache_tools {
 

@@ -1,6 +1,6 @@
 // Catalogs: names and labels of each kind, what a fingerprint tells apart, and bytes and back.
 
-#include "catalog.h"
+#include "catalog/catalog.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/source_file.h"
 #include "check.h"
-#include "errors.h"
-#include "source_file.h"
 #include "source_tools.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Which part of a picture is seen, and that chance is a function of (seed, epoch, sample).
 
-#include "crop.h"
+#include "decode/crop.h"
 
 #include <cmath>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "check.h"
-#include "decoder.h"
+#include "decode/decoder.h"
 
 using flowos::feed::Draws;
 using flowos::feed::ImageSettings;

@@ -16,13 +16,13 @@
 #include <thread>
 #include <vector>
 
-#include "batch.h"
+#include "base/errors.h"
+#include "catalog/order.h"
 #include "check.h"
-#include "decoder.h"
-#include "errors.h"
-#include "feeder.h"
+#include "decode/decoder.h"
 #include "feeding.h"
-#include "order.h"
+#include "pipeline/batch.h"
+#include "pipeline/feeder.h"
 
 namespace {
 

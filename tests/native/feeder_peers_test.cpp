@@ -12,14 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "cache.h"
+#include "base/errors.h"
+#include "base/unique_fd.h"
+#include "cache/cache.h"
 #include "check.h"
-#include "descriptor.h"
-#include "errors.h"
-#include "feeder.h"
 #include "feeding.h"
-#include "peer_settings.h"
-#include "peer_wire.h"
+#include "peers/settings.h"
+#include "peers/wire.h"
+#include "pipeline/feeder.h"
 
 namespace {
 

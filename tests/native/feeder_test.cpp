@@ -1,6 +1,6 @@
 // The feeder over real files: every sample in its place, in order, whatever is asked in between.
 
-#include "feeder.h"
+#include "pipeline/feeder.h"
 
 #include <chrono>
 #include <cstddef>
@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "batch.h"
+#include "catalog/order.h"
 #include "check.h"
 #include "feeding.h"
-#include "order.h"
+#include "pipeline/batch.h"
 
 namespace {
 

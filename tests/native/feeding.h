@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "cache.h"
-#include "catalog.h"
+#include "base/errors.h"
+#include "cache/cache.h"
+#include "catalog/catalog.h"
+#include "catalog/order.h"
 #include "check.h"
-#include "errors.h"
-#include "feeder.h"
-#include "files.h"
-#include "order.h"
+#include "pipeline/feeder.h"
+#include "source/files.h"
 
 // What the feeder's tests share: a data set of real files, whose bytes follow from their number.
 namespace feeding {

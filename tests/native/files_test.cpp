@@ -1,6 +1,6 @@
 // Reading samples: whole files and pieces, what a file system may do to a reader, and what is told.
 
-#include "files.h"
+#include "source/files.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "catalog.h"
+#include "base/errors.h"
+#include "base/progress.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "errors.h"
-#include "progress.h"
 #include "source_tools.h"
 
 namespace {

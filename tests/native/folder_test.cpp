@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "catalog.h"
+#include "base/errors.h"
+#include "base/progress.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "errors.h"
-#include "progress.h"
 #include "source_tools.h"
 
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "catalog.h"
+#include "base/crc32c.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "crc32c.h"
 #include "fuzz.h"
 #include "source_tools.h"
 
@@ -35,7 +35,7 @@ std::vector<std::string> fuzz_seeds() {
 
 namespace {
 
-// See catalog_bytes.cpp: magic, version, crc32c and length of what follows.
+// See catalog/serialize.cpp: magic, version, crc32c and length of what follows.
 constexpr std::size_t crc_at = 12, length_at = 16, head_bytes = 24;
 
 std::string with_right_head(std::string bytes) {

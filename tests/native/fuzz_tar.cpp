@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "catalog.h"
+#include "base/errors.h"
+#include "base/progress.h"
+#include "base/unique_fd.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "descriptor.h"
-#include "errors.h"
 #include "fuzz.h"
-#include "progress.h"
 #include "source_tools.h"
 
 using flowos::feed::Catalog;

@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/errors.h"
 #include "check.h"
-#include "crop.h"
-#include "decoder.h"
-#include "errors.h"
+#include "decode/crop.h"
+#include "decode/decoder.h"
 #include "pictures.h"
 
 using flowos::feed::Decoder;

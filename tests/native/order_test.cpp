@@ -1,7 +1,7 @@
 // The order is a permutation of every epoch, and shares of it are complete, for any number of
 // ranks, wherever an epoch is resumed.
 
-#include "order.h"
+#include "catalog/order.h"
 
 #include <algorithm>
 #include <cmath>

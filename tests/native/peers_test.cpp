@@ -1,5 +1,5 @@
 // Two nodes of a run on this machine, and what becomes of the wrong and the dead among them.
-#include "peers.h"
+#include "peers/peers.h"
 
 #include <netinet/in.h>
 #include <sys/poll.h>
@@ -17,16 +17,16 @@
 #include <utility>
 #include <vector>
 
-#include "cache.h"
+#include "base/crc32c.h"
+#include "base/errors.h"
+#include "base/unique_fd.h"
+#include "cache/cache.h"
 #include "cache_tools.h"
+#include "catalog/order.h"
 #include "check.h"
-#include "crc32c.h"
-#include "descriptor.h"
-#include "errors.h"
-#include "order.h"
-#include "peer_server.h"
-#include "peer_settings.h"
-#include "peer_wire.h"
+#include "peers/server.h"
+#include "peers/settings.h"
+#include "peers/wire.h"
 
 using cache_tools::bytes_of;
 using cache_tools::Folder;

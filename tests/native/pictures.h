@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "crop.h"
+#include "decode/crop.h"
 
 // A picture for tests: rows of RGB without gaps.
 struct Picture {

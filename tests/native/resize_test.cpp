@@ -1,6 +1,6 @@
 // The resize against its definition in floating point, and its kernels against each other.
 
-#include "resize.h"
+#include "decode/resize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/errors.h"
 #include "check.h"
-#include "crop.h"
-#include "decoder.h"
-#include "errors.h"
+#include "decode/crop.h"
+#include "decode/decoder.h"
+#include "decode/pixels.h"
 #include "pictures.h"
-#include "pixels.h"
 
 using flowos::feed::avx2_kernels;
 using flowos::feed::Draws;

@@ -1,5 +1,5 @@
 // Against the examples of FIPS 180-4 and RFC 4231.
-#include "sha256.h"
+#include "base/sha256.h"
 
 #include <cstddef>
 #include <span>

@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "catalog.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "files.h"
+#include "source/files.h"
 
 namespace source_tools {
 

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "catalog.h"
+#include "base/errors.h"
+#include "base/progress.h"
+#include "catalog/catalog.h"
 #include "check.h"
-#include "errors.h"
-#include "files.h"
-#include "progress.h"
+#include "source/files.h"
 #include "source_tools.h"
 
 namespace {

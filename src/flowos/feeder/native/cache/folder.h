@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace flowos::feed::cache {
+
+// The folder of a cache, opened: its files are reached through the descriptor only, so that they
+// stay the same ones whatever becomes of the path.
+struct Folder {
+  std::string path;
+  Descriptor at;
+};
+
+// FeedError: it is not there (and not to be made), no folder, a link, another user's, or others may
+// write into it and that cannot be taken from them.
+Folder open_folder(const std::string& path, bool make);
+
+std::string segment_name(std::uint32_t number);
+// Of the segments that lie in it.
+std::vector<std::uint32_t> segments_in(const Folder& folder);
+// Gives their blocks back even where some process has the file open still.
+void remove_file(const Folder& folder, const std::string& name);
+
+// Room for the whole file, taken now. An errno, 0: done.
+int reserve(int file, std::uint64_t bytes);
+// As many bytes as this process may write into one file (RLIMIT_FSIZE).
+std::uint64_t most_file_bytes();
+
+// Which start of the machine this is; empty: it does not say.
+std::string boot_id();
+// What an errno means.
+std::string reason(int error);
+// "1.5 GiB"
+std::string readable(std::uint64_t bytes);
+
+// The first reason for which something was not kept.
+class Complaint {
+ public:
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (text_.empty()) text_ = text;
+  }
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+}  // namespace flowos::feed::cache

@@ -1,0 +1,143 @@
+#include "cache/segments.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/unique_fd.h"
+#include "cache/cache.h"
+#include "cache/folder.h"
+#include "cache/index.h"
+#include "cache/layout.h"
+
+namespace flowos::feed::cache {
+namespace {
+
+// Read and checked piece by piece, so that a piece is checked while it is in the CPU's cache.
+constexpr std::size_t kPiece = 256 << 10;
+
+// Half of what the process may have open: the other half is for sources and for the program.
+std::size_t half_of_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 128;
+  return std::clamp<std::size_t>(limit.rlim_cur / 2, 32, kSegments);
+}
+
+off_t begin_of(const Place& place) { return static_cast<off_t>(place.first * kSlotBytes); }
+
+}  // namespace
+
+Segments::Segments(const Folder& folder, const SharedIndex& index, const Cache::Limits& limits,
+                   Complaint& complaint, bool writable)
+    : folder_(folder),
+      index_(index),
+      limits_(limits),
+      complaint_(complaint),
+      writable_(writable),
+      most_open_(half_of_descriptors()) {}
+
+// A file's descriptor is kept by who uses it, so that none is closed, and its number given to
+// another file, while a sample is read or written.
+Segments::File Segments::open(std::uint32_t number) {
+  {
+    const std::shared_lock lock(files_mutex_);
+    const auto found = files_.find(number);
+    if (found != files_.end()) return found->second;
+  }
+  Descriptor file(::openat(folder_.at.get(), segment_name(number).c_str(),
+                           (writable_ ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return nullptr;
+  auto shared = std::make_shared<const Descriptor>(std::move(file));
+  keep_open(number, shared);
+  return shared;
+}
+
+void Segments::keep_open(std::uint32_t number, const File& file) {
+  const std::unique_lock lock(files_mutex_);
+  if (files_.size() < most_open_) files_.try_emplace(number, file);
+}
+
+void Segments::forget_removed() {
+  const std::unique_lock lock(files_mutex_);
+  for (auto file = files_.begin(); file != files_.end();) {
+    const bool there = index_.record(file->first).number.load() == file->first;
+    file = there ? std::next(file) : files_.erase(file);
+  }
+}
+
+std::optional<Place> Segments::keep(std::span<const std::byte> bytes, std::uint32_t lane,
+                                    std::uint32_t sharers) {
+  for (int tries = 0;; ++tries) {
+    const std::optional<Place> place = allocate(bytes.size(), lane, sharers);
+    const int error = place ? write(*place, bytes) : 0;
+    if (!place || error == 0) return place;
+    release(*place);
+    if (error == ENOENT) abandon(place->segment);  // somebody has removed it
+    if (error == ENOENT && tries < static_cast<int>(kLanes)) continue;
+    complaint_.say("cache " + folder_.path + ": a sample could not be written: " + reason(error));
+    return std::nullopt;
+  }
+}
+
+// An errno, 0: done.
+int Segments::write(const Place& place, std::span<const std::byte> bytes) {
+  if (place.slots == 0) return 0;
+  const File file = open(place.segment);
+  if (!file) return errno;
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t written = ::pwrite(file->get(), bytes.data() + done, bytes.size() - done,
+                                     begin_of(place) + static_cast<off_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    done += static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+Segments::Found Segments::read(const Place& place, std::span<std::byte> into, std::uint32_t crc) {
+  if (place.slots == 0) return crc == crc32c({}) ? Found::right : Found::wrong;
+  const File file = open(place.segment);
+  if (!file) return errno == ENOENT ? Found::gone : Found::unreadable;
+  std::uint32_t sum = 0;
+  for (std::size_t done = 0; done < into.size();) {
+    const std::span<std::byte> piece = into.subspan(done, std::min(kPiece, into.size() - done));
+    const ssize_t got = ::pread(file->get(), piece.data(), piece.size(),
+                                begin_of(place) + static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Found::gone;
+    sum = crc32c(piece.first(static_cast<std::size_t>(got)), sum);
+    done += static_cast<std::size_t>(got);
+  }
+  return sum == crc ? Found::right : Found::wrong;
+}
+
+void Segments::release(const Place& place) {
+  if (place.slots == 0) return;
+  SegmentRecord& record = index_.record(place.segment);
+  if (record.number.load() != place.segment) return;
+  const File file = open(place.segment);
+  if (file && ::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin_of(place),
+                          static_cast<off_t>(place.slots * kSlotBytes)) == 0) {
+    give_back(record, place.slots);
+  }
+  lessen(place.segment, place.slots);
+}
+
+}  // namespace flowos::feed::cache

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "cache/cache.h"
+#include "peers/wire.h"
+
+namespace flowos::feed {
+
+// Gives what this node has cached to those who know the secret. One process of a node listens; when
+// it ends, another one takes over within a second. A thread per connection: they sleep nearly
+// always, and a read of a disk holds up nobody else.
+class PeerServer {
+ public:
+  // FeedError: this machine has no such address, or may not listen there.
+  PeerServer(Endpoint here, Password password, std::shared_ptr<Cache> cache,
+             std::chrono::milliseconds most);
+  ~PeerServer();
+  PeerServer(const PeerServer&) = delete;
+  PeerServer& operator=(const PeerServer&) = delete;
+
+  bool listens() const { return listens_; }
+  std::uint64_t given_bytes() const { return given_bytes_; }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  struct Guest {
+    Line line;
+    std::atomic<bool> welcome = false, gone = false;
+    std::thread thread;
+  };
+
+  bool listen();
+  void run();
+  void receive_guest();
+  void part_from_gone();
+  void serve(Guest& guest);
+  bool give(const Line& line, std::uint64_t sample, std::unique_ptr<std::byte[]>& memory,
+            std::size_t& capacity);
+
+  const pid_t process_;  // a forked child has our memory, but none of our threads
+  const Endpoint here_;
+  const Password password_;
+  const std::shared_ptr<Cache> cache_;
+  const std::chrono::milliseconds most_;
+  std::atomic<bool> listens_ = false, ending_ = false;
+  std::atomic<std::uint64_t> given_bytes_ = 0, refused_ = 0;
+  Descriptor listener_, wake_;
+  std::list<Guest> guests_;  // only run() adds and removes; a destructor comes after it
+  std::thread thread_;
+};
+
+}  // namespace flowos::feed

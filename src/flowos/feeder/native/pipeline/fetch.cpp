@@ -1,0 +1,162 @@
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/errors.h"
+#include "cache/cache.h"
+#include "pipeline/feeder.h"
+#include "pipeline/feeder_impl.h"
+#include "source/files.h"
+
+namespace flowos::feed {
+namespace {
+
+// How often this thread has gone to sleep of its own accord.
+long times_slept() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+}  // namespace
+
+SampleError Feeder::Inside::about(const Slot& slot, const std::string& what) const {
+  return SampleError(catalog->name(slot.sample) + ": " + what);
+}
+
+// From the cache, else from another node, else from the source.
+void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
+  if (slot.pending->discarded()) return;
+  try {
+    Owned owned;
+    if (from_cache(self, slot, owned) != Found::missing) return;
+    if (peers && from_peer(self, slot, owned)) return;
+    if (files) {
+      from_source(self, slot, std::move(owned));
+    } else {
+      hand_out(slot, std::move(owned));
+    }
+  } catch (const SampleError& error) {
+    failed(slot, error.what());
+  }
+}
+
+// Missing and owned: it is ours to bring it into the cache.
+Feeder::Inside::Found Feeder::Inside::from_cache(Worker& self, const Slot& slot, Owned& owned) {
+  if (!cache) return Found::missing;
+  unsigned tries = 0;  // what goes for a larger one may not make room enough
+  for (;;) {
+    switch (cache->claim(slot.sample)) {
+      case Cache::Claim::ready:
+        if (read_cached(self, slot)) {
+          note_kept(slot);
+          return Found::delivered;
+        }
+        [[fallthrough]];
+      case Cache::Claim::ours:
+        owned = Owned(cache.get(), slot.sample);
+        return Found::missing;
+      case Cache::Claim::full:
+        if (tries++ == 4 || !make_room(slot)) return Found::missing;
+        break;
+      case Cache::Claim::theirs:
+        if (!wait_for_others(slot)) return Found::unwanted;
+    }
+  }
+}
+
+bool Feeder::Inside::read_cached(Worker& self, const Slot& slot) {
+  const std::size_t bytes = cache->length(slot.sample);
+  std::byte* into = buffer_for(self, slot, bytes);
+  if (!cache->read(slot.sample, {into, bytes})) return false;
+  self.bytes_while_busy = bytes;
+  counters.cache_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  counters.cache_samples.fetch_add(1, std::memory_order_relaxed);
+  deliver(slot, {into, bytes});
+  return true;
+}
+
+// False: the slot is not wanted any more.
+bool Feeder::Inside::wait_for_others(const Slot& slot) {
+  constexpr std::chrono::milliseconds kLookAgain{100};
+  std::unique_lock lock(mutex);
+  {
+    const Away away(*this, elsewhere, true, lock);
+    cache->wait(slot.sample, kLookAgain);
+  }
+  lock.lock();
+  return !closed && !slot.pending->discarded();
+}
+
+void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
+  std::span<const std::byte> bytes;
+  {
+    std::unique_lock lock(mutex);
+    const auto unwanted = [&] { return closed || slot.pending->discarded(); };
+    room.wait(lock, [&] { return unwanted() || in_flight < source.allowed(); });
+    if (unwanted()) return;
+    Away away(*this, in_flight, source_sleeps, lock);
+    const bool watched = self.source_reads++ % 4 == 0;
+    const long before = watched ? times_slept() : 0;
+    const Opened opened = files->open(slot.sample);
+    std::byte* into = buffer_for(self, slot, opened.size());
+    files->read(slot.sample, opened, into);
+    bytes = {into, opened.size()};
+    away.brought(bytes.size());
+    if (watched) away.slept(times_slept() > before);
+    if (!away.waits()) self.bytes_while_busy = bytes.size();
+  }
+  counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  counters.source_samples.fetch_add(1, std::memory_order_relaxed);
+  deliver(slot, bytes);
+  keep(slot, owned, bytes);
+}
+
+// The sample's place in its batch; SampleError where it does not fit there.
+std::byte* Feeder::Inside::place(const Slot& slot, std::size_t bytes) {
+  if (each == 0) {
+    sizes.note(bytes);
+  } else if (bytes != each) {
+    throw about(
+        slot, "has " + std::to_string(bytes) + " bytes, but a record has " + std::to_string(each));
+  }
+  return slot.pending->place(slot.number, slot.sample, bytes);
+}
+
+// Where the bytes are read to as they are: into the batch, or to where the decoder takes them from.
+std::byte* Feeder::Inside::buffer_for(Worker& self, const Slot& slot, std::size_t bytes) {
+  return decoder ? self.buffer(bytes) : place(slot, bytes);
+}
+
+void Feeder::Inside::deliver(const Slot& slot, std::span<const std::byte> bytes) {
+  if (decoder) {
+    std::byte* into = place(slot, each);
+    try {
+      decoder->decode(bytes, slot.pending->plan().epoch, slot.sample, into);
+    } catch (const SampleError& error) {
+      throw about(slot, error.what());
+    }
+  }
+  arrived(slot);
+}
+
+void Feeder::Inside::finish(Arrival arrival) {
+  const Slot& slot = arrival.request.slot;
+  if (decoder && !slot.pending->discarded()) {
+    try {
+      deliver(slot, arrival.bytes);
+    } catch (const SampleError& error) {
+      failed(slot, error.what());
+      return;
+    }
+  }
+  keep(slot, arrival.request.owned, arrival.bytes);
+}
+
+}  // namespace flowos::feed

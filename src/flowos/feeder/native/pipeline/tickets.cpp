@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "pipeline/feeder.h"
+#include "pipeline/feeder_impl.h"
+
+namespace flowos::feed {
+
+// In the order in which they are wanted. Nobody waits here for those who pull: who did could not
+// finish what they pushed, for which they may wait in turn. (See may_claim for what bounds it.)
+void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
+  const std::lock_guard lock(mutex);
+  if (closed || slot.pending->discarded()) return;
+  requests.push_back({slot, std::move(owned)});
+  outgoing.notify_one();
+}
+
+bool Feeder::Inside::may_pull() const { return !requests.empty() && in_flight < source.allowed(); }
+
+std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
+  if (files) throw FeedError("this feed reads its files itself: nothing is to be pulled");
+  std::vector<Ticket> tickets;
+  std::vector<Request> unwanted;  // abandoned when the lock is given back
+  std::unique_lock lock(mutex);
+  while (tickets.empty()) {
+    outgoing.wait(lock, [&] { return closed || may_pull(); });
+    if (closed) break;
+    while (may_pull() && tickets.size() < std::max<std::size_t>(most, 1)) {
+      Request request = std::move(requests.front());
+      requests.pop_front();
+      if (request.slot.pending->discarded()) {
+        unwanted.push_back(std::move(request));
+        continue;
+      }
+      tickets.push_back({next_id, request.slot.sample});
+      pulled.emplace(next_id++, std::move(request));
+      ++in_flight;
+    }
+  }
+  if (may_pull()) outgoing.notify_one();
+  const bool wanted = another();
+  lock.unlock();
+  wake(wanted);
+  return tickets;
+}
+
+std::optional<Request> Feeder::Inside::withdraw(std::uint64_t id) {
+  const std::lock_guard lock(mutex);
+  const auto found = pulled.find(id);
+  if (found == pulled.end()) return std::nullopt;
+  Request request = std::move(found->second);
+  pulled.erase(found);
+  return request;
+}
+
+// What is left to do with it, by another thread: the caller is not held up by decoding or writing.
+std::optional<Arrival> Feeder::Inside::accept(Request request, std::span<const std::byte> bytes) {
+  if (decoder) {
+    auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes.size());
+    std::ranges::copy(bytes, memory.get());
+    const std::span<const std::byte> copied{memory.get(), bytes.size()};
+    return Arrival{std::move(request), std::move(memory), copied};
+  }
+  const Slot& slot = request.slot;
+  try {
+    std::byte* into = place(slot, bytes.size());
+    std::ranges::copy(bytes, into);
+    arrived(slot);
+    if (!request.owned) return std::nullopt;
+    return Arrival{std::move(request), nullptr, {into, bytes.size()}};
+  } catch (const SampleError& error) {
+    failed(slot, error.what());
+    return std::nullopt;
+  }
+}
+
+void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
+  std::optional<Request> request = withdraw(id);
+  if (!request) return;
+  counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  counters.source_samples.fetch_add(1, std::memory_order_relaxed);
+  std::optional<Arrival> arrival;
+  try {
+    arrival = accept(std::move(*request), bytes);
+  } catch (const std::bad_alloc&) {
+    break_down("no memory for a sample of " + std::to_string(bytes.size()) + " bytes");
+  }
+  const std::lock_guard lock(mutex);
+  note_source_read(bytes.size());
+  if (arrival && !closed) {
+    arrivals.push_back(std::move(*arrival));
+  } else {
+    --in_flight;
+    outgoing.notify_one();
+  }
+  wake(another());
+}
+
+void Feeder::Inside::fail(std::uint64_t id, const std::string& why) {
+  const std::optional<Request> request = withdraw(id);
+  if (!request) return;
+  failed(request->slot, about(request->slot, why).what());
+  const std::lock_guard lock(mutex);
+  --in_flight;
+  outgoing.notify_one();
+}
+
+}  // namespace flowos::feed

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "base/signals_blocked.h"
+#include "pipeline/batch_builder.h"
+#include "pipeline/feeder.h"
+#include "pipeline/feeder_impl.h"
+
+namespace flowos::feed {
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Feeder::Inside::Away::Away(Inside& inside, std::uint32_t& there, bool waits,
+                           std::unique_lock<std::mutex>& lock)
+    : inside_(inside), there_(there), waits_(waits) {
+  ++there_;
+  if (waits_) --inside_.busy;
+  const bool wanted = inside_.another();
+  lock.unlock();
+  inside_.wake(wanted);
+}
+
+Feeder::Inside::Away::~Away() {
+  {
+    const std::lock_guard lock(inside_.mutex);
+    if (bytes_ > 0) inside_.note_source_read(bytes_);
+    if (slept_) inside_.note_sleep(*slept_);
+    --there_;
+    if (waits_) ++inside_.busy;
+  }
+  inside_.room.notify_one();
+}
+
+std::byte* Feeder::Inside::Worker::buffer(std::size_t bytes) {
+  // One giant among the samples shall not stay in memory once per thread.
+  constexpr std::size_t kLarge = std::size_t{8} << 20;
+  if (bytes > capacity || capacity > std::max(kLarge, bytes)) {
+    memory.reset();
+    capacity = std::max<std::size_t>(bytes + bytes / 4, 4096);
+    memory = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  }
+  return memory.get();
+}
+
+// Where others bring the bytes, not many more are asked for than may be in flight.
+bool Feeder::Inside::has_errand() const {
+  return started && !closed && broken.empty() && (!arrivals.empty() || may_claim());
+}
+
+// Not more than others can be asked to bring, or are waited for: nobody who is busy waits for them,
+// so that what they bring always finds a thread.
+bool Feeder::Inside::may_claim() const {
+  const bool may_ask = files || requests.size() < source.allowed();
+  return may_ask && elsewhere < kMostElsewhere && ring.open();
+}
+
+// Whether another thread is to be woken, which is done when the lock is given back; where all are
+// at work it is started. Whatever makes an errand or a place among the busy asks; who takes an
+// errand asks again, so that one after the other is woken for as long as there is something to do.
+bool Feeder::Inside::another() {
+  if (busy >= cached.allowed() || !has_errand()) return false;
+  if (idle > 0) return waking = true;
+  if (threads.size() < most_threads) spawn();
+  return false;
+}
+
+void Feeder::Inside::spawn() {
+  const SignalsBlocked blocked;
+  try {
+    threads.emplace_back([this] { run(); });
+  } catch (const std::system_error& error) {
+    most_threads = threads.size();
+    if (threads.empty()) {
+      broken = std::string("no thread can be started: ") + error.what();
+      ready.notify_all();
+    }
+  }
+}
+
+void Feeder::Inside::run() {
+  Worker self;
+  try {
+    for (;;) {
+      Errand errand = take(self);
+      if (auto* slot = std::get_if<Slot>(&errand)) {
+        fetch(self, *slot);
+      } else if (auto* arrival = std::get_if<Arrival>(&errand)) {
+        finish(std::move(*arrival));
+      } else {
+        return;
+      }
+    }
+  } catch (const std::exception& error) {
+    break_down(error.what());
+  }
+}
+
+Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
+  const double now = self.bytes_while_busy > 0 ? now_seconds() : 0.0;
+  std::unique_lock lock(mutex);
+  if (self.bytes_while_busy > 0) cached.ended(now, std::exchange(self.bytes_while_busy, 0), busy);
+  if (self.busy && (busy > cached.allowed() || !has_errand())) {
+    self.busy = false;
+    --busy;
+  }
+  if (!self.busy) {
+    ++idle;
+    work.wait(lock, [&] {
+      waking = false;
+      return closed || (busy < cached.allowed() && has_errand());
+    });
+    --idle;
+    if (closed) return {};
+    self.busy = true;
+    ++busy;
+  }
+  if (!arrivals.empty()) {
+    Errand errand = std::move(arrivals.front());
+    arrivals.pop_front();
+    --in_flight;
+    const bool wanted = another();
+    lock.unlock();
+    outgoing.notify_one();
+    wake(wanted);
+    return errand;
+  }
+  auto [pending, number] = ring.claim();
+  const bool wanted = another();
+  lock.unlock();
+  wake(wanted);
+  const Pending::Plan& plan = pending->plan();
+  const std::uint64_t position = plan.share.position(plan.number, number);
+  const std::uint64_t sample = order.at(plan.epoch, position);
+  return Slot{std::move(pending), number, sample};
+}
+
+void Feeder::Inside::note_source_read(std::uint64_t bytes) {
+  constexpr double kLookAgainSeconds = 0.5;
+  const double now = now_seconds();
+  if (cache && now - shared_at > kLookAgainSeconds) {
+    shared_at = now;
+    source.set_most(cache->part_of(settings.most_in_flight));
+  }
+  const std::uint32_t before = source.allowed();
+  source.ended(now, bytes, in_flight);
+  if (source.allowed() > before) {
+    room.notify_all();
+    outgoing.notify_all();
+  }
+}
+
+void Feeder::Inside::note_sleep(bool slept) {
+  sleeping_share += ((slept ? 1.0 : 0.0) - sleeping_share) / 8;
+  if (sleeping_share < 0.05) source_sleeps = false;
+  if (sleeping_share > 0.2) source_sleeps = true;
+}
+
+void Feeder::Inside::arrived(const Slot& slot) {
+  if (slot.pending->arrived()) settle(slot.pending);
+}
+
+void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
+  if (slot.pending->failed(slot.number, why)) settle(slot.pending);
+}
+
+// By the thread that brought the last sample.
+void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
+  if (pending->discarded()) return;
+  pending->settle(settings.on_error);
+  pending->batch.writable = decoder != nullptr || cache == nullptr;
+  sizes.note_batch(pending->filled());
+  const std::lock_guard lock(mutex);
+  pending->ready = true;
+  if (ring.first() == pending) ready.notify_all();
+}
+
+void Feeder::Inside::break_down(const std::string& why) {
+  const std::lock_guard lock(mutex);
+  if (broken.empty()) broken = why.empty() ? "the feed broke down" : why;
+  ready.notify_all();
+}
+
+}  // namespace flowos::feed
