@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "bind.h"
-#include "matrix_error.h"
+#include "matrix/error.h"
 
 namespace nb = nanobind;
 

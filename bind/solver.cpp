@@ -1,6 +1,6 @@
 // The solver, which looks at the caller's arrays, and what reads and generates matrices.
 
-#include "solver.h"
+#include "krylov/solver.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,13 +18,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "assemble.h"
+#include "base/pauses.h"
 #include "bind.h"
-#include "generate.h"
 #include "lent.h"
-#include "matrix.h"
-#include "matrix_market.h"
-#include "pauses.h"
+#include "matrix/assemble.h"
+#include "matrix/generate.h"
+#include "matrix/matrix.h"
+#include "matrix/matrix_market.h"
 
 namespace nb = nanobind;
 namespace solve = flowos::solve;

@@ -112,7 +112,7 @@ def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
     starter, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
     if starter is None or compiler is None:
         raise NotHere(f"no mpirun.{mpi} and mpicxx.{mpi}: apt install lib{mpi}-dev {mpi}")
-    words = (compiler, *FLAGS, *_sources(), *LIBRARIES)
+    words = (compiler, f"-I{NATIVE}", *FLAGS, *_sources(), *LIBRARIES)
     program = str(compiled(NATIVE / "mpi" / "solve_mpi.cpp", words, folder / mpi))
     return [
         Way(
@@ -126,7 +126,9 @@ def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
 
 
 def _sources() -> Sequence[str]:
-    return [str(source) for source in sorted(NATIVE.glob("*.cpp"))]
+    """Of the library: mpi/ holds a program."""
+    found = sorted(NATIVE.glob("*/*.cpp"))
+    return [str(source) for source in found if source.parent.name != "mpi"]
 
 
 def native_program(compiler: str, level: str, folder: Path) -> Path:

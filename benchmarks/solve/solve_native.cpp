@@ -1,6 +1,6 @@
 // FlowOS's library by itself, without Python: for answers of builds that a wheel has not.
 // OPTIONS: threads=N precision=fp64 coarse=none
-#include <solver.h>
+#include <krylov/solver.h>
 
 #include <exception>
 #include <span>

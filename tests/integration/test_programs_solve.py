@@ -65,8 +65,9 @@ def compile_by(family: Family, to: Path) -> None:
     to.mkdir(exist_ok=True)
 
     def compiled(source: Path) -> str:
-        words = [*ccache, family.compiler, *FLAGS, *family.flags, "-c", str(source), "-o"]
-        made = str(to / f"{source.stem}.o")
+        flags = (*FLAGS, *family.flags, f"-I{NATIVE}")
+        words = [*ccache, family.compiler, *flags, "-c", str(source), "-o"]
+        made = str(to / "-".join(source.relative_to(NATIVE).with_suffix(".o").parts))
         subprocess.run([*words, made], check=True, env=at)
         return made
 

@@ -3,14 +3,15 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/storage.h"
 #include "check.h"
-#include "cholesky_kernels.h"
-#include "coarse_level.h"
-#include "coarse_line.h"
-#include "even_lanes.h"
-#include "generate.h"
-#include "groups.h"
-#include "ordering.h"
+#include "ic/kernels.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "ordering/groups.h"
+#include "ordering/ordering.h"
+#include "simd/lanes_matrix.h"
+#include "simd/shared_lanes.h"
 
 using namespace flowos::solve;
 

@@ -1,7 +1,7 @@
 // The sum is the double nearest to the exact one, whatever the order of its terms and however they
 // are divided.
 
-#include "exact_sum.h"
+#include "base/exact_sum.h"
 
 #include <algorithm>
 #include <bit>

@@ -10,9 +10,9 @@
 
 #include "check.h"
 #include "fuzz.h"
-#include "matrix.h"
-#include "matrix_error.h"
-#include "matrix_market.h"
+#include "matrix/error.h"
+#include "matrix/matrix.h"
+#include "matrix/matrix_market.h"
 
 using flowos::solve::MatrixError;
 using flowos::solve::OwnedCsr;

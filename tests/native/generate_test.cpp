@@ -1,6 +1,6 @@
 // Generated matrices are what they are said to be, and the same on every machine.
 
-#include "generate.h"
+#include "matrix/generate.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "check.h"
-#include "matrix.h"
-#include "matrix_error.h"
-#include "ordering.h"
+#include "matrix/error.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
 
 namespace {
 

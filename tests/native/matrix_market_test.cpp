@@ -1,6 +1,6 @@
 // Matrix Market files as they are found in the wild, and what is refused with its line.
 
-#include "matrix_market.h"
+#include "matrix/matrix_market.h"
 
 #include <unistd.h>
 
@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "assemble.h"
 #include "check.h"
-#include "matrix.h"
-#include "matrix_error.h"
+#include "matrix/assemble.h"
+#include "matrix/error.h"
+#include "matrix/matrix.h"
 
 using flowos::solve::Csr;
 using flowos::solve::MatrixError;

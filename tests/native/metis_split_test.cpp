@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "check.h"
-#include "generate.h"
-#include "matrix.h"
+#include "matrix/generate.h"
+#include "matrix/matrix.h"
 #include "mpi/partition.h"
 #include "mpi/share.h"
-#include "ordering.h"
+#include "ordering/ordering.h"
 
 using namespace flowos::solve;
 

@@ -7,14 +7,15 @@
 #include <random>
 #include <vector>
 
-#include "assemble.h"
 #include "check.h"
-#include "generate.h"
-#include "matrix.h"
-#include "ordering.h"
+#include "matrix/assemble.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
+#include "ordering/ordering.h"
+#include "ordering/traversal.h"
 #include "orderings.h"
 #include "systems.h"
-#include "walk.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Every row has one place; neighbours are never of one colour unless they are of one block; and all
 // that is the same for any number of threads and both sizes of index.
 
-#include "ordering.h"
+#include "ordering/ordering.h"
 
 #include <array>
 #include <cstddef>
@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "assemble.h"
 #include "check.h"
-#include "facts.h"
-#include "generate.h"
-#include "matrix.h"
+#include "matrix/assemble.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
+#include "matrix/properties.h"
 #include "orderings.h"
 #include "systems.h"
 

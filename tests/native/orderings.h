@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.h"
-#include "matrix.h"
-#include "ordering.h"
+#include "matrix/matrix.h"
+#include "ordering/ordering.h"
 #include "systems.h"
 
 using flowos::solve::Csr;

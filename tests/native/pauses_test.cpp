@@ -1,16 +1,16 @@
 // A long computation looks up now and then: what that throws ends it.
 
-#include "pauses.h"
+#include "base/pauses.h"
 
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <thread>
 
+#include "base/for_each.h"
 #include "check.h"
-#include "generate.h"
-#include "ordering_parts.h"
-#include "solver.h"
+#include "krylov/solver.h"
+#include "matrix/generate.h"
 #include "systems.h"
 
 using namespace flowos::solve;

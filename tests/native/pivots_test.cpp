@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.h"
-#include "iterate.h"
-#include "solver.h"
+#include "krylov/cg.h"
+#include "krylov/solver.h"
 #include "systems.h"
 
 using namespace flowos::solve;

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "check.h"
-#include "generate.h"
-#include "matrix.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
 #include "mpi/links.h"
 #include "mpi/partition.h"
-#include "ordering.h"
+#include "ordering/ordering.h"
 
 using namespace flowos::solve;
 

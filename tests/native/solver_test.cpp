@@ -1,7 +1,7 @@
 // The solver as a whole: how many iterations it takes, that x is the same whatever the threads and
 // the lanes, and what it does with matrices that it cannot solve with.
 
-#include "solver.h"
+#include "krylov/solver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "check.h"
-#include "generate.h"
-#include "matrix.h"
-#include "matrix_error.h"
+#include "matrix/error.h"
+#include "matrix/generate.h"
+#include "matrix/matrix.h"
 #include "systems.h"
 
 using namespace flowos::solve;

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "matrix.h"
-#include "ordering.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
 
 using Matrix = flowos::solve::OwnedCsr<std::int32_t>;
 using Vector = std::vector<double>;

@@ -1,7 +1,7 @@
 // Threads that share work out: each share is done once whoever does it, nobody waits for one that
 // does not come, and who has waited too often goes on alone.
 
-#include "team.h"
+#include "threads/team.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "check.h"
-#include "patience.h"
+#include "threads/patience.h"
 
 using namespace flowos::solve;
 using namespace std::chrono_literals;

@@ -111,6 +111,7 @@ def _compile(build: Build) -> str:
         (
             build.compiler,
             *build.flags,
+            *build.include_flags,
             build.source,
             *build.also,
             "-o",

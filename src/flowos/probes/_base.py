@@ -68,12 +68,13 @@ class Build:
     """How a program is compiled: sources, compiler, flags, libraries.
 
     source: the one that it is named after. also: its other sources. folder: of the package, where
-    they are data, with the headers beside each.
+    they are data, with the headers beside each. include_folder: headers are named from there on.
     """
 
     source: str
     also: Argv = ()
     folder: str = "probes/programs"
+    include_folder: bool = False
     compiler: str
     compiler_version: str = ""
     flags: Argv = ("-O2",)
@@ -83,6 +84,10 @@ class Build:
     def sources(self) -> tuple[Traversable, ...]:
         within = package_data(self.folder)
         return tuple(within.joinpath(name) for name in (self.source, *self.also))
+
+    @property
+    def include_flags(self) -> Argv:
+        return (f"-I{package_data(self.folder)}",) if self.include_folder else ()
 
     @property
     def key(self) -> str:

@@ -43,7 +43,8 @@ def flow_of_builds(builds: Iterable[Build]) -> Flow | None:
 
 def build_task(build: Build) -> Task:
     """Compile one program; what was compiled under the same key before is taken from the cache."""
-    words: tuple[Word, ...] = (build.compiler, *build.flags, *map(str, build.sources))
+    words: tuple[Word, ...] = (build.compiler, *build.flags, *build.include_flags)
+    words += tuple(map(str, build.sources))
     words += ("-o", Out("binary"), *build.libraries)
     return Task(
         name=f"build {build.key}",

@@ -60,7 +60,7 @@ def test_the_key_changes_with_compiler_flags_libraries_and_version() -> None:
 
 SOLVER = Build(
     source="mpi/solve_mpi.cpp",
-    also=("exact_sum.cpp", "generate.cpp"),
+    also=("base/exact_sum.cpp", "matrix/generate.cpp"),
     folder="solver/native",
     compiler="mpicxx",
 )
@@ -77,6 +77,13 @@ def test_a_program_of_several_sources_is_compiled_from_all_of_them() -> None:
     assert SOLVER.key.startswith("solve_mpi-")
 
 
+def test_headers_are_named_from_the_folder_on_where_a_program_says_so() -> None:
+    build, _ = tasks_of(flow_of(Program(argv=(), build=replace(SOLVER, include_folder=True)), "c"))
+    (flag,) = (str(word) for word in command_of(build).argv if str(word).startswith("-I"))
+    assert flag.endswith("flowos/solver/native")
+    assert not SOLVER.include_flags
+
+
 def test_the_key_changes_with_the_other_sources() -> None:
-    fewer = replace(SOLVER, also=("exact_sum.cpp",))
+    fewer = replace(SOLVER, also=("base/exact_sum.cpp",))
     assert fewer.key != SOLVER.key

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -160,6 +160,8 @@ def test_the_program_is_built_from_the_librarys_sources_by_the_mpis_cxx(here: No
     assert not any("fast-math" in flag for flag in program.build.flags)
     assert program.build.flags[-1] == "-march=native"
     assert all(source.is_file() for source in program.build.sources)
+    (flag,) = program.build.include_flags
+    assert (Path(flag.removeprefix("-I")) / "krylov/solver.h").is_file()
     assert (program.ranks, program.cores, program.mpi_family) == (2, 1, "openmpi")
     assert program.starter == "/usr/bin/mpirun.openmpi"
     assert dict(program.variables)["OMP_NUM_THREADS"] == "1"

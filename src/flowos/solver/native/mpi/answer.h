@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "share.h"
+#include "mpi/share.h"
 
 namespace flowos::solve {
 

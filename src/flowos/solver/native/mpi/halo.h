@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "links.h"
+#include "mpi/links.h"
 
 namespace flowos::solve {
 

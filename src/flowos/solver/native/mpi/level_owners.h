@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "../coarse_level.h"
-#include "../coarse_levels.h"
-#include "../ordering.h"
-#include "partition.h"
+#include "mpi/partition.h"
+#include "multigrid/hierarchy.h"
+#include "ordering/ordering.h"
+#include "simd/lanes_matrix.h"
 
 namespace flowos::solve {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "../coarse_level.h"
-#include "../coarse_levels.h"
-#include "level_owners.h"
-#include "partition.h"
+#include "mpi/level_owners.h"
+#include "mpi/partition.h"
+#include "multigrid/hierarchy.h"
+#include "simd/lanes_matrix.h"
 
 namespace flowos::solve {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "../groups.h"
-#include "share.h"
+#include "mpi/share.h"
+#include "ordering/groups.h"
 
 namespace flowos::solve {
 

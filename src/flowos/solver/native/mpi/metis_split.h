@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "partition.h"
-#include "share.h"
+#include "mpi/partition.h"
+#include "mpi/share.h"
 
 #if __has_include(<metis.h>)
 #include <dlfcn.h>

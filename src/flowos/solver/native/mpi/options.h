@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "../ordering.h"
-#include "../solver.h"
+#include "krylov/solver.h"
+#include "matrix/grid.h"
 
 namespace flowos::solve {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../ordering.h"
+#include "ordering/ordering.h"
 
 namespace flowos::solve {
 

@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <optional>
 
-#include "../chosen.h"
-#include "../coarse_levels.h"
-#include "../coarse_stencil.h"
-#include "../facts.h"
-#include "../generate.h"
-#include "../matrix.h"
-#include "../ordering.h"
-#include "../solver.h"
-#include "problem.h"
+#include "krylov/defaults.h"
+#include "krylov/solver.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
+#include "matrix/properties.h"
+#include "mpi/problem.h"
+#include "multigrid/hierarchy.h"
+#include "multigrid/stencil.h"
+#include "ordering/ordering.h"
 
 namespace flowos::solve {
 

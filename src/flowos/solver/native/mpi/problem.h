@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "../check_matrix.h"
-#include "../generate.h"
-#include "../matrix.h"
-#include "../matrix_error.h"
-#include "../matrix_market.h"
-#include "../ordering.h"
-#include "../scaling.h"
-#include "answer.h"
-#include "options.h"
+#include "matrix/check.h"
+#include "matrix/error.h"
+#include "matrix/generate.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
+#include "matrix/matrix_market.h"
+#include "matrix/scaling.h"
+#include "mpi/answer.h"
+#include "mpi/options.h"
 
 namespace flowos::solve {
 

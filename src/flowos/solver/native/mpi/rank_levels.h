@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "../coarse_levels.h"
-#include "../coarse_line.h"
-#include "../exact_sum.h"
-#include "../groups.h"
-#include "halo.h"
-#include "level_owners.h"
-#include "level_shares.h"
-#include "links.h"
-#include "partition.h"
-#include "rank_sums.h"
-#include "requests.h"
-#include "share.h"
-#include "threads.h"
+#include "base/exact_sum.h"
+#include "base/storage.h"
+#include "mpi/halo.h"
+#include "mpi/level_owners.h"
+#include "mpi/level_shares.h"
+#include "mpi/links.h"
+#include "mpi/partition.h"
+#include "mpi/rank_sums.h"
+#include "mpi/requests.h"
+#include "mpi/share.h"
+#include "mpi/threads.h"
+#include "multigrid/hierarchy.h"
+#include "ordering/groups.h"
 
 namespace flowos::solve {
 
@@ -60,8 +60,8 @@ class Gathering {
   std::vector<Value> values_;
 };
 
-// What LevelCrew of coarse_crew.h is where each rank has its share of the large levels, and all of
-// the small ones. Places are those of the whole.
+// What LevelExecutor of multigrid/level_executor.h is where each rank has its share of the large
+// levels, and all of the small ones. Places are those of the whole.
 template <class T>
 class RankLevels {
  public:

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "../cholesky.h"
-#include "../coarse_gradients.h"
-#include "../coarse_level.h"
-#include "../coarse_levels.h"
-#include "../facts.h"
-#include "../ordering.h"
-#include "../pivots.h"
-#include "../solver.h"
-#include "level_owners.h"
-#include "rank_crew.h"
-#include "rank_levels.h"
-#include "share.h"
+#include "ic/cholesky.h"
+#include "ic/pivots.h"
+#include "krylov/solver.h"
+#include "matrix/properties.h"
+#include "mpi/level_owners.h"
+#include "mpi/rank_executor.h"
+#include "mpi/rank_levels.h"
+#include "mpi/share.h"
+#include "multigrid/cg.h"
+#include "multigrid/hierarchy.h"
+#include "ordering/ordering.h"
+#include "simd/lanes_matrix.h"
 
 namespace flowos::solve {
 
@@ -34,13 +34,13 @@ class RankCholesky {
  public:
   // evenness: of the whole matrix.
   RankCholesky(const Share& share, const Dropping& dropping, const Evenness& evenness,
-               RankCrew& crew, MPI_Comm comm)
+               RankExecutor& executor, MPI_Comm comm)
       : comm_(comm),
         relax_(dropping.relax),
-        pivots_(Pivoting(share.matrix.view(), crew, dropping).made()),
-        method_(share.matrix.view(), crew, pivots_, evenness) {}
+        pivots_(Pivoting(share.matrix.view(), executor, dropping).made()),
+        method_(share.matrix.view(), executor, pivots_, evenness) {}
 
-  Cholesky<T, RankCrew>& method() { return method_; }
+  Cholesky<T, RankExecutor>& method() { return method_; }
 
   Made made(const std::string& blocks, const Ordering& order) const {
     return {.blocks = blocks,
@@ -56,7 +56,7 @@ class RankCholesky {
   MPI_Comm comm_;
   double relax_;
   Pivots pivots_;
-  Cholesky<T, RankCrew> method_;
+  Cholesky<T, RankExecutor> method_;
 };
 
 template <class T>

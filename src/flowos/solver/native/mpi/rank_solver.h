@@ -9,13 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "../coarse_line.h"
-#include "../exact_sum.h"
-#include "../groups.h"
-#include "../iterate.h"
-#include "../solver.h"
-#include "rank_crew.h"
-#include "share.h"
+#include "base/exact_sum.h"
+#include "base/storage.h"
+#include "krylov/cg.h"
+#include "krylov/solver.h"
+#include "matrix/scaling.h"
+#include "mpi/rank_executor.h"
+#include "mpi/share.h"
+#include "ordering/groups.h"
 
 namespace flowos::solve {
 
@@ -26,10 +27,10 @@ class RankSolver {
   RankSolver(const Share& share, int threads, MPI_Comm comm)
       : share_(share),
         comm_(comm),
-        crew_(share, threads, comm),
+        executor_(share, threads, comm),
         values_(static_cast<std::size_t>(share.order.places())) {}
 
-  RankCrew& crew() { return crew_; }
+  RankExecutor& executor() { return executor_; }
 
   // Goes on from x, and from what info has already, by a Method (see Iteration) in T. b and x by
   // row; then x has those of others too. The goal names its most iterations, as no rank knows by
@@ -60,7 +61,7 @@ class RankSolver {
     const Line<std::int32_t>& place = share_.order.place;
     for (std::size_t row = 0; row < own.size(); row++)
       values_[static_cast<std::size_t>(place[row])] = own[row];
-    crew_.fetch(values_.data());
+    executor_.fetch(values_.data());
     for (std::size_t row = 0; row < own.size(); row++)
       whole[row] = values_[static_cast<std::size_t>(place[row])];
   }
@@ -74,7 +75,7 @@ class RankSolver {
   }
 
   double size_of(std::span<const double> values, double unit) const {
-    return std::sqrt(crew_.sums_over<1>([&](Groups groups, ExactSums<1>& sum) {
+    return std::sqrt(executor_.sums_over<1>([&](Groups groups, ExactSums<1>& sum) {
       each_row(share_.order, groups,
                [&](std::size_t row, std::size_t) { sum[0].add(squared(values[row] * unit)); });
     })[0]);
@@ -84,7 +85,7 @@ class RankSolver {
                   std::span<double> rest) {
     std::vector<double> whole(x.size());
     fetch(x, whole);
-    crew_.each([&](Groups groups) {
+    executor_.each([&](Groups groups) {
       each_row(share_.order, groups, [&](std::size_t row, std::size_t) {
         rest[row] =
             rest_of(share_.matrix.view(), static_cast<std::int64_t>(row), b[row], whole.data());
@@ -95,7 +96,7 @@ class RankSolver {
 
   const Share& share_;
   MPI_Comm comm_;
-  RankCrew crew_;
+  RankExecutor executor_;
   std::vector<double> values_;  // by place
 };
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../exact_sum.h"
+#include "base/exact_sum.h"
 
 namespace flowos::solve {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "links.h"
-#include "partition.h"
+#include "mpi/links.h"
+#include "mpi/partition.h"
 
 namespace flowos::solve {
 

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "../at_once.h"
-#include "../matrix.h"
-#include "../ordering.h"
-#include "partition.h"
+#include "base/at_once.h"
+#include "matrix/grid.h"
+#include "matrix/matrix.h"
+#include "mpi/partition.h"
+#include "ordering/ordering.h"
 
 namespace flowos::solve {
 

@@ -27,27 +27,27 @@
 #include <utility>
 #include <vector>
 
-#include "../chosen.h"
-#include "../coarse_level.h"
-#include "../coarse_levels.h"
-#include "../iterate.h"
-#include "../matrix_error.h"
-#include "../ordering.h"
-#include "../scaling.h"
-#include "../solver.h"
-#include "answer.h"
-#include "level_owners.h"
-#include "metis_split.h"
-#include "options.h"
-#include "partition.h"
-#include "plan.h"
-#include "problem.h"
-#include "rank_methods.h"
-#include "rank_solver.h"
-#include "share.h"
-#include "threads.h"
-#include "triad.h"
-#include "unbound.h"
+#include "krylov/cg.h"
+#include "krylov/defaults.h"
+#include "krylov/solver.h"
+#include "matrix/error.h"
+#include "matrix/scaling.h"
+#include "mpi/answer.h"
+#include "mpi/level_owners.h"
+#include "mpi/metis_split.h"
+#include "mpi/options.h"
+#include "mpi/partition.h"
+#include "mpi/plan.h"
+#include "mpi/problem.h"
+#include "mpi/rank_methods.h"
+#include "mpi/rank_solver.h"
+#include "mpi/share.h"
+#include "mpi/threads.h"
+#include "mpi/triad.h"
+#include "mpi/unbound.h"
+#include "multigrid/hierarchy.h"
+#include "ordering/ordering.h"
+#include "simd/lanes_matrix.h"
 
 // NOLINTBEGIN(bugprone-casting-through-void): Open MPI's constants are such casts.
 namespace flowos::solve {
@@ -146,7 +146,7 @@ class Session {
     RankSolver solver(share, threads_, comm_);
     RankCholesky<Value> cholesky(share,
                                  dropping_of(options_.settings, plan.dominance, plan.evenness),
-                                 plan.evenness, solver.crew(), comm_);
+                                 plan.evenness, solver.executor(), comm_);
     setting_up.reset();
     solve<Value>(share, solver, cholesky.method(), start, done);
     done.made = cholesky.made(whole.blocks, whole.ordering);

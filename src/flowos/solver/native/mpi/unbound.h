@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "threads.h"
+#include "mpi/threads.h"
 
 namespace flowos::solve {
 

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "matrix/matrix.h"
+
+namespace flowos::solve {
+
+// How much the rows of a matrix differ.
+struct Evenness {
+  double least = 0, greatest = 0;  // of the diagonal
+  bool negative = true;            // no entry off the diagonal is positive
+  std::vector<double> values;      // off the diagonal, where they are few; else none
+
+  // All of it can be told by a few numbers, as of constant coefficients on a grid.
+  bool is_even() const { return least == greatest && !values.empty(); }
+};
+
+// How far the diagonal outweighs the rest of its rows.
+struct Dominance {
+  double greatest = 0;     // of the diagonal
+  bool everywhere = true;  // in no row are the others together larger
+  double share = 0;        // mean of (others / diagonal)
+};
+
+// What one look at all entries tells.
+struct Facts {
+  // The first row that is wrong by itself, or -1: its start, a column that is not there, a value
+  // that is not finite, or no positive diagonal. What follows holds only if there is none.
+  std::int64_t bad_row = -1;
+  // Each entry has a mirror image of the same bits. Mirror images may be told apart that are equal,
+  // as they are in several parts; different ones pass for equal once in 2^60.
+  bool mirrored = true;
+  Evenness evenness;
+  Dominance dominance;
+  std::vector<std::uint8_t> repeats;  // see Csr
+};
+
+template <class Index>
+Facts facts_of(const Csr<Index>& matrix, int threads);
+
+}  // namespace flowos::solve

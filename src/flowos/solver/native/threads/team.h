@@ -1,0 +1,76 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "ordering/groups.h"
+#include "threads/patience.h"
+
+namespace flowos::solve {
+
+// How many are wanted; 0: OMP_NUM_THREADS where it is set, else one for each processor there is.
+int threads_of(int wanted);
+
+// Threads that are called together so often that it must cost little: they look for work for some
+// microseconds before they sleep. Nobody waits for one that has not begun: the thread that calls
+// takes its share over. Not OpenMP's, as ThreadSanitizer understands these, and as they do not hang
+// in a forked child.
+class Team {
+ public:
+  explicit Team(int threads);  // with the one that calls; fewer where the system has no more
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  // That of the calling thread, which keeps it.
+  static Team& of(int threads);
+
+  int size() const { return size_; }
+  // Calls work(share), which must not throw, for each share < size(), and returns when all have
+  // returned: in a thread each, or several in this one. Of one thread at a time.
+  void run(const std::function<void(int)>& work);
+
+ private:
+  struct Helper {
+    alignas(64) std::atomic<unsigned> taken = 0;  // the last turn whose share someone has
+    std::jthread thread;
+  };
+
+  void help(int share);
+  bool take(int share, unsigned turn);
+  void take_over(const std::function<void(int)>& work, unsigned turn);
+  void await_others();
+
+  int size_;
+  int looks_;  // before a thread sleeps
+  Patience patience_;
+  const std::function<void(int)>* work_ = nullptr;  // of this turn
+  std::atomic<bool> ended_ = false;
+  alignas(64) std::atomic<unsigned> turn_ = 0;
+  alignas(64) std::atomic<int> left_ = 0;  // shares that helpers may have
+  std::vector<Helper> helpers_;            // of share 1 and so on
+};
+
+// Calls work with shares of [first, past), by as many threads as are worth waking.
+template <class Work>
+void share_out(std::int64_t first, std::int64_t past, std::int64_t steps_each, int threads,
+               const Work& work) {
+  constexpr std::int64_t kLeastEach = 512;
+  const std::int64_t count = past - first;
+  const std::int64_t worth = std::min<std::int64_t>(count, count * steps_each / kLeastEach);
+  if (std::min<std::int64_t>(threads, worth) <= 1) {
+    if (count > 0) work(Groups{first, past});
+    return;
+  }
+  Team& team = Team::of(threads);
+  const std::int64_t all = std::min<std::int64_t>(team.size(), worth);
+  team.run([&](int i) {
+    if (i < all) work(Groups{first + count * i / all, first + count * (i + 1) / all});
+  });
+}
+
+}  // namespace flowos::solve
