@@ -27,7 +27,7 @@ test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="
 	@tools/setup test
 	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
 
-check:  ## style, types, rooms, sizes
+check:  ## style, types, rooms, sizes, includes
 	@tools/setup test
 	$(PY)/ruff check .
 	$(PY)/ruff format --check .
@@ -38,6 +38,7 @@ check:  ## style, types, rooms, sizes
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
 	$(PY)/python tools/tidy.py
 	$(PY)/python tools/sizes.py
+	$(PY)/python tools/includes.py
 
 test-native:  ## the C and C++ tests under ASan+UBSan, threaded ones under TSan
 	@tools/setup test
