@@ -5,8 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from flowos.engine import usability
 
 from .conftest import INSTALLED, Images
 
+Book = dict[str, Any]
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -28,7 +30,7 @@ def flowos(tmp_path: Path) -> Flowos:
             text=True,
             cwd=tmp_path,
             env=variables,
-            timeout=300,
+            timeout=1200,
         )
         assert done.returncode == code, done.stderr
         return done
@@ -54,12 +56,26 @@ def words_for(images: Images, runtimes: list[str]) -> list[str]:
     return [word for env in ("bare", *named) for word in ("--env", env)]
 
 
+def book_with(flowos: Flowos, words: Sequence[str], enough: Callable[[Book], bool]) -> Book:
+    """What was measured; in more time where a busy machine needs it for that to be enough."""
+    for minutes in ("0.4", "2", "8"):
+        book: Book = json.loads(flowos(*words, "--minutes", minutes, "--json").stdout)["book"]
+        if enough(book):
+            break
+    return book
+
+
+def measured_in(book: Book) -> set[tuple[str, str]]:
+    """(probe, environment) of each sample."""
+    return {(s["case"]["probe"], dict(s["case"]["levels"])["env"]) for s in book["samples"]}
+
+
 @pytest.mark.usefixtures("nothing_is_left")
 def test_the_same_binaries_are_measured_in_every_runtime_and_told_apart(
     flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
 ) -> None:
-    words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick", "--minutes", "0.4")
-    book = json.loads(flowos(*words, "--json").stdout)["book"]
+    words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick")
+    book = book_with(flowos, words, lambda book: len(measured_in(book)) == 2 * (1 + len(runtimes)))
     environments = book["run"]["environments"]
     assert [e["runtime"] for e in environments] == ["bare", *runtimes]
     assert len({e["label"] for e in environments}) == len(environments)
@@ -67,8 +83,7 @@ def test_the_same_binaries_are_measured_in_every_runtime_and_told_apart(
         assert env["digest"].partition("sha256:")[2]
         assert env["version"]
         assert {t["name"]: t["works"] for t in env["tried"]}["memory files"]
-    measured = {(s["case"]["probe"], dict(s["case"]["levels"])["env"]) for s in book["samples"]}
-    assert measured == {(p, e["label"]) for p in ("startup", "gemm") for e in environments}
+    assert measured_in(book) == {(p, e["label"]) for p in ("startup", "gemm") for e in environments}
     assert {v["other"] for v in book["verdicts"]} == {e["label"] for e in environments[1:]}
     page = (tmp_path / "flowos-report/report.html").read_text()
     assert "Environments side by side" in page
@@ -94,12 +109,16 @@ def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
     shutil.copytree(images.folder, bald, symlinks=True)
     (bald / "bin/sh").unlink()
     words = ("--env", "bare", "--env", f"{bald}@{runtimes[0]}", "--only", "stream")
-    book = json.loads(flowos(*words, "--minutes", "0.4", "--json").stdout)["book"]
-    reasons = {
-        (levels["env"], levels["way"]): why["reason"]
-        for case, why in book["run"]["unmeasured"]
-        for levels in [dict(case["levels"])]
-    }
+
+    def reasons_of(book: Book) -> dict[tuple[str, str], str]:
+        return {
+            (levels["env"], levels["way"]): why["reason"]
+            for case, why in book["run"]["unmeasured"]
+            for levels in [dict(case["levels"])]
+        }
+
+    book = book_with(flowos, words, lambda book: "before its turn" not in str(reasons_of(book)))
+    reasons = reasons_of(book)
     label = book["run"]["environments"][1]["label"]
     assert "/bin/sh" in reasons[label, "shell"]
     assert "names no entry point" in reasons[label, "run"]

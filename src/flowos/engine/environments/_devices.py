@@ -21,8 +21,8 @@ from flowos.drivers import (
     with_devices,
 )
 from flowos.engine._run_folder import session_folder
+from flowos.engine._start import runtime_for
 from flowos.engine.environments._inside import bound_for_us
-from flowos.engine.environments._runtimes import runtime_for
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import RUNTIMES, SHARED
+from flowos.engine._start import runtime_for
 from flowos.engine.environments._choice import choose_runtime
 from flowos.engine.environments._devices import devices_of
 from flowos.engine.environments._images import image_at
@@ -16,7 +17,6 @@ from flowos.engine.environments._points import (
     missing_points,
     with_points,
 )
-from flowos.engine.environments._runtimes import runtime_for
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
 from flowos.engine.environments._unpacked import unpacked
