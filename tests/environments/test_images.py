@@ -346,7 +346,7 @@ def test_a_debian_suite_is_an_image_in_which_its_packages_run(debian: Path) -> N
     assert "Python 3.11" in printed(debian, "/usr/bin/python3", "--version")
     assert "(Open MPI) 4.1.4" in printed(debian, "/usr/bin/mpirun", "--version")
     assert "fio-3" in printed(debian, "/usr/bin/fio", "--version")
-    assert "debian-archive-keyring" in printed(debian, "/bin/cat", "/etc/apt/sources.list")
+    assert "bookworm main" in printed(debian, "/bin/cat", "/etc/apt/sources.list")
     assert "mmdebstrap" not in printed(debian, "/bin/ls", "/etc/apt/apt.conf.d")
 
 

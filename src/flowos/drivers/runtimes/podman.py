@@ -64,6 +64,10 @@ _TRAITS = Traits(
 )
 
 
+_TERMINAL = ("--interactive", "--tty", "--mount=type=devpts,destination=/dev/pts")
+"""A devpts of its own: crun may not give a terminal of the node's to us where group tty owns it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Podman:
     """starter: of the container, crun or runc, as a path; empty: Podman's own choice."""
@@ -113,7 +117,7 @@ class Podman:
             *(() if launch.terminal else _BESIDE),
             *self._global(image.source.parent),
             *("run", "--rm"),
-            *(("--interactive", "--tty") if launch.terminal else ("--preserve-fds=3",)),
+            *(_TERMINAL if launch.terminal else ("--preserve-fds=3",)),
             *("--rootfs", "--read-only", "--read-only-tmpfs=false"),
             *("--net=host", "--pid=host", "--ipc=host", "--cgroupns=host", "--ulimit=host"),
             "--userns=keep-id",
