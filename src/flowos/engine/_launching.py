@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
+from typing import TypedDict
 
 from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
 from flowos.engine._launch_init import init_program, init_seen_inside
@@ -58,7 +59,7 @@ class PreparedLaunch:
 
     @property
     def joined(self) -> bool:
-        """Whether ranks join a container that is held for them (see _gang)."""
+        """Whether ranks join a container that is held for them (see _shared_container)."""
         return self.launch.env.image is not None and self.launcher.name != "direct"
 
     def start(self, *, stdin: Stdin = None) -> RunningProcess:
@@ -90,6 +91,16 @@ class PreparedLaunch:
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
         remove_run_folder(self.folder)
+
+
+class LaunchKeywords(TypedDict, total=False):
+    """The keywords of `prepare`."""
+
+    launcher: str
+    starter: str
+    oversubscribe: bool
+    most_output_bytes: int
+    captures: tuple[Capture, Capture] | None
 
 
 def prepare(

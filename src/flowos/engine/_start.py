@@ -1,9 +1,10 @@
 """Starts launches by the runtime that their environment names, as it was tried on this node."""
 
+from typing import Unpack
+
 from flowos.drivers import Runtime, runtime_named
 from flowos.engine import _launching
-from flowos.engine._launch_output import Capture
-from flowos.engine._launching import MOST_OUTPUT_BYTES, PreparedLaunch, Stdin
+from flowos.engine._launching import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine._running import RunningProcess
 from flowos.engine.environments._variants import variant_found
 from flowos.model import Environment, Launch, Outcome
@@ -20,62 +21,18 @@ def runtime_for(env: Environment) -> Runtime:
     return variant_found(env.runtime, env.image.form) or runtime_named(env.runtime)
 
 
-def prepare(
-    launch: Launch,
-    *,
-    launcher: str = "direct",
-    starter: str = "",
-    oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
-    captures: tuple[Capture, Capture] | None = None,
-) -> PreparedLaunch:
-    """Check the launch and make its run folder. Arguments as for `_launching.prepare`."""
-    return _launching.prepare(
-        launch,
-        runtime_for(launch.env),
-        launcher=launcher,
-        starter=starter,
-        oversubscribe=oversubscribe,
-        most_output_bytes=most_output_bytes,
-        captures=captures,
-    )
+def prepare(launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+    """Check the launch and make its run folder. Options as for `_launching.prepare`."""
+    return _launching.prepare(launch, runtime_for(launch.env), **options)
 
 
 def start(
-    launch: Launch,
-    *,
-    launcher: str = "direct",
-    starter: str = "",
-    oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
-    captures: tuple[Capture, Capture] | None = None,
-    stdin: Stdin = None,
+    launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
 ) -> RunningProcess:
-    """Start a launch and return at once. Arguments as for `prepare`."""
-    return prepare(
-        launch,
-        launcher=launcher,
-        starter=starter,
-        oversubscribe=oversubscribe,
-        most_output_bytes=most_output_bytes,
-        captures=captures,
-    ).start(stdin=stdin)
+    """Start a launch and return at once. Options as for `prepare`."""
+    return prepare(launch, **options).start(stdin=stdin)
 
 
-def run(
-    launch: Launch,
-    *,
-    launcher: str = "direct",
-    starter: str = "",
-    oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
-    stdin: Stdin = None,
-) -> Outcome:
-    """Start a launch and wait for its end; an interrupt ends it too."""
-    return prepare(
-        launch,
-        launcher=launcher,
-        starter=starter,
-        oversubscribe=oversubscribe,
-        most_output_bytes=most_output_bytes,
-    ).run(stdin=stdin)
+def run(launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]) -> Outcome:
+    """Start a launch and wait for its end; an interrupt ends it too. Options as for `prepare`."""
+    return prepare(launch, **options).run(stdin=stdin)
