@@ -127,7 +127,7 @@ def remove_leftovers(base: Path) -> None:
 
 
 def left_alone() -> tuple[Path, ...]:
-    """Sessions whose process is gone, and that cannot be judged from here (see _left_sessions)."""
+    """Sessions whose process is gone, and that cannot be judged from here (see _stale_sessions)."""
     return tuple(sorted(filter(_is_left, session_folder().parent.iterdir())))
 
 

@@ -1,0 +1,22 @@
+"""What the documents name is there: every file, by its path or the end of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+SOURCES = ("benchmarks", "bind", "examples", "src", "tests", "tools")
+FILES = [f"/{path.relative_to(HERE)}" for name in SOURCES for path in (HERE / name).rglob("*.*")]
+DOCUMENTS = sorted(
+    [*HERE.glob("*.md"), *(HERE / "docs").rglob("*.md"), *(HERE / "src").rglob("*.md")]
+)
+NAMED = re.compile(r"(?<![\w./])[\w./]*\w\.(?:py|cpp|h|c)\b(?!\w)")
+EXAMPLES = {"flow.py", "train.py"}
+"""Of a person's own. What is to be written is called NAME."""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(HERE)))
+def test_every_file_that_a_document_names_is_there(document: Path) -> None:
+    named = {n for n in NAMED.findall(document.read_text()) if "NAME" not in n} - EXAMPLES
+    assert not [name for name in named if not any(f.endswith(f"/{name}") for f in FILES)]
