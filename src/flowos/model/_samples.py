@@ -274,6 +274,14 @@ class Design:
     seconds: Mapping[Case, float] = field(default_factory=dict)
     seed: str = ""
 
+    @property
+    def turns(self) -> int:
+        """How often a round measures each case: twice, there and back.
+
+        Once where nothing is compared: a single case for which one round is enough.
+        """
+        return 2 if self.axis or len(self.cases) > 1 or self.least_rounds > 1 else 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:

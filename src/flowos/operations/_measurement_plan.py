@@ -2,15 +2,17 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from flowos.model import Case, Design, Facts, Unmeasured, UsageError, Wanted
 from flowos.probes import PROBES, Build, Probe, Program
 
 _OVERHEAD_SECONDS = 0.2
 """About what starting a case and looking at the machine costs beside the case itself."""
+
+SLACK, MOST = 1.1, 0.6
+"""What a case may take of what was thought; the share of a part's time that is most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +28,19 @@ class ProbePlan:
         return sum(self.design.seconds.values())
 
     @property
+    def round_seconds(self) -> float:
+        """About what a whole round takes."""
+        return self.design.turns * self.once_seconds
+
+    @property
     def seconds(self) -> float:
         """About what its least rounds take."""
-        turns = 2 if len(self.design.cases) > 1 else 1
-        return self.design.least_rounds * turns * self.once_seconds
+        return self.design.least_rounds * self.round_seconds
 
     @property
     def as_often_as_time_allows(self) -> "ProbePlan":
         """The same, with rounds until the time is out where cases are compared: more tell more."""
-        endless = sys.maxsize if len(self.design.cases) > 1 else self.design.least_rounds
+        endless = sys.maxsize if self.design.turns > 1 else self.design.least_rounds
         return replace(self, design=replace(self.design, least_rounds=endless))
 
 
@@ -49,16 +55,27 @@ class MeasurementPlan:
     def programs(self) -> tuple[tuple[Case, Program], ...]:
         return tuple((c, p.probe.program(c)) for p in self.parts for c in p.design.cases)
 
-    @property
-    def shares(self) -> Iterator[float]:
-        """Each part's share of the time that is left when it begins."""
-        rest = [sum(p.seconds for p in self.parts[i:]) for i in range(len(self.parts) + 1)]
-        return ((here - after) / here if here else 1.0 for here, after in pairwise(rest))
 
-    @property
-    def reserves(self) -> Iterator[float]:
-        """What the parts after each one need to measure each case once."""
-        return (sum(p.once_seconds for p in self.parts[i + 1 :]) for i in range(len(self.parts)))
+def seconds_for(parts: Sequence[ProbePlan], left: float) -> float:
+    """How long the first of these parts may take, with so many seconds left for all of them.
+
+    It has its share by what its rounds take, and first of all a whole round, as no factor is told
+    from less, if the others can have one too; if not, they keep what each of their cases takes
+    once. What its own cases take once it has, if most of it is left.
+    """
+    first, later = parts[0], parts[1:]
+    once, whole_round = SLACK * first.once_seconds, SLACK * first.round_seconds
+    least = once if left >= MOST * once else left
+    share = left * first.seconds / (sum(part.seconds for part in parts) or 1.0)
+    without_rounds = left - SLACK * sum(part.round_seconds for part in later)
+    if without_rounds >= whole_round:
+        return max(min(max(share, whole_round), without_rounds), least)
+    return max(min(share, left - once_each(later)), least)
+
+
+def once_each(parts: Iterable[ProbePlan]) -> float:
+    """About what each case of these parts takes once, in seconds."""
+    return sum(part.once_seconds for part in parts)
 
 
 def work(facts: Facts, wanted: Wanted) -> MeasurementPlan:

@@ -63,7 +63,10 @@ def rewritten(ref: str, url: str | None, out: Path) -> tuple[Path, ...]:
 def compared(
     ref: str, url: str | None, *, axis: str, base: str = "", margin: float = MARGIN
 ) -> tuple[Verdict, ...]:
-    """Verdicts between the levels of an axis inside one run, in which they were interleaved."""
+    """Verdicts between the levels of an axis inside one run, in which they were interleaved.
+
+    base: the axis's first level if not given. What ran without it beside is not compared.
+    """
     run, measured = _samples_of(ref, url)
     samples = as_planned(run, measured)
     levels = _levels(samples)
@@ -72,10 +75,11 @@ def compared(
     if base and base not in levels[axis]:
         known = ", ".join(levels[axis])
         raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
+    base = base or levels[axis][0]
     found = compare(
-        samples,
+        _with_base(samples, axis, base),
         axis=axis,
-        base=base or levels[axis][0],
+        base=base,
         margin=margin,
         looks=1,
         limits=limits_for(run.facts.architecture, (s.state for s in samples)),
@@ -109,6 +113,12 @@ def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
     with open_store(url, make=False) as store:
         run = store.run(ref)
         return run, store.samples(run)
+
+
+def _with_base(samples: tuple[Sample, ...], axis: str, base: str) -> tuple[Sample, ...]:
+    """The samples of cases that were measured at this level of the axis, too."""
+    cases = {sample.case for sample in samples}
+    return tuple(s for s in samples if s.case.at(**{axis: base}) in cases)
 
 
 def _levels(samples: tuple[Sample, ...]) -> dict[str, list[str]]:

@@ -22,7 +22,14 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
-from flowos.operations._measurement_plan import MeasurementPlan, ProbePlan, work
+from flowos.operations._measurement_plan import (
+    MOST,
+    MeasurementPlan,
+    ProbePlan,
+    once_each,
+    seconds_for,
+    work,
+)
 from flowos.operations._sampling import (
     STOPPED,
     TIME_WAS_OUT,
@@ -41,7 +48,6 @@ __all__ = ["BUDGET_SECONDS", "Emit", "Keep", "Progress", "measure"]
 BUDGET_SECONDS = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 """What measuring may take; facts, builds and the report come on top. See `Sampler` for the end."""
 
-_SLACK, _MOST = 1.1, 0.6
 _OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn",
     remedy="give more time, as in `flowos measure --minutes 10`",
@@ -64,9 +70,10 @@ def measure(run: Run, *, keep: Keep, emit: Emit, seconds: float | None = None) -
         try:
             session.build(todo)
             sampler.begin(budget)
-            for part, share, kept in zip(todo.parts, todo.shares, todo.reserves, strict=True):
+            for done, part in enumerate(todo.parts):
                 often = part if seconds is None else part.as_often_as_time_allows
-                session.measure(often, share, kept)
+                until = engine.now() + seconds_for(todo.parts[done:], sampler.left_seconds)
+                session.measure(often, until, once_each(todo.parts[done + 1 :]))
             ended_early = TIME_WAS_OUT if session.cut else ""
         except (KeyboardInterrupt, Cancelled):
             ended_early = sampler.end_early()
@@ -97,19 +104,13 @@ class _Session:
             with suppress(FlowosError, OSError):  # the case that needs it says why in its turn
                 run_flow(flow)
 
-    def measure(self, part: ProbePlan, share: float, reserve: float) -> None:
+    def measure(self, part: ProbePlan, until: float, reserve: float) -> None:
         """Rounds of one probe until its design is done or its time is out.
 
-        Its time is its share of what is left, less where later probes could not measure each case
-        once, and what each of its own cases takes once, if that is more and most of it is left.
-        A round that takes longer than was thought, as on a busy machine, is cut where the time of
-        later probes begins.
+        A round that takes longer than was thought, as on a busy machine, is cut where most of what
+        later probes need (reserve, in seconds) would go.
         """
         seen: list[Sample] = []
-        left = self.sampler.left_seconds
-        once = _SLACK * part.once_seconds
-        least = once if left >= _MOST * once else left
-        until = engine.now() + max(min(share * left, left - reserve), least)
         number, tried = 0, set[Case]()
         design = replace(part.design, seed=f"{self.run.id} {part.probe.name}")
         while cases := next_round(
@@ -133,7 +134,7 @@ class _Session:
 
     def _is_over(self, until: float, reserve: float) -> bool:
         left = self.sampler.left_seconds
-        return left <= 0 or (engine.now() >= until and left < _MOST * reserve)
+        return left <= 0 or (engine.now() >= until and left < MOST * reserve)
 
     def _without_unmeasured(self, design: Design) -> Design:
         return replace(design, cases=tuple(c for c in design.cases if c not in self.unmeasured))

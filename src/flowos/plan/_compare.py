@@ -56,13 +56,13 @@ def compare(
     `_few`); else the interval is 0..inf.
     """
     found = pairs(seen, axis, base, limits)
-    noise = {key: noise_of([p for p in found if _metric(p) == key]) for key in map(_metric, found)}
-    return tuple(_verdict(pair, axis, margin, looks, noise[_metric(pair)]) for pair in found)
+    noise = {key: noise_of([p for p in found if _alike(p) == key]) for key in map(_alike, found)}
+    return tuple(_verdict(pair, axis, margin, looks, noise[_alike(pair)]) for pair in found)
 
 
-def _metric(pair: Pair) -> tuple[str, str]:
-    """What is as noisy as each other: a product of small matrices is, a chain of FMAs is not."""
-    return pair.probe, pair.metric
+def _alike(pair: Pair) -> tuple[str, str, str]:
+    """What is as noisy as each other: one metric on as many cores, as others work on the rest."""
+    return pair.probe, pair.metric, dict(pair.rest).get("cores", "")
 
 
 def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> Verdict:

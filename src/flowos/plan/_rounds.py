@@ -23,9 +23,7 @@ def next_round(
     left_seconds: float,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Case, ...]:
-    """The cases of the next round, each twice as `turns` orders them; () when done.
-
-    A survey of a single case has nothing to interleave: its round is the case once.
+    """The cases of the next round, as often as `d.turns` and as `turns` orders them; () when done.
 
     With `axis` and `base`: done at the first look where every verdict is reached. At the last look,
     as many rounds as were disturbed are added, up to half. Without: `least_rounds`, then up to
@@ -38,7 +36,7 @@ def next_round(
     """
     seen = _of_design(d, seen)
     wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
-    if d.axis or len(d.cases) > 1:
+    if d.turns > 1:
         wanted = turns(wanted, _rounds(seen), d.seed)
     if _seconds(d, wanted) <= left_seconds:
         return wanted

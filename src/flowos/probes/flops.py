@@ -20,7 +20,7 @@ from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_
 NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
 """The levels of axis `isa`, as in Facts.instruction_sets."""
 
-REPETITIONS = {"quick": "4", "normal": "9", "full": "15"}
+REPETITIONS = {"quick": "4", "normal": "4", "full": "15"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Flops:
         ),
     )
     build: Literal["once", "each"] = "once"
-    rounds: int = 1
+    rounds: int = 4
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)

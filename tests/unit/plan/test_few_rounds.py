@@ -41,6 +41,16 @@ def test_what_one_metric_is_disturbed_by_hides_no_factor_of_another() -> None:
     assert answers == {"m": "faster", "small products": "cannot tell"}
 
 
+def test_what_disturbs_all_cores_hides_no_factor_of_a_single_one() -> None:
+    seen = [
+        replace(s, case=s.case.at(cores=cores))
+        for cores, wild in (("1", 0), ("2", 12))
+        for s in swept(2.0, 12, wild=wild)
+    ]
+    answers = {dict(v.rest)["cores"]: v.answer for v in verdicts(seen)}
+    assert answers == {"1": "faster", "2": "cannot tell"}
+
+
 @pytest.mark.parametrize("ratio", [4.05, 2.0, 1 / 2.0])
 def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselves(
     ratio: float,

@@ -156,9 +156,10 @@ def test_a_design_without_cases_is_done(axis: str) -> None:
     assert next_round(Design(cases=(), axis=axis), [], math.inf) == ()
 
 
-def test_a_survey_of_a_single_case_measures_it_once_a_round() -> None:
-    only = Design(cases=(A,), least_rounds=2)
-    assert play(only, {A: 1.0}) == [(A,), (A,)]
+def test_a_survey_measures_a_single_case_twice_a_round_where_levels_of_it_are_compared() -> None:
+    """Several rounds are for comparing: here what the case's program sweeps by itself."""
+    assert play(Design(cases=(A,)), {A: 1.0}) == [(A,)]
+    assert play(Design(cases=(A,), least_rounds=2), {A: 1.0}) == [(A, A), (A, A)]
 
 
 def seen_of(d: Design, rates: dict[Case, float], numbers: range) -> list[Sample]:

@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_samples() -> None:
 
 def test_a_design_that_never_ends_by_itself_ends_with_the_rounds_allowed() -> None:
     endless = Design(cases=(BASE,), least_rounds=10**9)
-    assert len(simulate(endless, {BASE: 1.0}, SimulatedMachine(1), most_rounds=5)) == 5
+    assert len(simulate(endless, {BASE: 1.0}, SimulatedMachine(1), most_rounds=5)) == 10
 
 
 def rates(noise: NoiseModel, stalls: Stalls | None = None, side_by_side: int = 0) -> list[float]:

@@ -46,7 +46,7 @@ def test_one_core_one_socket_and_all_are_measured(cases_of: CasesOf) -> None:
     cases = cases_of(sockets=2, cores=20)
     assert [case.level("cores") for case in cases] == ["1", "20", "40"]
     assert PROBE.program(cases[1]).cores == 20
-    assert PROBE.program(cases[0]).argv == ("--cpus", "0", "--repetitions", "9")
+    assert PROBE.program(cases[0]).argv == ("--cpus", "0", "--repetitions", "4")
 
 
 def test_the_program_is_built_without_asking_for_an_instruction_set(cases_of: CasesOf) -> None:

@@ -1,0 +1,58 @@
+"""How the time of a run is shared out among its probes."""
+
+from itertools import count
+
+import pytest
+
+from flowos.model import Case, Design
+from flowos.operations._measurement_plan import ProbePlan, once_each, seconds_for
+from flowos.probes import PROBES
+
+NUMBERS = count()
+
+
+def part(*seconds: float, rounds: int = 1) -> ProbePlan:
+    """A probe with cases that take so long each."""
+    cases = {Case("p", (("n", str(next(NUMBERS))),)): taken for taken in seconds}
+    design = Design(cases=tuple(cases), seconds=cases, least_rounds=rounds)
+    return ProbePlan(probe=PROBES[0], design=design)
+
+
+def taken(parts: list[ProbePlan], left: float) -> list[float]:
+    """What each gets where each takes all that it may."""
+    found = []
+    for done in range(len(parts)):
+        found.append(seconds_for(parts[done:], left))
+        left -= found[-1]
+    return found
+
+
+def test_what_is_compared_is_measured_there_and_back() -> None:
+    assert part(3.0).round_seconds == 3.0
+    assert part(3.0, 2.0).round_seconds == 10.0
+    assert part(3.0, rounds=2).round_seconds == 6.0
+
+
+def test_where_all_fits_each_has_its_share() -> None:
+    assert taken([part(1, 1), part(1, 1, rounds=3)], 32) == pytest.approx([8, 24])
+
+
+def test_each_has_a_whole_round_before_any_has_another() -> None:
+    """By their shares they would get 2, 10 and 2 s."""
+    assert taken([part(1, 1), part(1, 1, rounds=5), part(1, 1)], 14) == pytest.approx(
+        [4.4, 5.2, 4.4]
+    )
+
+
+@pytest.mark.parametrize("left", [6.0, 8.0, 11.0])
+def test_each_case_is_measured_once_before_any_is_measured_there_and_back(left: float) -> None:
+    parts = [part(1, 1), part(1, 1, rounds=4)]
+    assert left - seconds_for(parts, left) >= once_each(parts[1:])
+
+
+def test_what_is_too_long_for_the_time_takes_what_is_left() -> None:
+    assert seconds_for([part(100.0), part(1.0)], 10.0) == 10.0
+
+
+def test_what_takes_no_time_gets_none() -> None:
+    assert seconds_for([part(), part()], 10.0) == 0.0
