@@ -31,7 +31,7 @@ from _contest_tasks import (
 )
 
 NOT_HERE = 77
-LEAST_REPETITIONS, MOST_REPETITIONS = 3, 2000
+MIN_REPETITIONS, MAX_REPETITIONS = 3, 2000
 
 
 def flowos(workers: str) -> Callable[[], AbstractContextManager[Cases]]:
@@ -132,11 +132,11 @@ def repeated(run: Callable[[], object], seconds: float) -> tuple[list[float], st
     checksum = hashlib.sha256(repr(run()).encode()).hexdigest()[:16]
     taken: list[float] = []
     until = time.perf_counter() + seconds
-    while len(taken) < LEAST_REPETITIONS or time.perf_counter() < until:
+    while len(taken) < MIN_REPETITIONS or time.perf_counter() < until:
         began = time.perf_counter()
         result = run()
         taken.append(time.perf_counter() - began)
-        if len(taken) == MOST_REPETITIONS:
+        if len(taken) == MAX_REPETITIONS:
             break
     if hashlib.sha256(repr(result).encode()).hexdigest()[:16] != checksum:
         raise SystemExit("the last result differs from the first")

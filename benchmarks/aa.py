@@ -28,7 +28,7 @@ from flowos.plan import NoiseModel, SimulatedMachine, compare, next_round, regim
 
 SLOWER = 1.05
 UNITS = 40
-MOST_FALSE, LEAST_FOUND = 0.05, 0.90
+MAX_FALSE, MIN_FOUND = 0.05, 0.90
 SOURCE = Path(__file__).with_name("_disturb.c")
 
 
@@ -74,13 +74,13 @@ def different(what: str, answers: Iterable[str]) -> dict[str, Any]:
     """Of equal things, how many were called slower or faster."""
     counted = Counter(answers)
     hits = counted["slower"] + counted["faster"]
-    return rate(what, hits, counted.total(), 0, MOST_FALSE, answers=dict(counted))
+    return rate(what, hits, counted.total(), 0, MAX_FALSE, answers=dict(counted))
 
 
 def found(what: str, answers: Iterable[str]) -> dict[str, Any]:
     """Of true slowdowns, how many were called slower."""
     counted = Counter(answers)
-    return rate(what, counted["slower"], counted.total(), LEAST_FOUND, 1, answers=dict(counted))
+    return rate(what, counted["slower"], counted.total(), MIN_FOUND, 1, answers=dict(counted))
 
 
 def simulated(trials: int) -> Iterator[dict[str, Any]]:
@@ -117,7 +117,7 @@ def answer(seen: Iterable[Sample]) -> str:
 
 def regimes_simulated(trials: int) -> Iterator[dict[str, Any]]:
     """Rows of 16 values, a third of them in the other regime or none."""
-    for step, least, most in ((1.5, LEAST_FOUND, 1), (1.0, 0, MOST_FALSE)):
+    for step, least, most in ((1.5, MIN_FOUND, 1), (1.0, 0, MAX_FALSE)):
         machines = (SimulatedMachine(seed, NoiseModel(regime=1.0)) for seed in range(trials))
         rows = ([m.measure(step if i % 3 == 0 else 1.0) for i in range(16)] for m in machines)
         hits = sum(regimes(row) is not None for row in rows)

@@ -44,7 +44,7 @@ TARGET_SECONDS = {
 """Runtime and form -> what a start may take over bare, as a median."""
 
 CONVERSION = 335e6 / 30.0
-MOST_WRONG = 0.05
+MAX_WRONG = 0.05
 TYPED_PAIRS = 20
 COMPARED = ("ch-run", "bwrap", "podman")
 Places = dict[tuple[str, str], str]
@@ -126,8 +126,8 @@ def startups(places: Places) -> Iterator[dict[str, Any]]:
             "runtime": runtime,
             "form": form,
             "over_bare_ms": 1e3 * median(added),
-            "least_ms": 1e3 * added[0],
-            "most_ms": 1e3 * added[-1],
+            "min_ms": 1e3 * added[0],
+            "max_ms": 1e3 * added[-1],
             "rounds": len(added),
             "target_ms": 1e3 * target,
             "holds": median(added) <= target,
@@ -149,8 +149,8 @@ def typed_beside_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
             "own_ms": 1e3 * median(a for a, _ in pairs),
             "typed_ms": 1e3 * median(b for _, b in pairs),
             "added_ms": 1e3 * median(added),
-            "least_ms": 1e3 * added[0],
-            "most_ms": 1e3 * added[-1],
+            "min_ms": 1e3 * added[0],
+            "max_ms": 1e3 * added[-1],
             "pairs": len(pairs),
         }
 
@@ -225,7 +225,7 @@ def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
         "answers": counts,
         "reached_on_the_whole": f"{reached(whole)} of {len(whole)}",
         "reached_of_single_cases": f"{reached(single)} of {len(single)}",
-        "bare_is_equal_to_bare": bare == {"equal"} and len(wrong) <= MOST_WRONG * len(twins),
+        "bare_is_equal_to_bare": bare == {"equal"} and len(wrong) <= MAX_WRONG * len(twins),
         "holds": reached(whole) == len(whole),
         "verdicts": [told(v) for v in verdicts],
         "unmeasured": [

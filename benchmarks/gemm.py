@@ -30,7 +30,7 @@ from flowos.probes.gemm import Gemm
 
 PROGRAMS = Path(gemm.__file__).parent / "programs"
 LEAST, MOST = 0.85, 1.02
-LEAST_ROUNDS = 2
+MIN_ROUNDS = 2
 SECONDS = 3.0
 """For the products of a case in one turn, both types together."""
 
@@ -69,7 +69,7 @@ def rounds_of(
     longest = 0.0
     for number in range(most):
         began = monotonic()
-        if number >= LEAST_ROUNDS and began + longest > ends:
+        if number >= MIN_ROUNDS and began + longest > ends:
             return
         yield rates(turns, folder)
         longest = max(longest, monotonic() - began)

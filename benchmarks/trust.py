@@ -32,14 +32,14 @@ from flowos.operations._facts import facts
 from flowos.plan import judge, next_round, summarize, wilson
 from flowos.probes import state
 
-LEAST_MARKED, MOST_MARKED = 0.95, 0.05
+MIN_MARKED, MAX_MARKED = 0.95, 0.05
 WORK_UNITS = "400"
 READ_UNITS, FILE_BYTES = "60", 256 << 20
 STORAGE = "storage, "
 SETTLE_SECONDS = 0.1
 QUOTA_US, PERIOD_US = 50_000, 100_000
 CASE = Case("work")
-DESIGN = Design(cases=(CASE,), seconds={CASE: 1.0}, least_rounds=1)
+DESIGN = Design(cases=(CASE,), seconds={CASE: 1.0}, min_rounds=1)
 SOURCE = Path(__file__).with_name("_disturb.c")
 SPINNER = Path(state.__file__).parent / "programs" / "state.c"
 
@@ -108,8 +108,8 @@ def told(kind: str, tally: Tally) -> dict[str, Any]:
         "rate": share,
         "low": low,
         "high": high,
-        "claim": f"at most {MOST_MARKED:g}" if quiet else f"at least {LEAST_MARKED:g}",
-        "holds": share <= MOST_MARKED if quiet else share >= LEAST_MARKED,
+        "claim": f"at most {MAX_MARKED:g}" if quiet else f"at least {MIN_MARKED:g}",
+        "holds": share <= MAX_MARKED if quiet else share >= MIN_MARKED,
         "samples": tally.samples,
         "samples_marked": tally.samples_marked,
         "by": dict(tally.by.most_common()),

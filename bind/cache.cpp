@@ -28,10 +28,10 @@ namespace {
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 void attach(Cache* at, const std::filesystem::path& folder, std::uint64_t fingerprint,
-            std::uint64_t samples, std::uint64_t most_bytes, std::uint64_t least_free_bytes,
+            std::uint64_t samples, std::uint64_t max_bytes, std::uint64_t min_free_bytes,
             std::uint64_t segment_bytes, const std::filesystem::path& neighbours) {
   new (at) Cache(folder.native(), fingerprint, samples,
-                 {most_bytes, least_free_bytes, segment_bytes, neighbours.native()});
+                 {max_bytes, min_free_bytes, segment_bytes, neighbours.native()});
 }
 
 std::uint64_t verify(const std::filesystem::path& folder, Progress* done) {
@@ -81,7 +81,7 @@ void bind_cache(nb::module_& m) {
       .def_ro("processes", &CacheState::processes, "Attached now.");
   nb::class_<Cache>(m, "Cache", "Samples on the storage of this node, shared by its processes.")
       .def("__init__", &attach, nb::arg("folder"), nb::arg("fingerprint"), nb::arg("samples"),
-           nb::arg("most_bytes") = 0, nb::arg("least_free_bytes") = std::uint64_t{1} << 30,
+           nb::arg("max_bytes") = 0, nb::arg("min_free_bytes") = std::uint64_t{1} << 30,
            nb::arg("segment_bytes") = std::uint64_t{256} << 20, nb::arg("neighbours") = "",
            Unlocked(),
            "Attaches, and makes it where it is not there. neighbours: a folder of other caches, of "

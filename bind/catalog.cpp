@@ -203,10 +203,10 @@ void bind_early(nb::class_<Early>& early) {
   early
       .def(
           "__init__",
-          [](Early* at, const Path& root, unsigned threads, std::uint64_t most_bytes) {
-            new (at) Early(root, threads, most_bytes);
+          [](Early* at, const Path& root, unsigned threads, std::uint64_t max_bytes) {
+            new (at) Early(root, threads, max_bytes);
           },
-          "root"_a, "threads"_a, "most_bytes"_a, Unlocked(),
+          "root"_a, "threads"_a, "max_bytes"_a, Unlocked(),
           "Holds at most so many bytes, in memory. FeedError: no such folder.")
       .def(
           "keep",

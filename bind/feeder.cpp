@@ -200,8 +200,8 @@ void make(PythonFeeder* at, const std::shared_ptr<const flowos::feed::Catalog>& 
           std::shared_ptr<const flowos::feed::Decoder> decoder, std::uint32_t batch_size,
           std::uint32_t rank, std::uint32_t world_size, const std::string& last, std::uint64_t seed,
           bool shuffle, std::uint64_t record_bytes, std::uint64_t memory_bytes,
-          std::uint32_t most_in_flight, std::uint64_t epochs_ahead, const std::string& on_error,
-          std::uint64_t most_skipped, std::optional<flowos::feed::PeerSettings> peers) {
+          std::uint32_t max_in_flight, std::uint64_t epochs_ahead, const std::string& on_error,
+          std::uint64_t max_skipped, std::optional<flowos::feed::PeerSettings> peers) {
   FeederSettings settings;
   settings.share.batch_size = batch_size;
   settings.share.rank = rank;
@@ -211,10 +211,10 @@ void make(PythonFeeder* at, const std::shared_ptr<const flowos::feed::Catalog>& 
   settings.shuffle = shuffle;
   settings.record_bytes = record_bytes;
   settings.memory_bytes = memory_bytes;
-  settings.most_in_flight = most_in_flight;
+  settings.max_in_flight = max_in_flight;
   settings.epochs_ahead = epochs_ahead;
   settings.on_error = on_error_of(on_error);
-  settings.most_skipped = most_skipped;
+  settings.max_skipped = max_skipped;
   settings.peers = std::move(peers);
   new (at) PythonFeeder(settings, catalog, std::move(files), std::move(cache), std::move(decoder));
 }
@@ -301,9 +301,9 @@ void bind_feeder(nb::module_& m) {
            nb::arg("decoder").none(), nb::kw_only(), nb::arg("batch_size"), nb::arg("rank") = 0,
            nb::arg("world_size") = 1, nb::arg("last") = "keep", nb::arg("seed") = 0,
            nb::arg("shuffle") = true, nb::arg("record_bytes") = 0,
-           nb::arg("memory_bytes") = std::uint64_t{1} << 30, nb::arg("most_in_flight") = 256,
+           nb::arg("memory_bytes") = std::uint64_t{1} << 30, nb::arg("max_in_flight") = 256,
            nb::arg("epochs_ahead") = 1, nb::arg("on_error") = "error",
-           nb::arg("most_skipped") = 1000, nb::arg("peers") = nb::none(),
+           nb::arg("max_skipped") = 1000, nb::arg("peers") = nb::none(),
            "files: None where others pull tickets and push bytes. epochs_ahead: so many are read "
            "ahead after the one that was sought.")
       .def(

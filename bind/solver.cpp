@@ -188,11 +188,11 @@ void check_rows(std::size_t has, std::int64_t rows) {
 }
 
 solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, double rtol,
-                   double atol, std::int64_t most_iterations, nb::handle watch) {
+                   double atol, std::int64_t max_iterations, nb::handle watch) {
   check_rows(b.size(), static_cast<std::int64_t>(x.size()));
   const std::span right(b.data(), b.size());
   const std::span answer(x.data(), x.size());
-  const solve::Goal goal = {.rtol = rtol, .atol = atol, .most_iterations = most_iterations};
+  const solve::Goal goal = {.rtol = rtol, .atol = atol, .max_iterations = max_iterations};
   Watcher watcher(watch);
   solve::Info info;
   {
@@ -296,10 +296,10 @@ void bind_one_solver(nb::module_& m) {
            "SolveError: the matrix cannot be solved with.")
       .def_prop_ro("made", &Solver::made, nb::rv_policy::reference_internal)
       .def("solve", &solved, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("rtol"),
-           nb::arg("atol"), nb::arg("most_iterations"), nb::arg("watch").none(),
+           nb::arg("atol"), nb::arg("max_iterations"), nb::arg("watch").none(),
            nb::sig("def solve(self, b: numpy.typing.NDArray[numpy.float64], "
                    "x: numpy.typing.NDArray[numpy.float64], rtol: float, atol: float, "
-                   "most_iterations: int, watch: collections.abc.Callable[[int, float], object] | "
+                   "max_iterations: int, watch: collections.abc.Callable[[int, float], object] | "
                    "None) -> SolverInfo"),
            "x: where to begin, and the answer. Not by several threads at once.")
       .def("precondition", &precondition, nb::arg("r").noconvert(), nb::arg("z").noconvert(),

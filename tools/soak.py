@@ -187,7 +187,7 @@ def visit(root: Path, source: str, chance: random.Random) -> dict[str, object]:
         seed=chance.randrange(3),
         decode=decode,
         on_error="skip",
-        most_skipped=1 << 40,
+        max_skipped=1 << 40,
         cache_bytes=CACHE_BYTES[source],
         memory_bytes=4 << 20,
     ) as feed:
@@ -257,7 +257,7 @@ class Seen:
     seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
-    most_cached_bytes: dict[str, int] = field(default_factory=dict)
+    max_cached_bytes: dict[str, int] = field(default_factory=dict)
     held: dict[str, list[int]] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
@@ -325,7 +325,7 @@ def look_at_caches(cache: Path, seen: Seen) -> list[str]:
         for segment in at.parent.glob("samples/*.seg"):
             with contextlib.suppress(OSError):
                 held += segment.stat().st_blocks * 512
-        seen.most_cached_bytes[name] = max(held, seen.most_cached_bytes.get(name, 0))
+        seen.max_cached_bytes[name] = max(held, seen.max_cached_bytes.get(name, 0))
         if held > CACHE_BYTES[name]:
             too_large.append(f"the cache of {name} holds {held} bytes of {CACHE_BYTES[name]}")
     return too_large

@@ -38,7 +38,7 @@ def open_batches(job: Job) -> Callable[[], Iterator[Any]]:
 def _options(job: Job) -> dict[str, Any]:
     found: dict[str, Any] = {name: int(value) for name, value in job.options.items()}
     if job.workers:
-        found["most_in_flight"] = job.workers
+        found["max_in_flight"] = job.workers
     return found
 
 

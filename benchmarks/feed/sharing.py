@@ -22,8 +22,8 @@ from turns import Turn, taken
 PROCESSES = 4
 ROUND_TRIP_MS, MBIT = 1.0, 1000.0
 KILLED_AFTER_SHARE = 0.3
-MOST_IN_FLIGHT = 256
-LEAST_HIT_RATIO = 0.49
+MAX_IN_FLIGHT = 256
+MIN_HIT_RATIO = 0.49
 EPOCHS = 4
 PAGE_BYTES = 4096
 LITTLE_MEMORY = "8000000"
@@ -54,7 +54,7 @@ def shared(table: Table, kill: bool) -> dict[str, Any]:
         sent = source.bytes_sent() or 0
     wrong = sum(answer["checks"]["unknown"] for answer in answers)
     incomplete = sum(a["checks"]["checksum"] != table.data.checksum for a in answers)
-    in_flight = MOST_IN_FLIGHT * table.data.bytes / table.data.count if kill else 0.0
+    in_flight = MAX_IN_FLIGHT * table.data.bytes / table.data.count if kill else 0.0
     ratio = sent / table.data.bytes
     return {
         "killed": int(kill),
@@ -123,6 +123,6 @@ def half_cache(table: Table) -> dict[str, Any]:
             1 - (after["source_samples"] - before["source_samples"]) / table.data.count
             for before, after in pairwise(by_epoch)
         ],
-        "least": LEAST_HIT_RATIO,
-        "holds": 1 - later >= LEAST_HIT_RATIO and answer["checks"]["unknown"] == 0,
+        "least": MIN_HIT_RATIO,
+        "holds": 1 - later >= MIN_HIT_RATIO and answer["checks"]["unknown"] == 0,
     }

@@ -36,7 +36,7 @@ class CacheState:
 class Cache:
     """Samples on the storage of this node, shared by its processes."""
 
-    def __init__(self, folder: str | os.PathLike, fingerprint: int, samples: int, most_bytes: int = 0, least_free_bytes: int = 1073741824, segment_bytes: int = 268435456, neighbours: str | os.PathLike = '') -> None:
+    def __init__(self, folder: str | os.PathLike, fingerprint: int, samples: int, max_bytes: int = 0, min_free_bytes: int = 1073741824, segment_bytes: int = 268435456, neighbours: str | os.PathLike = '') -> None:
         """
         Attaches, and makes it where it is not there. neighbours: a folder of other caches, of which unused ones are removed where there is no room. Raises FeedError if it cannot be had here.
         """
@@ -99,7 +99,7 @@ class Counter:
 class Early:
     """Reads files while the folder that they lie in is still being listed."""
 
-    def __init__(self, root: str | os.PathLike, threads: int, most_bytes: int) -> None:
+    def __init__(self, root: str | os.PathLike, threads: int, max_bytes: int) -> None:
         """Holds at most so many bytes, in memory. FeedError: no such folder."""
 
     def keep(self, catalog: Catalog, cache: Cache) -> None:
@@ -362,7 +362,7 @@ class FeederStats:
 class Feeder:
     """Batches in the order's order, read ahead in threads of its own."""
 
-    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, most_in_flight: int = 256, epochs_ahead: int = 1, on_error: str = 'error', most_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
+    def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, max_in_flight: int = 256, epochs_ahead: int = 1, on_error: str = 'error', max_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
         """
         files: None where others pull tickets and push bytes. epochs_ahead: so many are read ahead after the one that was sought.
         """
@@ -489,7 +489,7 @@ class Solver:
     @property
     def made(self) -> SolverMade: ...
 
-    def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, most_iterations: int, watch: Callable[[int, float], object] | None) -> SolverInfo:
+    def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, max_iterations: int, watch: Callable[[int, float], object] | None) -> SolverInfo:
         """x: where to begin, and the answer. Not by several threads at once."""
 
     def precondition(self, r: NDArray[numpy.float64], z: NDArray[numpy.float64]) -> None:

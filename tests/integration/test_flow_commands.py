@@ -156,7 +156,7 @@ def test_a_captured_output_above_64_mebibytes_comes_whole() -> None:
 def test_more_captured_output_than_can_be_kept_ends_the_command(
     stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_commands, "MOST_CAPTURED_BYTES", 100_000)
+    monkeypatch.setattr(_commands, "MAX_CAPTURED_BYTES", 100_000)
     where = ">&2" if stream == "stderr" else ""
     captures: dict[str, Any] = {stream: "out"}
     endless = fo.command(["sh", "-c", f"exec yes {where}"], name="f", **captures)

@@ -16,7 +16,7 @@ def integer(name: str = "a") -> Any:
     return flow_input(name, fo.int64)
 
 
-def most_at_once(needs: fo.Needs, cores: int, wanted: int) -> int:
+def max_at_once(needs: fo.Needs, cores: int, wanted: int) -> int:
     """How many of eight such tasks were seen at once; each waits for so many, or a while."""
     changed = threading.Condition()
     now: list[int] = [0, 0]
@@ -39,10 +39,10 @@ def most_at_once(needs: fo.Needs, cores: int, wanted: int) -> int:
 
 
 def test_needs_limit_how_many_tasks_run_at_once() -> None:
-    assert most_at_once(fo.Needs(), cores=2, wanted=2) == 2
-    assert most_at_once(fo.Needs(), cores=1, wanted=1) == 1
-    assert most_at_once(fo.Needs(cores=2), cores=2, wanted=1) == 1
-    assert most_at_once(fo.Needs(alone=True), cores=2, wanted=1) == 1
+    assert max_at_once(fo.Needs(), cores=2, wanted=2) == 2
+    assert max_at_once(fo.Needs(), cores=1, wanted=1) == 1
+    assert max_at_once(fo.Needs(cores=2), cores=2, wanted=1) == 1
+    assert max_at_once(fo.Needs(alone=True), cores=2, wanted=1) == 1
 
 
 def test_nothing_else_of_the_slice_runs_beside_a_task_that_is_alone() -> None:

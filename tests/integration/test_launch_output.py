@@ -29,13 +29,13 @@ def test_two_full_pipes_do_not_block_each_other() -> None:
 
 def test_output_beyond_the_bound_is_left_out_in_the_middle_and_said_so() -> None:
     script = "echo first; head -c 1000000 /dev/zero; echo last"
-    outcome = run(sh(script), most_output_bytes=100)
+    outcome = run(sh(script), max_output_bytes=100)
     head, tail = outcome.stdout[:50], outcome.stdout[-50:]
     assert (head, tail) == (b"first\n" + bytes(44), bytes(45) + b"last\n")
     assert outcome.stdout[50:-50] == b"\n[flowos: 999911 bytes left out here]\n"
 
 
 def test_an_endless_printer_is_ended_by_its_limit_within_its_bound() -> None:
-    outcome = run(replace(sh("exec yes"), limit_seconds=0.3), most_output_bytes=10_000)
+    outcome = run(replace(sh("exec yes"), limit_seconds=0.3), max_output_bytes=10_000)
     assert outcome.end == Killed(signal.SIGTERM, "limit")
     assert len(outcome.stdout) < 10_100

@@ -30,7 +30,7 @@ from flowos.model import (
 )
 from flowos.operations._facts import facts
 from flowos.operations.measure import measure
-from flowos.probes.fio import LEAST_BYTES, Fio
+from flowos.probes.fio import MIN_BYTES, Fio
 
 FIO = shutil.which("fio") or ""
 pytestmark = pytest.mark.skipif(not FIO, reason="apt install fio")
@@ -42,7 +42,7 @@ IO_URING_SETUP, ENOSYS = 425, 38
 def node() -> Facts:
     """This node, with room for the smallest file only."""
     found = facts()
-    return replace(found, storage=replace(found.storage, free_bytes=2 * LEAST_BYTES))
+    return replace(found, storage=replace(found.storage, free_bytes=2 * MIN_BYTES))
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +87,10 @@ def test_the_first_case_writes_the_whole_file_with_no_hole_and_no_unwritten_exte
 ) -> None:
     """A hole, and an extent that is only reserved, would be answered without the device."""
     file = laid_out[0] / "flowos-data"
-    assert file.stat().st_size == LEAST_BYTES
-    assert file.stat().st_blocks * 512 >= LEAST_BYTES
+    assert file.stat().st_size == MIN_BYTES
+    assert file.stat().st_blocks * 512 >= MIN_BYTES
     with file.open("rb") as opened:
-        assert os.lseek(opened.fileno(), 0, os.SEEK_HOLE) == LEAST_BYTES
+        assert os.lseek(opened.fileno(), 0, os.SEEK_HOLE) == MIN_BYTES
         while block := opened.read(1 << 20):
             assert all(any(block[at : at + 4096]) for at in range(0, len(block), 4096))
     if filefrag := shutil.which("filefrag", path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
@@ -191,11 +191,11 @@ def test_where_direct_io_is_known_to_be_refused_the_page_cache_is_measured_and_s
 
 
 def test_a_file_system_in_memory_is_noted(node: Facts) -> None:
-    if shutil.disk_usage("/dev/shm").free < 4 * LEAST_BYTES:
+    if shutil.disk_usage("/dev/shm").free < 4 * MIN_BYTES:
         pytest.skip("/dev/shm is too small")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         there = replace(node, storage=facts(Wanted(scratch=Path(folder))).storage)
-        case = cases(replace(there, storage=replace(there.storage, free_bytes=2 * LEAST_BYTES)))[0]
+        case = cases(replace(there, storage=replace(there.storage, free_bytes=2 * MIN_BYTES)))[0]
         readings = read(case, run(case, Path(folder)))
     assert all("in memory (tmpfs)" in dict(r.notes)["suspect"] for r in readings)
 

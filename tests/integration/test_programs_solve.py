@@ -366,7 +366,7 @@ def test_more_ranks_than_groups_of_a_colour_do_no_harm(binaries: Binaries) -> No
         ((CUBE, "--coarse", "fine"), "--coarse fine: give auto, none or aggregates"),
         ((CUBE, "--fast", "1"), "--fast is no option"),
         (("/no/such.mtx",), "/no/such.mtx"),
-        ((CUBE, "--most-iterations", "2"), "did not converge"),
+        ((CUBE, "--max-iterations", "2"), "did not converge"),
     ],
 )
 def test_what_cannot_be_done_gets_one_clear_line(

@@ -100,7 +100,7 @@ void a_full_disk_is_no_failure(const std::string& at) {
 void the_room_that_is_to_stay_free_stays_free(const std::string& at) {
   must_mount("tmpfs", at, "size=16m,mode=0700");
   Cache::Limits limits = small_segments();
-  limits.least_free_bytes = 8 << 20;
+  limits.min_free_bytes = 8 << 20;
   Cache cache(at + "/cache", kPrint, 2000, limits);
   const std::uint64_t kept = fill_up(cache, 2000);
   CHECK(kept > 300);
@@ -150,7 +150,7 @@ void what_a_cache_may_hold_is_no_reason_to_remove_others(const std::string& at) 
   const std::string old = filled(at, "old", 100, 3);
   CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
   Cache::Limits limits = beside_others(at);
-  limits.most_bytes = 2 << 20;
+  limits.max_bytes = 2 << 20;
   Cache cache(at + "/new/samples", kPrint, 1000, limits);
   CHECK(fill_up(cache, 1000) < 400);
   CHECK(Cache::state_of(old).cached == 100 && cache.evicted_bytes() == 0);

@@ -115,12 +115,12 @@ void each_sample_is_fetched_once_by_many_threads() {
 }
 
 // What it holds, as several that fill it find no more room.
-std::uint64_t filled(const std::string& folder, std::uint64_t most_bytes, int processes) {
+std::uint64_t filled(const std::string& folder, std::uint64_t max_bytes, int processes) {
   constexpr std::uint64_t samples = 4000;
   std::vector<std::unique_ptr<Cache>> caches;
   caches.reserve(4);
   for (int i = 0; i < processes; ++i) {
-    caches.push_back(std::make_unique<Cache>(folder, kPrint, samples, small_segments(most_bytes)));
+    caches.push_back(std::make_unique<Cache>(folder, kPrint, samples, small_segments(max_bytes)));
   }
   std::vector<bool> full(caches.size());
   for (std::uint64_t sample = 0; sample < samples; ++sample) {
@@ -133,7 +133,7 @@ std::uint64_t filled(const std::string& folder, std::uint64_t most_bytes, int pr
   for (std::size_t i = 0; i < full.size(); ++i) {
     CHECK(full[i] && has(caches[i]->complaint(), "that it may take"));
   }
-  CHECK(segment_bytes_of(folder) <= most_bytes);
+  CHECK(segment_bytes_of(folder) <= max_bytes);
   return Cache::state_of(folder).bytes;
 }
 

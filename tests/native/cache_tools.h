@@ -67,8 +67,8 @@ inline std::vector<std::byte> bytes_of(std::uint64_t sample) {
   return bytes_of(sample, sample % 97 == 0 ? 0 : 1 + mixed(sample) % 20'000);
 }
 
-inline Cache::Limits small_segments(std::uint64_t most_bytes = 0) {
-  return {.most_bytes = most_bytes, .least_free_bytes = 0, .segment_bytes = 1 << 20};
+inline Cache::Limits small_segments(std::uint64_t max_bytes = 0) {
+  return {.max_bytes = max_bytes, .min_free_bytes = 0, .segment_bytes = 1 << 20};
 }
 
 inline void put(Cache& cache, std::uint64_t sample) {

@@ -188,7 +188,7 @@ void too_many_lost_samples_end_it() {
   const DataSet data = make_data_set(folder.at("data"), 200, usual_size);
   for (std::uint64_t i = 0; i < 200; i += 2) std::filesystem::remove(file_of(data, i));
   FeederSettings settings = settings_of(8, OnError::skip);
-  settings.most_skipped = 10;
+  settings.max_skipped = 10;
   Feeder feeder(settings, data.catalog, data.files, nullptr, nullptr);
   CHECK(complaint_of<feed::FeedError>(feeder).find("more than 10 samples") != std::string::npos);
 }
@@ -238,13 +238,13 @@ void serve(Feeder& feeder, const DataSet& data, std::uint32_t seed, std::uint64_
 }
 
 void others_can_be_the_source(const DataSet& data, bool with_cache, bool decoded,
-                              std::uint32_t most_in_flight) {
+                              std::uint32_t max_in_flight) {
   const Folder folder;
   const std::uint64_t refused = 33;
   const auto cache = with_cache ? make_cache(folder.at("cache"), data) : nullptr;
   const auto decoder = decoded ? std::make_shared<const Summing>() : nullptr;
   FeederSettings settings = settings_of(16, OnError::skip);
-  settings.most_in_flight = most_in_flight;
+  settings.max_in_flight = max_in_flight;
   Feeder feeder(settings, data.catalog, nullptr, cache, decoder);
   std::vector<std::thread> sources;
   sources.reserve(3);
@@ -294,7 +294,7 @@ void two_that_share_a_cache_can_have_others_as_their_source(const DataSet& data)
 
 void as_many_are_pulled_as_the_depth_allows(const DataSet& data) {
   FeederSettings settings = settings_of(16, OnError::skip);
-  settings.most_in_flight = 5;
+  settings.max_in_flight = 5;
   Feeder feeder(settings, data.catalog, nullptr, nullptr, nullptr);
   feeder.seek(0, 0);
   std::vector<Feeder::Ticket> tickets;
@@ -346,8 +346,8 @@ int main() {
   decoded_samples_come_from_the_cache_as_from_the_source(data);
   for (const bool with_cache : {false, true}) {
     for (const bool decoded : {false, true}) {
-      for (const std::uint32_t most_in_flight : {1U, 4U, 256U}) {
-        others_can_be_the_source(data, with_cache, decoded, most_in_flight);
+      for (const std::uint32_t max_in_flight : {1U, 4U, 256U}) {
+        others_can_be_the_source(data, with_cache, decoded, max_in_flight);
       }
     }
   }

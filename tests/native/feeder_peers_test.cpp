@@ -46,13 +46,13 @@ struct Run {
   std::shared_ptr<feed::Cache> caches[2];
   std::unique_ptr<Feeder> feeders[2];
 
-  Run(const DataSet& its_data, std::uint64_t most_bytes, const std::string& second_secret)
+  Run(const DataSet& its_data, std::uint64_t max_bytes, const std::string& second_secret)
       : data(its_data) {
     for (std::uint32_t node = 0; node < 2; ++node) {
       caches[node] = std::make_shared<feed::Cache>(
           folder.at("cache" + std::to_string(node)), data.catalog->cache_key(), kCount,
           feed::Cache::Limits{
-              .most_bytes = most_bytes, .least_free_bytes = 0, .segment_bytes = 64 << 10});
+              .max_bytes = max_bytes, .min_free_bytes = 0, .segment_bytes = 64 << 10});
       feeders[node] = std::make_unique<Feeder>(
           settings(node, node == 0 ? "a secret that both know" : second_secret), data.catalog,
           data.files, caches[node], nullptr);

@@ -34,9 +34,9 @@ FeederSettings settings_of(std::uint32_t batch_size) {
 
 void epochs_come_whole_and_in_order(const DataSet& data) {
   for (const std::uint32_t batch_size : {1U, 7U, 32U, 500U}) {
-    for (const std::uint32_t most_in_flight : {1U, 256U}) {
+    for (const std::uint32_t max_in_flight : {1U, 256U}) {
       FeederSettings settings = settings_of(batch_size);
-      settings.most_in_flight = most_in_flight;
+      settings.max_in_flight = max_in_flight;
       Feeder feeder(settings, data.catalog, data.files, nullptr, nullptr);
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch) check_epoch(feeder, data, settings, epoch);
       CHECK(feeder.next() == nullptr);  // until somebody seeks

@@ -166,7 +166,7 @@ void a_cache_that_is_full_is_left_so_and_the_rest_read_through() {
   const auto catalog = listed(data, early);
   const auto cache =
       std::make_shared<Cache>(kept.at("cache"), catalog->cache_key(), catalog->count(),
-                              Cache::Limits{.most_bytes = 64 << 10, .segment_bytes = 16 << 10});
+                              Cache::Limits{.max_bytes = 64 << 10, .segment_bytes = 16 << 10});
   early.keep(*catalog, *cache);
   CHECK(check_epoch(data, catalog, cache) > 0);
 }

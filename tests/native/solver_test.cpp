@@ -279,8 +279,8 @@ void the_next_right_hand_side_does_not_suffer_from_one_that_failed() {
 void what_ends_an_iteration_is_told() {
   const Matrix matrix = rough(20, 6, 5);
   const std::vector<double> b = ones(matrix);
-  CHECK(solved(matrix, b, {}, {.most_iterations = 3}).info.iterations == 3);
-  CHECK(solved(matrix, b, {}, {.most_iterations = 3}).info.reason == Reason::iterations);
+  CHECK(solved(matrix, b, {}, {.max_iterations = 3}).info.iterations == 3);
+  CHECK(solved(matrix, b, {}, {.max_iterations = 3}).info.reason == Reason::iterations);
   CHECK(solved(matrix, b, {}, {.rtol = 1e-30}).info.reason == Reason::stagnated);
   std::vector<double> x(b.size(), 0.0);
   const Info info =

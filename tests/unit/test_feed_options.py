@@ -21,7 +21,7 @@ from flowos.cli._feed_options import as_options
         ("dtype='unit8' (str) is none; give", "--dtype unit8 is none; give"),
         ("source=''; expected a path", "SOURCE; expected a path"),
         ("/data/length=5/x.bin: no such file", "/data/length=5/x.bin: no such file"),
-        ("least_free_bytes=-1; expected", "--least-free -1; expected"),
+        ("min_free_bytes=-1; expected", "--min-free -1; expected"),
     ],
 )
 def test_keywords_become_options(said: str, told: str) -> None:

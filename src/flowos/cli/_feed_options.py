@@ -10,8 +10,8 @@ _OPTIONS = {
     "label_column": "--label-column",
     "extensions": "--extensions",
     "cache": "--cache",
-    "cache_bytes": "--most-bytes",
-    "least_free_bytes": "--least-free",
+    "cache_bytes": "--max-bytes",
+    "min_free_bytes": "--min-free",
     "source": "SOURCE",
 }
 _SAID = re.compile(

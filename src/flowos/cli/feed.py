@@ -52,14 +52,14 @@ def _add_warm(deeds: "Commands") -> None:
         deeds,
         "warm",
         "bring a data set into the cache, all of it or what fits; goes on where it was stopped",
-        "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache --most-bytes 800G",
+        "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache --max-bytes 800G",
     )
     _add_source(deed, required=True)
     deed.add_argument(
-        "--most-bytes", type=size, metavar="N", help="cache at most so much, as 800G or 64GiB"
+        "--max-bytes", type=size, metavar="N", help="cache at most so much, as 800G or 64GiB"
     )
     deed.add_argument(
-        "--least-free",
+        "--min-free",
         type=size,
         metavar="N",
         help="leave so much of the file system free (default 1GiB)",
@@ -170,7 +170,7 @@ def _warm(args: argparse.Namespace) -> int:
     with _progress("warming", args) as tell:
         if args.dry_run:
             return _show_planned(feed.planned(care, tell), args.json)
-        known = {"most_bytes": args.most_bytes, "least_free_bytes": args.least_free}
+        known = {"max_bytes": args.max_bytes, "min_free_bytes": args.min_free}
         given = {name: value for name, value in known.items() if value is not None}
         done = feed.warmed(care, feed.CacheLimits(**given), tell)
     _show_warmed(done, args.json)

@@ -2,18 +2,18 @@
 
 
 class Capture:
-    """Keeps the first and the last half of `most_bytes`, and says how much it left out between.
+    """Keeps the first and the last half of `max_bytes`, and says how much it left out between.
 
-    Holds at most 1.5 times `most_bytes`. whole: nothing may be left out, for it is data; the launch
+    Holds at most 1.5 times `max_bytes`. whole: nothing may be left out, for it is data; the launch
     is ended once the capture is `broken`.
     """
 
-    __slots__ = ("_half", "_head", "_size", "_tail", "_whole", "most_bytes")
+    __slots__ = ("_half", "_head", "_size", "_tail", "_whole", "max_bytes")
 
-    def __init__(self, most_bytes: int, *, whole: bool = False) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int, *, whole: bool = False) -> None:
+        self.max_bytes = max_bytes
         self._whole = whole
-        self._half = max(1, most_bytes // 2)
+        self._half = max(1, max_bytes // 2)
         self._size = 0
         self._head = bytearray()
         self._tail = bytearray()
@@ -30,7 +30,7 @@ class Capture:
 
     @property
     def broken(self) -> bool:
-        return self._whole and self._size > self.most_bytes
+        return self._whole and self._size > self.max_bytes
 
     def value(self) -> bytes:
         tail = self._tail[-self._half :]

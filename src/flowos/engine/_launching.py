@@ -30,7 +30,7 @@ from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 Stdin = int | bytes | None
 """A descriptor, the bytes themselves, or None for /dev/null."""
 
-MOST_OUTPUT_BYTES = 64 << 20
+MAX_OUTPUT_BYTES = 64 << 20
 
 
 def own_variables() -> Pairs:
@@ -99,7 +99,7 @@ class LaunchKeywords(TypedDict, total=False):
     launcher: str
     starter: str
     oversubscribe: bool
-    most_output_bytes: int
+    max_output_bytes: int
     captures: tuple[Capture, Capture] | None
 
 
@@ -110,7 +110,7 @@ def prepare(
     launcher: str = "direct",
     starter: str = "",
     oversubscribe: bool = False,
-    most_output_bytes: int = MOST_OUTPUT_BYTES,
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
 ) -> PreparedLaunch:
     """Check the launch and make its run folder.
@@ -118,7 +118,7 @@ def prepare(
     runtime: enters the launch's environment, as it works on this node.
     starter: path of the launcher's program (mpirun of one MPI of several).
     oversubscribe: allow more ranks than cpus, without binding.
-    most_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
+    max_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
     captures: of stdout and stderr, where they are to be other than that.
     """
     driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
@@ -133,7 +133,7 @@ def prepare(
         launcher=driver,
         runtime=runtime,
         kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
-        captures=captures or (Capture(most_output_bytes), Capture(most_output_bytes)),
+        captures=captures or (Capture(max_output_bytes), Capture(max_output_bytes)),
     )
 
 

@@ -115,9 +115,9 @@ def _through() -> Settings:
         seed=0,
         last="keep",
         on_error="skip",
-        most_skipped=1 << 62,
+        max_skipped=1 << 62,
         memory_bytes=256 << 20,
-        most_in_flight=_IN_FLIGHT,
+        max_in_flight=_IN_FLIGHT,
         threads=None,
         epochs_ahead=0,
     )

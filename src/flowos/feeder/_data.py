@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLimits:
-    """How much of a file system a cache may take. most_bytes: 0 is what there is."""
+    """How much of a file system a cache may take. max_bytes: 0 is what there is."""
 
-    most_bytes: int = 0
-    least_free_bytes: int = 1 << 30
+    max_bytes: int = 0
+    min_free_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
         """FeedError: one of them cannot be so."""
-        whole("cache_bytes", self.most_bytes, 0)
-        whole("least_free_bytes", self.least_free_bytes, 0)
+        whole("cache_bytes", self.max_bytes, 0)
+        whole("min_free_bytes", self.min_free_bytes, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +113,10 @@ def _within(
     """No more than the cache has room for."""
     if budget is None:
         return None
-    most = min(budget.most_bytes, limits.most_bytes or budget.most_bytes)
+    most = min(budget.max_bytes, limits.max_bytes or budget.max_bytes)
     with suppress(OSError):
-        most = min(most, disk_usage(entry.folder).free - limits.least_free_bytes)
-    return replace(budget, most_bytes=most) if most > 0 else None
+        most = min(most, disk_usage(entry.folder).free - limits.min_free_bytes)
+    return replace(budget, max_bytes=most) if most > 0 else None
 
 
 def _entry_of(cache: str | PathLike[str], key: str, name: str) -> tuple[CacheEntry | None, str]:
@@ -137,7 +137,7 @@ def _attached(
         str(entry.samples),
         cache_key,
         len(catalog),
-        most_bytes=limits.most_bytes,
-        least_free_bytes=limits.least_free_bytes,
+        max_bytes=limits.max_bytes,
+        min_free_bytes=limits.min_free_bytes,
         neighbours=str(entry.folder.parent),
     )

@@ -80,7 +80,7 @@ class Policy:
     """What becomes of a sample that cannot be decoded: as in FeederSettings."""
 
     on_error: str
-    most_skipped: int
+    max_skipped: int
     name: Callable[[int], str]
 
 
@@ -133,7 +133,7 @@ class Decoding:
         at, why = next(iter(failed.items()))
         error = SampleError(f"{self._policy.name(int(indices[at]))}: {one_line(why)}")
         counted = self.skipped + self.replaced + len(failed)
-        if self._policy.on_error == "error" or counted > self._policy.most_skipped:
+        if self._policy.on_error == "error" or counted > self._policy.max_skipped:
             raise error from why
         if self._policy.on_error == "skip":
             self.skipped += len(failed)

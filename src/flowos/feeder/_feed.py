@@ -65,14 +65,14 @@ class Feed:
     last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
     (with samples from the epoch's beginning).
     on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
-    "replace" takes another of the batch; both count, up to `most_skipped`.
+    "replace" takes another of the batch; both count, up to `max_skipped`.
     as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
     extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
     None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all.
     member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
     array; a sample is so many of its values. column, label_column: of Parquet files.
-    cache_bytes: at most so many are cached (0: what there is); least_free_bytes stay free.
-    memory_bytes: for batches that wait. most_in_flight: reads of the source at once, on this
+    cache_bytes: at most so many are cached (0: what there is); min_free_bytes stay free.
+    memory_bytes: for batches that wait. max_in_flight: reads of the source at once, on this
     node. threads: for a decode function (default: one per processor). peers: other nodes of the
     run, whose caches are asked before the source is (`fo.Peers`).
     What fails in passing at a bucket or a server is tried again for 300 seconds, or for as many as
@@ -100,7 +100,7 @@ class Feed:
         classes: "Iterable[str] | Feed | None" = None,
         last: str = "keep",
         on_error: str = "error",
-        most_skipped: int = 1000,
+        max_skipped: int = 1000,
         as_: str = "numpy",
         member: str = "",
         dtype: object = None,
@@ -109,9 +109,9 @@ class Feed:
         label_column: str = "",
         extensions: str | Iterable[str] | None = None,
         cache_bytes: int = 0,
-        least_free_bytes: int = 1 << 30,
+        min_free_bytes: int = 1 << 30,
         memory_bytes: int = 1 << 30,
-        most_in_flight: int = 256,
+        max_in_flight: int = 256,
         threads: int | None = None,
         peers: Peers | None = None,
     ) -> None:
@@ -121,16 +121,16 @@ class Feed:
             seed=seed,
             last=last,
             on_error=on_error,
-            most_skipped=most_skipped,
+            max_skipped=max_skipped,
             memory_bytes=memory_bytes,
-            most_in_flight=most_in_flight,
+            max_in_flight=max_in_flight,
             threads=threads,
         )
         self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
         convert, way = converter(as_), chosen(decode, extensions)
         of_data = asked(member, dtype, length, column, label_column, way.files)
         budget = None if checked(peers) else self._settings.prefetch_budget
-        limits = CacheLimits(most_bytes=cache_bytes, least_free_bytes=least_free_bytes)
+        limits = CacheLimits(max_bytes=cache_bytes, min_free_bytes=min_free_bytes)
         self._data = open_data(source, cache, of_data, limits, budget=budget)
         self._feeder = started(self._data, self._settings, self._ranks, way.native, peers)
         self._own(self._threads_for(way.function))
@@ -307,7 +307,7 @@ class Feed:
             return None
         s = self._settings
         name = self._data.catalog.name  # not ours: who decodes must not keep this alive
-        policy = Policy(on_error=s.on_error, most_skipped=s.most_skipped, name=name)
+        policy = Policy(on_error=s.on_error, max_skipped=s.max_skipped, name=name)
         threads = s.decode_threads
         return Decoding(function, threads, 2 + threads // s.batch_size, policy)
 

@@ -30,7 +30,7 @@ class ListingPrefetcher:
     def __init__(self, storage: Storage, budget: PrefetchBudget) -> None:
         self.samples = self.bytes = 0
         self._changed = threading.Condition()  # guards all that follows, and what is above
-        self._room = budget.most_bytes
+        self._room = budget.max_bytes
         self._most = self._free = budget.in_flight
         self._keys: list[str] = []
         self._known: set[str] = set()  # a listing that fails in passing finds them again

@@ -61,7 +61,7 @@ class Mounted:
 
         if self.kind != "folder":
             return Listing(self.catalog)
-        early = Early(str(self.root), budget.in_flight, budget.most_bytes)
+        early = Early(str(self.root), budget.in_flight, budget.max_bytes)
         return Listing(partial(self.catalog, early=early), early)
 
     def still_holds(self, catalog: "Catalog") -> bool:

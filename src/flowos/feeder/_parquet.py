@@ -215,8 +215,8 @@ def _row(rows: Rows | Exception, row: int) -> memoryview:
 class _Memory:
     """Row groups that were read, as many as there is room for; the one not used longest goes."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._groups: OrderedDict[Group, Rows] = OrderedDict()
         self._bytes = 0
         self._lost = self._is_told = False
@@ -233,7 +233,7 @@ class _Memory:
             if group not in self._groups:
                 self._groups[group] = rows
                 self._bytes += rows.size_bytes
-            while self._bytes > self._most_bytes:
+            while self._bytes > self._max_bytes:
                 self._bytes -= self._groups.popitem(last=False)[1].size_bytes
                 self._lost = True
 
@@ -249,7 +249,7 @@ class _Memory:
                 "epoch: give the feed a larger cache, or write row groups of a hundred rows",
                 name,
                 rows,
-                self._most_bytes,
+                self._max_bytes,
             )
 
 

@@ -100,7 +100,7 @@ class PrefetchBudget:
     """What may be read while a source is listed: so many at once, held in so many bytes."""
 
     in_flight: int
-    most_bytes: int
+    max_bytes: int
 
 
 class EarlyReader(Protocol):

@@ -24,9 +24,9 @@ class Settings:
     seed: int
     last: str
     on_error: str
-    most_skipped: int
+    max_skipped: int
     memory_bytes: int
-    most_in_flight: int
+    max_in_flight: int
     threads: int | None
     epochs_ahead: int = 1
 
@@ -36,9 +36,9 @@ class Settings:
         whole("seed", self.seed, 0, (1 << 64) - 1)
         _one_of("last", self.last, LAST)
         _one_of("on_error", self.on_error, ON_ERROR)
-        whole("most_skipped", self.most_skipped, 0)
+        whole("max_skipped", self.max_skipped, 0)
         whole("memory_bytes", self.memory_bytes, 1)
-        whole("most_in_flight", self.most_in_flight, 1, 65536)
+        whole("max_in_flight", self.max_in_flight, 1, 65536)
         if self.threads is not None:
             whole("threads", self.threads, 1, 65536)
 
@@ -46,7 +46,7 @@ class Settings:
     def prefetch_budget(self) -> PrefetchBudget:
         """While a source is listed it is not known yet what helps: as reading begins with."""
         return PrefetchBudget(
-            in_flight=min(_FIRST_IN_FLIGHT, self.most_in_flight), most_bytes=self.memory_bytes // 2
+            in_flight=min(_FIRST_IN_FLIGHT, self.max_in_flight), max_bytes=self.memory_bytes // 2
         )
 
     @property

@@ -43,10 +43,10 @@ def started(
         shuffle=s.shuffle,
         record_bytes=record.size_bytes if record else 0,
         memory_bytes=s.memory_bytes,
-        most_in_flight=s.most_in_flight,
+        max_in_flight=s.max_in_flight,
         epochs_ahead=s.epochs_ahead,
         on_error=s.on_error,
-        most_skipped=s.most_skipped,
+        max_skipped=s.max_skipped,
         peers=peers.settings(ranks) if peers else None,
     )
     if not isinstance(data.source, Mounted):

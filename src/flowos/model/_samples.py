@@ -267,7 +267,7 @@ class Design:
 
     cases: tuple[Case, ...]
     looks: tuple[int, ...] = (4, 8, 16, 32)
-    least_rounds: int = 1
+    min_rounds: int = 1
     axis: str = ""
     base: str = ""
     margin: float = 0.03
@@ -280,7 +280,7 @@ class Design:
 
         Once where nothing is compared: a single case for which one round is enough.
         """
-        return 2 if self.axis or len(self.cases) > 1 or self.least_rounds > 1 else 1
+        return 2 if self.axis or len(self.cases) > 1 or self.min_rounds > 1 else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from flowos.probes import PROBES, Build, Probe, Program
 _OVERHEAD_SECONDS = 0.2
 """About what starting a case and looking at the machine costs beside the case itself."""
 
-SLACK, MOST = 1.1, 0.6
-"""What a case may take of what was thought; the share of a part's time that is most of it."""
+SLACK, MIN_SHARE = 1.1, 0.6
+"""A case may take so much of what was thought; with less of its time than this, none is begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +35,13 @@ class ProbePlan:
     @property
     def seconds(self) -> float:
         """About what its least rounds take."""
-        return self.design.least_rounds * self.round_seconds
+        return self.design.min_rounds * self.round_seconds
 
     @property
     def as_often_as_time_allows(self) -> "ProbePlan":
         """The same, with rounds until the time is out where cases are compared: more tell more."""
-        endless = sys.maxsize if self.design.turns > 1 else self.design.least_rounds
-        return replace(self, design=replace(self.design, least_rounds=endless))
+        endless = sys.maxsize if self.design.turns > 1 else self.design.min_rounds
+        return replace(self, design=replace(self.design, min_rounds=endless))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def seconds_for(parts: Sequence[ProbePlan], left: float) -> float:
     """
     first, later = parts[0], parts[1:]
     once, whole_round = SLACK * first.once_seconds, SLACK * first.round_seconds
-    least = once if left >= MOST * once else left
+    least = once if left >= MIN_SHARE * once else left
     share = left * first.seconds / (sum(part.seconds for part in parts) or 1.0)
     without_rounds = left - SLACK * sum(part.round_seconds for part in later)
     if without_rounds >= whole_round:
@@ -88,7 +88,7 @@ def work(facts: Facts, wanted: Wanted) -> MeasurementPlan:
             unmeasured.append((Case(probe.name), cases))
             continue
         seconds = {case: probe.seconds(case) + _OVERHEAD_SECONDS for case in cases}
-        design = Design(cases=cases, seconds=seconds, least_rounds=probe.rounds)
+        design = Design(cases=cases, seconds=seconds, min_rounds=probe.rounds)
         parts.append(ProbePlan(probe=probe, design=design))
     return MeasurementPlan(parts=tuple(parts), unmeasured=tuple(unmeasured))
 

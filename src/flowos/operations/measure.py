@@ -23,7 +23,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.operations._measurement_plan import (
-    MOST,
+    MIN_SHARE,
     MeasurementPlan,
     ProbePlan,
     once_each,
@@ -134,7 +134,7 @@ class _Session:
 
     def _is_over(self, until: float, reserve: float) -> bool:
         left = self.sampler.left_seconds
-        return left <= 0 or (engine.now() >= until and left < MOST * reserve)
+        return left <= 0 or (engine.now() >= until and left < MIN_SHARE * reserve)
 
     def _without_unmeasured(self, design: Design) -> Design:
         return replace(design, cases=tuple(c for c in design.cases if c not in self.unmeasured))

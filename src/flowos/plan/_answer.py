@@ -19,7 +19,7 @@ from flowos.plan._tails import Tail
 
 MEAN_ERROR = 0.01
 """Of calling equal means different, at all looks together."""
-LEAST_FOR_MEAN = 8
+MIN_FOR_MEAN = 8
 """Rounds: of fewer, an outlier alone makes the mean."""
 MEAN_LEVEL = 0.9
 """Of the mean's interval that has to lie within the margin: 5 % of error at each end, as is usual
@@ -84,7 +84,7 @@ def _with(v: Verdict, where: Interval, answer: Answer) -> Verdict:
 def _of_mean(tail: Tail, margin: float, looks: int) -> Answer:
     if _even(tail, margin):
         return "equal"
-    if len(tail.excesses) < LEAST_FOR_MEAN:
+    if len(tail.excesses) < MIN_FOR_MEAN:
         return "cannot tell"
     return answered(_apart(tail, looks), 0.0)
 

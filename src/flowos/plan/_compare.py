@@ -29,7 +29,7 @@ from flowos.plan._tails import chance_of, tail_of
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
 LOOKS = 4
-LEAST_ROUNDS = 4
+MIN_ROUNDS = 4
 MEDIAN_ERROR = 0.04
 WILD_FLOOR = 0.05
 WILD_FACTOR = 5.0
@@ -95,7 +95,7 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> 
 def calm_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
     """Those that are not marked; all, where most are marked, or where the marks take a side."""
     calm = [r for r in rounds if not r.marked]
-    enough = len(calm) >= max(LEAST_ROUNDS, len(rounds) / 2)
+    enough = len(calm) >= max(MIN_ROUNDS, len(rounds) / 2)
     sided = chance_of(r.other.marked - r.base.marked for r in rounds) < SIDED
     return calm if enough and not sided else rounds
 
@@ -110,9 +110,9 @@ def without_wild(rounds: Sequence[Round]) -> Sequence[Round]:
 
 def _interval(rounds: Sequence[Round], level: float, noise: Noise) -> Interval:
     ratios = [r.log_ratio for r in rounds]
-    if len(ratios) < LEAST_ROUNDS:
+    if len(ratios) < MIN_ROUNDS:
         return beyond_noise(rounds, noise)
-    return interval(ratios, level, least_deviation=deviation_inside(rounds))
+    return interval(ratios, level, min_deviation=deviation_inside(rounds))
 
 
 def deviation_inside(rounds: Sequence[Round]) -> float:
@@ -133,9 +133,9 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 
 def _wide(v: Verdict) -> str:
     if v.answer != "cannot tell":
-        return TOLD_BY_FEW if v.rounds < LEAST_ROUNDS else ""
-    if v.rounds < LEAST_ROUNDS:
-        return f"both ran in {v.rounds} of the {LEAST_ROUNDS} whole rounds needed"
+        return TOLD_BY_FEW if v.rounds < MIN_ROUNDS else ""
+    if v.rounds < MIN_ROUNDS:
+        return f"both ran in {v.rounds} of the {MIN_ROUNDS} whole rounds needed"
     return "the interval holds 1 and is wider than the margin"
 
 

@@ -18,7 +18,7 @@ from flowos.plan._pairs import Pair, Round
 
 TOLD_BY_FEW = "told from few rounds: no noise between turns of one case explains such a factor"
 ANY_NOISE = math.log(3)
-LEAST_FACTOR = math.log(1.25)
+MIN_FACTOR = math.log(1.25)
 DEVIATIONS = 5.0
 MANY = 8
 """Rounds of different cases: regimes that flicker leave all of them alone once in 256 runs."""
@@ -51,7 +51,7 @@ def beyond_noise(rounds: Sequence[Round], noise: Noise) -> Interval:
     differences = [d for r in rounds for d in r.differences]
     centre = median(r.log_ratio for r in rounds) if rounds else math.nan
     inner = max((r.inner for r in rounds), default=0.0)
-    floor = ANY_NOISE if noise.rounds < MANY else max(LEAST_FACTOR, DEVIATIONS * noise.usual)
+    floor = ANY_NOISE if noise.rounds < MANY else max(MIN_FACTOR, DEVIATIONS * noise.usual)
     reach = max(floor, DEVIATIONS * inner)
     least = min((abs(d) for d in differences), default=0.0)
     one_sided = abs(sum(math.copysign(1, d) for d in differences)) == len(differences)

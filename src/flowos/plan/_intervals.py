@@ -23,23 +23,23 @@ class Interval:
     high: float
 
 
-def interval(values: Sequence[float], level: float, least_deviation: float = 0.0) -> Interval:
+def interval(values: Sequence[float], level: float, min_deviation: float = 0.0) -> Interval:
     """The centre of at least two values at this confidence level, such as 0.95.
 
-    least_deviation: a standard deviation known from elsewhere; keeps the t interval of a few values
+    min_deviation: a standard deviation known from elsewhere; keeps the t interval of a few values
     that agree by chance from being too narrow.
     """
     depth = _signed_rank_depth(len(values), 1 - level)
     if depth is None:
-        return student(values, level, least_deviation)
+        return student(values, level, min_deviation)
     means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
     return Interval(median(means), means[depth], means[-1 - depth])
 
 
-def student(values: Sequence[float], level: float, least_deviation: float = 0.0) -> Interval:
+def student(values: Sequence[float], level: float, min_deviation: float = 0.0) -> Interval:
     """The mean of at least two values, with Student's interval."""
     centre = fmean(values)
-    deviation = max(stdev(values), least_deviation)
+    deviation = max(stdev(values), min_deviation)
     reach = student_quantile(level, len(values) - 1) * deviation / math.sqrt(len(values))
     return Interval(centre, centre - reach, centre + reach)
 

@@ -4,10 +4,10 @@ import math
 from bisect import bisect_left
 
 from flowos.model import Verdict
-from flowos.plan._compare import LEAST_ROUNDS, MEDIAN_ERROR
+from flowos.plan._compare import MEDIAN_ERROR, MIN_ROUNDS
 from flowos.plan._intervals import student_quantile
 
-MOST_ROUNDS = 400
+MAX_ROUNDS = 400
 """Beyond this nobody waits, and the estimate means nothing."""
 
 
@@ -22,13 +22,13 @@ def rounds_to_tell(v: Verdict) -> int | None:
     if v.needed:
         return v.needed
     if not (v.low > 0 and math.isfinite(v.high)):
-        return LEAST_ROUNDS
+        return MIN_ROUNDS
     if not v.rounds:
         return None
     centre, reach = abs(math.log(v.ratio)), math.log(v.high / v.low) / 2
     enough = max(centre, math.log1p(v.margin) - centre)
     deviation = reach / _reach(v.rounds)
-    more = range(v.rounds + 1, MOST_ROUNDS + 1)
+    more = range(v.rounds + 1, MAX_ROUNDS + 1)
     at = bisect_left(more, True, key=lambda rounds: deviation * _reach(rounds) < enough)
     return more[at] if at < len(more) else None
 

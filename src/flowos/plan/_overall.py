@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from flowos.model import Sample, Verdict
 from flowos.plan._answer import Evidence, concluded
 from flowos.plan._compare import (
-    LEAST_ROUNDS,
     LOOKS,
     MEDIAN_ERROR,
+    MIN_ROUNDS,
     calm_rounds,
     deviation_inside,
     without_wild,
@@ -50,12 +50,12 @@ def overall(
 def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Verdict:
     counted = [calm_rounds(pair.rounds) for pair in those]
     kept = [without_wild(rounds) for rounds in counted]
-    kept = [rounds for rounds in kept if len(rounds) >= LEAST_ROUNDS]
-    counted = [rounds for rounds in counted if len(rounds) >= LEAST_ROUNDS]
+    kept = [rounds for rounds in kept if len(rounds) >= MIN_ROUNDS]
+    counted = [rounds for rounds in counted if len(rounds) >= MIN_ROUNDS]
     ratios = together([{r.at: r.log_ratio for r in rounds} for rounds in kept])
     median, tail = Interval(math.nan, -math.inf, math.inf), None
-    if len(ratios) >= LEAST_ROUNDS:
-        median = interval(ratios, 1 - MEDIAN_ERROR / looks, least_deviation=_deviation(kept))
+    if len(ratios) >= MIN_ROUNDS:
+        median = interval(ratios, 1 - MEDIAN_ERROR / looks, min_deviation=_deviation(kept))
         tail = tail_of(counted, math.log1p(margin))
     disturbed = {r.at for rounds in kept for r in rounds if r.marked}
     return concluded(

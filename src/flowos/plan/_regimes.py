@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-LEAST_VALUES = 8
-LEAST_SHARE = 0.2
-LEAST_STEP = 1.1
-LEAST_SEPARATION = 6.0
+MIN_VALUES = 8
+MIN_SHARE = 0.2
+MIN_STEP = 1.1
+MIN_SEPARATION = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ def positive(values: Iterable[float]) -> tuple[float, ...]:
 def regimes(values: Iterable[float]) -> Regimes | None:
     """The two regimes of the values, or None; values that are not positive are ignored."""
     ordered = sorted(positive(values))
-    if len(ordered) < LEAST_VALUES:
+    if len(ordered) < MIN_VALUES:
         return None
     logs = [math.log(v) for v in ordered]
     cut, inside = _best_cut(logs)
     low, high = ordered[:cut], ordered[cut:]
     step = median(logs[cut:]) - median(logs[:cut])
-    enough = min(len(low), len(high)) >= LEAST_SHARE * len(ordered)
-    if not enough or step < math.log(LEAST_STEP) or step < LEAST_SEPARATION * inside:
+    enough = min(len(low), len(high)) >= MIN_SHARE * len(ordered)
+    if not enough or step < math.log(MIN_STEP) or step < MIN_SEPARATION * inside:
         return None
     return Regimes(low=median(low), high=median(high), low_count=len(low), high_count=len(high))
 

@@ -13,7 +13,7 @@ from flowos.plan._order import drawn
 from flowos.plan._summary import summarize
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
-MOST_REPEATS = 3
+MAX_REPEATS = 3
 LARGE_SPREAD = 0.1
 
 
@@ -26,7 +26,7 @@ def next_round(
     """The cases of the next round, as often as `d.turns` and as `turns` orders them; () when done.
 
     With `axis` and `base`: done at the first look where every verdict is reached. At the last look,
-    as many rounds as were disturbed are added, up to half. Without: `least_rounds`, then up to
+    as many rounds as were disturbed are added, up to half. Without: `min_rounds`, then up to
     three more of the cases whose numbers are marked or spread by more than a tenth.
     A round that would not fit into the time left is not begun; when that is the very first of a
     design without axis, the cases that fit are measured once.
@@ -99,9 +99,9 @@ def _to_compare(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> t
 
 def _to_summarize(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Case, ...]:
     done = _rounds(seen)
-    if done < d.least_rounds:
+    if done < d.min_rounds:
         return d.cases
-    if done >= d.least_rounds + MOST_REPEATS:
+    if done >= d.min_rounds + MAX_REPEATS:
         return ()
     unsettled = [m.case for m in summarize(seen, limits=limits) if not _settled(m)]
     return tuple(c for c in d.cases if any(_within(found, c) for found in unsettled))

@@ -121,7 +121,7 @@ def simulate(
     d: Design,
     true_seconds: Mapping[Case, float],
     machine: SimulatedMachine,
-    most_rounds: int = 1000,
+    max_rounds: int = 1000,
     *,
     stalls: Mapping[Case, Stalls] | None = None,
     side_by_side: int = 0,
@@ -134,7 +134,7 @@ def simulate(
     seen: list[Sample] = []
     d = replace(d, seed=d.seed or f"simulated {machine.seed}")
     trial = _Trial(machine, true_seconds, stalls or {})
-    for number in range(most_rounds):
+    for number in range(max_rounds):
         cases = next_round(d, seen, math.inf)
         if not cases:
             break

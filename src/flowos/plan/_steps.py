@@ -14,7 +14,7 @@ FLAT = 1.15
 """A plateau's highest rate over its lowest, at most."""
 DISTINCT = 1.2
 """A plateau's rate over that of the next, at least."""
-LEAST_WIDTH = 1.9
+MIN_WIDTH = 1.9
 """A plateau's last size over its first, at least; the first plateau may begin left of the curve."""
 FALLEN = 0.25
 """A cache ends where the rate has fallen by this part of the way to the next plateau, in the
@@ -52,7 +52,7 @@ def find_plateaus(sizes: Sequence[float], rates: Sequence[float]) -> tuple[Plate
         last = first
         while last + 1 < len(sizes) and upper[first] <= FLAT * upper[last + 1]:
             last += 1
-        if first == 0 or sizes[last] >= LEAST_WIDTH * sizes[first]:
+        if first == 0 or sizes[last] >= MIN_WIDTH * sizes[first]:
             found.append((first, last))
             first = last
         first += 1

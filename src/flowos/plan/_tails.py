@@ -16,7 +16,7 @@ from statistics import fmean, median, quantiles
 from flowos.plan._intervals import Interval, student
 from flowos.plan._pairs import Round, RoundId
 
-MOST_LAG = 20.0
+MAX_LAG = 20.0
 """Of logarithms: a turn that takes 5e8 times as long counts no more than this."""
 SLOWEST = 0.2
 """Of the pairs, so that it is a tenth of all turns."""
@@ -101,7 +101,7 @@ def chance_of(differences: Iterable[int]) -> float:
 
 
 def _excess(r: Round) -> float:
-    each = (math.copysign(math.expm1(min(abs(lag), MOST_LAG)), -lag) for lag in r.lags)
+    each = (math.copysign(math.expm1(min(abs(lag), MAX_LAG)), -lag) for lag in r.lags)
     return fmean(each)
 
 

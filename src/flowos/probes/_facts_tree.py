@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-MOST_CPUS = 1 << 16
+MAX_CPUS = 1 << 16
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -43,7 +43,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"\s*([0-9]{1,6})(?:-([0-9]{1,6}))?\s*", part)
         if match:
             first, last = int(match[1]), int(match[2] or match[1])
-            found.update(range(first, min(last, MOST_CPUS) + 1))
+            found.update(range(first, min(last, MAX_CPUS) + 1))
     return tuple(sorted(found))
 
 

@@ -23,7 +23,7 @@ BLOCKED = (1, 38)
 
 IN_MEMORY = ("tmpfs", "ramfs")
 HALVES_APART = 1.4
-MOST_APART = 1000.0
+MAX_APART = 1000.0
 PERCENTILES = (("latency_p50", "50.000000"), ("latency_p99", "99.000000"))
 
 Document = Mapping[str, Any]
@@ -167,7 +167,7 @@ def _changed(rates: Sequence[float]) -> str:
         return ""
     half = len(rates) // 2
     before, after = fmean(rates[:half]), fmean(rates[-half:])
-    ratio = after / before if before else MOST_APART
+    ratio = after / before if before else MAX_APART
     if 1 / HALVES_APART < ratio < HALVES_APART:
         return ""
     return f"the second half went at {ratio:.2f} times the first: a cache filled or warmed up"

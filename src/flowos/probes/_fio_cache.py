@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from flowos.model import Case, Measurement, Trust
 
-LEAST_DEVICE_SECONDS = 5e-6
+MIN_DEVICE_SECONDS = 5e-6
 WRITES_OVER_READS = 1.3
 
 Key = tuple[frozenset[tuple[str, str]], str]
@@ -32,8 +32,8 @@ def _too_quick(m: Measurement, typical: Mapping[Key, float]) -> str:
     """No device answers a request of its own in less than some microseconds."""
     workload = m.case.level("workload").replace("sequential", "random")
     alone = _key(m.case, "latency_p50", workload=workload, iodepth="1")
-    seconds = typical.get(alone, LEAST_DEVICE_SECONDS)
-    if seconds < LEAST_DEVICE_SECONDS:
+    seconds = typical.get(alone, MIN_DEVICE_SECONDS)
+    if seconds < MIN_DEVICE_SECONDS:
         return f"answers come after {seconds * 1e6:.1f} us: a cache answers, not a device"
     return ""
 

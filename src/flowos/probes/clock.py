@@ -7,7 +7,7 @@ from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wante
 from flowos.probes._base import Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, list_of, remembered
 
-MOST_CPUS = 8
+MAX_CPUS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Clock:
 
 
 def _cpus_to_ask(facts: Facts) -> tuple[int, ...]:
-    """The first and the last core of each kind in each socket, at most MOST_CPUS."""
+    """The first and the last core of each kind in each socket, at most MAX_CPUS."""
     groups: dict[tuple[int, str], list[int]] = {}
     for cpu in facts.one_per_core:
         groups.setdefault((cpu.socket, cpu.kind), []).append(cpu.number)
     ends = (number for group in groups.values() for number in (group[0], group[-1]))
-    return tuple(sorted(dict.fromkeys(ends)))[:MOST_CPUS]
+    return tuple(sorted(dict.fromkeys(ends)))[:MAX_CPUS]

@@ -21,7 +21,7 @@ from flowos.probes._facts_processor import (
 from flowos.probes._facts_software import compilers_of, libraries_of, mpis_of, tools_of
 from flowos.probes._facts_storage import storage_of
 from flowos.probes._facts_topology import caches_of, cpus_of, online_cpus, processors_of
-from flowos.probes._facts_tree import MOST_CPUS, Tree, cpu_list, entries, kilobytes, texts
+from flowos.probes._facts_tree import MAX_CPUS, Tree, cpu_list, entries, kilobytes, texts
 
 Nominal = Sequence[tuple[str, float]]
 
@@ -92,7 +92,7 @@ def _uname(raw: object) -> tuple[str, str, str, str, str]:
 
 
 def _count(raw: object) -> int:
-    return min(raw, MOST_CPUS) if isinstance(raw, int) and raw > 0 else 1
+    return min(raw, MAX_CPUS) if isinstance(raw, int) and raw > 0 else 1
 
 
 def _distribution(tree: Tree) -> str:

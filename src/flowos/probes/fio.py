@@ -34,7 +34,7 @@ SETTINGS = {
 
 STARTUP_SECONDS = 0.3
 """fio waits a fixed time for its threads, whatever it is asked to do."""
-LEAST_BYTES = 256 << 20
+MIN_BYTES = 256 << 20
 STEP_BYTES = 1 << 20
 SLOWEST_LAYOUT, USUAL_LAYOUT = 50e6, 1e9
 
@@ -113,10 +113,10 @@ class Fio:
                 remedy="choose another folder with --scratch",
             )
         size = _file_bytes(facts, SETTINGS[wanted.effort].file_bytes)
-        if size < LEAST_BYTES:
+        if size < MIN_BYTES:
             return Unmeasured(
                 reason=f"{wanted.scratch} has room for a file of {size >> 20} MiB; "
-                f"{LEAST_BYTES >> 20} MiB are needed",
+                f"{MIN_BYTES >> 20} MiB are needed",
                 remedy="free some space, or choose another folder with --scratch",
             )
         details = (

@@ -64,7 +64,7 @@ SIZES = {
 }
 SECONDS = {"quick": 4.5, "normal": 12.0, "full": 600.0}
 """For all cases together, once; starts aside."""
-MOST_SECONDS_PER_CASE = {"quick": 1.0, "normal": 1.8, "full": 40.0}
+MAX_SECONDS_PER_CASE = {"quick": 1.0, "normal": 1.8, "full": 40.0}
 MEMORY_SHARE = 0.5
 
 
@@ -110,7 +110,7 @@ class Gemm:
             )
         points = tuple(_points(facts, wanted))
         second = SECONDS[wanted.effort] / sum(p.weight for p in points)
-        most = MOST_SECONDS_PER_CASE[wanted.effort]
+        most = MAX_SECONDS_PER_CASE[wanted.effort]
         sizes = ",".join(str(n) for n in SIZES[wanted.effort] if _fits(n, facts))
         return tuple(
             _case(point, compiler, facts, ("sizes", sizes), min(most, second * point.weight))

@@ -88,7 +88,7 @@ GRIDS = (
     (1024, 1024, 512),
 )
 """Cells in z, y and x."""
-LEAST_GRID = {"quick": 0, "normal": 1, "full": 4}
+MIN_GRID = {"quick": 0, "normal": 1, "full": 4}
 """Which of GRIDS an effort takes where the caches do not ask for more: the paper's for full."""
 
 SECONDS = {"quick": 0.4, "normal": 1.0, "full": 5.0}
@@ -109,7 +109,7 @@ ITERATION_BYTES_PER_ROW = 82
 CACHES = 2
 MEMORY_SHARE = 0.75
 """The rest is left to the system."""
-BANDWIDTH, MOST_STREAMS = 10e9, 16
+BANDWIDTH, MAX_STREAMS = 10e9, 16
 """What a core is taken to move in a second, and how many of them together."""
 
 
@@ -186,7 +186,7 @@ class Solve:
     def seconds(self, case: Case) -> float:
         """Each core is taken to move 10 GB/s, up to 16 of them."""
         cores = int(case.level("cores"))
-        rows, rate = int(case.detail("rows")), BANDWIDTH * min(cores, MOST_STREAMS)
+        rows, rate = int(case.detail("rows")), BANDWIDTH * min(cores, MAX_STREAMS)
         iterations = math.cbrt(rows)
         once = rows * (iterations * ITERATION_BYTES_PER_ROW + SETUP_BYTES_PER_ROW) / rate
         made = CIRCUIT_SECONDS if case.level("problem") != "poisson" else 0.0
@@ -248,7 +248,7 @@ def poisson(facts: Facts, wanted: Wanted) -> Problem:
     limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
     most = min(limits, default=8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
     least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
-    large = (g for g in GRIDS[LEAST_GRID[wanted.effort] :] if math.prod(g) >= least)
+    large = (g for g in GRIDS[MIN_GRID[wanted.effort] :] if math.prod(g) >= least)
     chosen = next(large, GRIDS[-1])
     smaller = [g for g in GRIDS if math.prod(g) <= min(most, math.prod(chosen))]
     z, y, x = smaller[-1] if smaller else GRIDS[0]

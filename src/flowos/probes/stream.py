@@ -28,7 +28,7 @@ STORES = ("nt", "plain")
 USUAL_PAGES = "system"
 """What a program gets unasked, as the official STREAM and likwid-bench do."""
 CACHES_PER_ARRAY = 4
-LEAST_ARRAY_BYTES = 64 << 20
+MIN_ARRAY_BYTES = 64 << 20
 MEMORY_SHARE = 0.5
 BYTES_PER_PASS = 80
 REPEATS = {"quick": (8, 0.2), "normal": (8, 0.2), "full": (20, 1.0)}
@@ -100,7 +100,7 @@ class Stream:
                 remedy="apt install gcc libc6-dev (for clang also libomp-dev)",
             )
         elements = elements_for(facts)
-        if elements * 8 < LEAST_ARRAY_BYTES // 4:
+        if elements * 8 < MIN_ARRAY_BYTES // 4:
             return Unmeasured(reason="too little memory for three arrays larger than the caches")
         sweep = {"quick": _quick, "normal": _normal, "full": _full}[wanted.effort]
         points = dict.fromkeys(sweep(facts, stacks))
@@ -240,7 +240,7 @@ def last_cache_bytes(facts: Facts) -> int:
 
 def elements_for(facts: Facts) -> int:
     """Doubles per array: four times the last-level caches, as far as half the memory allows."""
-    wanted = max(LEAST_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
+    wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
     limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
     most = int(min(limits, default=6 * wanted) * MEMORY_SHARE / 3)
     return min(wanted, most) // 8 // 64 * 64

@@ -18,7 +18,7 @@ MEMORY = "memory"
 CACHES_END_AT = "caches_end_at"
 """The note of MEMORY that holds the steps found: bytes, rising, between commas."""
 
-LEAST_BYTES_PER_CORE = 16 << 10
+MIN_BYTES_PER_CORE = 16 << 10
 MEMORY_SHARE = 0.5
 BEYOND_CACHES = 3
 """From so many times the last-level caches on, hardly anything is found in them."""
@@ -86,7 +86,7 @@ class WorkingSet:
         if compiler is None:
             return NO_COMPILER
         effort = EFFORTS[wanted.effort]
-        most, limit = _most_bytes(facts, effort)
+        most, limit = _max_bytes(facts, effort)
         sets = core_sets(facts)
         chosen = sets if wanted.effort == "full" else dict.fromkeys((sets[0], sets[-1]))
         return tuple(
@@ -95,9 +95,9 @@ class WorkingSet:
                 compiler,
                 cpus,
                 details=(
-                    ("least", str(LEAST_BYTES_PER_CORE * len(cpus))),
-                    ("most", str(max(most, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
-                    ("limit", str(max(limit, 8 * LEAST_BYTES_PER_CORE * len(cpus)))),
+                    ("least", str(MIN_BYTES_PER_CORE * len(cpus))),
+                    ("most", str(max(most, 8 * MIN_BYTES_PER_CORE * len(cpus)))),
+                    ("limit", str(max(limit, 8 * MIN_BYTES_PER_CORE * len(cpus)))),
                     ("per_octave", str(effort.per_octave)),
                     ("repetitions", str(effort.repetitions)),
                     ("beyond", str(BEYOND_CACHES * last_cache_bytes(facts))),
@@ -157,7 +157,7 @@ def _in_words(sizes: str) -> str:
     )
 
 
-def _most_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
+def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
     """To where the curve goes, and to where it goes on while it still falls."""
     limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1

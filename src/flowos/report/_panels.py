@@ -8,7 +8,7 @@ from flowos.model import Chart, Measurement, Pairs, lower_is_better
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._units import ONE, Scale, common_scale
 
-MOST_COLOURS = 8
+MAX_COLOURS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:
 def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Chart:
     """Where bars of several metrics need too many colours, each metric's best series is drawn."""
     most = max((len({(m.metric, _levels(m, chart.series)) for m in p}) for p in panels), default=0)
-    crowded = chart.kind == "bars" and len(chart.metrics) > 1 and most > MOST_COLOURS
+    crowded = chart.kind == "bars" and len(chart.metrics) > 1 and most > MAX_COLOURS
     return replace(chart, series=()) if crowded else chart
 
 
@@ -116,7 +116,7 @@ def _coloured(panels: Sequence[Panel]) -> tuple[Panel, ...]:
 
 def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
     """Lines stay best first, as they end on the page; bars stand in the order of their colours."""
-    if len(order) > MOST_COLOURS:
+    if len(order) > MAX_COLOURS:
         own = sorted((line.key for line in panel.lines), key=lambda key: order[key])
         order = {key: i for i, key in enumerate(own)}
     lines = [replace(line, colour=order[line.key]) for line in panel.lines]
@@ -252,7 +252,7 @@ def _worth_a_colour(lines: Sequence[Line]) -> tuple[Line, ...]:
             seen.update(line.key)
     for line in ranked:
         chosen[line.key] = None
-    kept = set(list(chosen)[:MOST_COLOURS])
+    kept = set(list(chosen)[:MAX_COLOURS])
     return tuple(line for line in ranked if line.key in kept)
 
 

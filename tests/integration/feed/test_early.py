@@ -111,17 +111,17 @@ class Shelf:
 
     def __init__(self) -> None:
         self.read: list[str] = []
-        self.at_once = self.most_at_once = 0
+        self.at_once = self.max_at_once = 0
         self._changed = threading.Condition()
 
     def serve(self, tickets: Tickets, piece_of: Callable[[int], Piece]) -> None:
         def read(number: int) -> Buffer:
             with self._changed:
                 self.at_once += 1
-                self.most_at_once = max(self.most_at_once, self.at_once)
+                self.max_at_once = max(self.max_at_once, self.at_once)
                 self.read.append(piece_of(number).key)
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self.most_at_once >= 3, 30)
+                self._changed.wait_for(lambda: self.max_at_once >= 3, 30)
             time.sleep(0.005)
             with self._changed:
                 self.at_once -= 1
@@ -132,7 +132,7 @@ class Shelf:
 
 def test_so_many_are_read_at_once_and_no_more_than_have_room() -> None:
     shelf = Shelf()
-    early = ListingPrefetcher(shelf, PrefetchBudget(in_flight=3, most_bytes=2050))  # type: ignore[arg-type]
+    early = ListingPrefetcher(shelf, PrefetchBudget(in_flight=3, max_bytes=2050))  # type: ignore[arg-type]
     some = [Entry(f"{number:02}", 100) for number in range(15)]
     early.found(some)
     early.found(some)  # as a listing does that is tried again
@@ -141,7 +141,7 @@ def test_so_many_are_read_at_once_and_no_more_than_have_room() -> None:
     wait_until(lambda: early.samples == 20)
     early.end()
     assert early.bytes == 2000
-    assert shelf.most_at_once == 3
+    assert shelf.max_at_once == 3
     assert sorted(shelf.read)[:15] == [entry.key for entry in some]
 
 

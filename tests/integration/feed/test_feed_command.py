@@ -52,7 +52,7 @@ def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, c
 def test_warming_reads_each_sample_once_where_none_can_be_kept(
     flowos: Flowos, data: Path, cache: Path
 ) -> None:
-    words = ("feed", "warm", str(data), "--cache", str(cache), "--least-free", "100T", "--json")
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--min-free", "100T", "--json")
     warmed = json.loads(flowos(*words, code=1).stdout)
     assert warmed["kept"]["cached"] == 0
     assert warmed["warmth"]["source_bytes"] <= bytes_of(data)
@@ -91,7 +91,7 @@ def test_a_source_without_samples_leaves_nothing_in_the_cache(
 
 
 def test_what_fits_is_kept_and_it_says_so(flowos: Flowos, data: Path, cache: Path) -> None:
-    words = ("feed", "warm", str(data), "--cache", str(cache), "--most-bytes", "128KiB")
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--max-bytes", "128KiB")
     done = flowos(*words)
     assert "no more is kept: " in done.stderr
     assert "it has the 131.1 kB that it may take" in done.stderr
@@ -163,9 +163,7 @@ def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> N
         assert refused.count("\n") == 1
     assert (
         "no size such as"
-        in flowos(
-            "feed", "warm", str(data), "--cache", cache, "--most-bytes", "lots", code=2
-        ).stderr
+        in flowos("feed", "warm", str(data), "--cache", cache, "--max-bytes", "lots", code=2).stderr
     )
 
 

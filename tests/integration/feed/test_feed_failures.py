@@ -98,7 +98,7 @@ def test_what_a_function_cannot_decode_is_left_out_or_replaced_and_counted(data:
         assert all(len(values) == len(labels) for values, labels in pairs)
         assert feed.stats().replaced == 1
     with (
-        fo.Feed(data, batch_size=8, decode=fails_for_7, on_error="skip", most_skipped=0) as feed,
+        fo.Feed(data, batch_size=8, decode=fails_for_7, on_error="skip", max_skipped=0) as feed,
         pytest.raises(fo.SampleError, match=r"bee/007\.jpg"),
     ):
         list(feed.epoch(0))

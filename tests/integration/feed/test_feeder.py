@@ -177,7 +177,7 @@ def test_missing_samples_are_skipped_or_replaced_and_counted(root: Path) -> None
 
 
 def test_more_lost_samples_than_allowed_end_the_feed(root: Path) -> None:
-    feeder = feeder_of(root, on_error="skip", most_skipped=3)
+    feeder = feeder_of(root, on_error="skip", max_skipped=3)
     for sample in range(0, COUNT, 2):
         (root / f"{sample:06}").unlink()
     with pytest.raises(FeedError, match="more than 3 samples could not be had") as raised:

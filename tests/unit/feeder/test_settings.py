@@ -22,9 +22,9 @@ GOOD: dict[str, Any] = {
     "seed": 0,
     "last": "keep",
     "on_error": "error",
-    "most_skipped": 1000,
+    "max_skipped": 1000,
     "memory_bytes": 1 << 30,
-    "most_in_flight": 256,
+    "max_in_flight": 256,
     "threads": None,
 }
 
@@ -41,9 +41,9 @@ GOOD: dict[str, Any] = {
         ("shuffle", 1, "one of True, False"),
         ("last", "fill", "one of 'keep', 'drop', 'pad'"),
         ("on_error", "ignore", "one of 'error', 'skip', 'replace'"),
-        ("most_skipped", -1, "at least 0"),
+        ("max_skipped", -1, "at least 0"),
         ("memory_bytes", 0, "at least 1"),
-        ("most_in_flight", 0, "1 to 65536"),
+        ("max_in_flight", 0, "1 to 65536"),
         ("threads", 0, "1 to 65536"),
     ],
 )
@@ -91,11 +91,11 @@ def test_an_unknown_framework_and_a_decoder_that_is_none_are_refused() -> None:
 
 
 def test_the_room_of_a_cache_is_whole_numbers() -> None:
-    for words in ({"most_bytes": "1G"}, {"most_bytes": -1}):
+    for words in ({"max_bytes": "1G"}, {"max_bytes": -1}):
         with pytest.raises(FeedError, match=r"Feed: cache_bytes=.*; expected a whole number"):
             CacheLimits(**words)
-    with pytest.raises(FeedError, match="Feed: least_free_bytes=None"):
-        CacheLimits(least_free_bytes=None)  # type: ignore[arg-type]
+    with pytest.raises(FeedError, match="Feed: min_free_bytes=None"):
+        CacheLimits(min_free_bytes=None)  # type: ignore[arg-type]
 
 
 def test_a_cache_folder_is_a_path_and_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:

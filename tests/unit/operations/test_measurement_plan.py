@@ -14,7 +14,7 @@ NUMBERS = count()
 def part(*seconds: float, rounds: int = 1) -> ProbePlan:
     """A probe with cases that take so long each."""
     cases = {Case("p", (("n", str(next(NUMBERS))),)): taken for taken in seconds}
-    design = Design(cases=tuple(cases), seconds=cases, least_rounds=rounds)
+    design = Design(cases=tuple(cases), seconds=cases, min_rounds=rounds)
     return ProbePlan(probe=PROBES[0], design=design)
 
 

@@ -116,7 +116,7 @@ def test_equal_cases_on_a_machine_with_two_regimes_are_not_told_from_few_rounds(
     design = Design(cases=(A, B), axis="isa", base="a", looks=(rounds,))
     answers: Counter[str] = Counter()
     for seed in range(200):
-        d = replace(design, axis="", least_rounds=rounds)
+        d = replace(design, axis="", min_rounds=rounds)
         seen = list(simulate(d, {A: 1.0, B: 1.0}, SimulatedMachine(seed, noise), rounds))
         answers.update(v.answer for v in verdicts(seen))
     assert answers["slower"] + answers["faster"] <= 10

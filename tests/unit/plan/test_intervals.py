@@ -30,7 +30,7 @@ def test_the_interval_of_twelve_values_is_that_of_the_signed_rank_table() -> Non
 def test_below_eight_values_known_noise_keeps_a_chance_agreement_from_narrowing() -> None:
     values = [0.01, 0.01, 0.01, 0.01]
     assert interval(values, LEVEL).high == pytest.approx(0.01)
-    assert interval(values, LEVEL, least_deviation=0.02).high > 0.05
+    assert interval(values, LEVEL, min_deviation=0.02).high > 0.05
 
 
 @pytest.mark.parametrize("count", [4, 8, 16])

@@ -107,7 +107,7 @@ def test_a_comparison_of_one_case_ends_after_the_last_look() -> None:
 
 def test_a_steady_survey_ends_after_its_least_rounds() -> None:
     assert len(play(SURVEY, {A: 1, B: 2, C: 3})) == 1
-    twice = Design(cases=(A, B), least_rounds=2)
+    twice = Design(cases=(A, B), min_rounds=2)
     assert len(play(twice, {A: 1, B: 2})) == 2
 
 
@@ -159,7 +159,7 @@ def test_a_design_without_cases_is_done(axis: str) -> None:
 def test_a_survey_measures_a_single_case_twice_a_round_where_levels_of_it_are_compared() -> None:
     """Several rounds are for comparing: here what the case's program sweeps by itself."""
     assert play(Design(cases=(A,)), {A: 1.0}) == [(A,)]
-    assert play(Design(cases=(A,), least_rounds=2), {A: 1.0}) == [(A, A), (A, A)]
+    assert play(Design(cases=(A,), min_rounds=2), {A: 1.0}) == [(A, A), (A, A)]
 
 
 def seen_of(d: Design, rates: dict[Case, float], numbers: range) -> list[Sample]:

@@ -67,14 +67,14 @@ def test_the_same_seed_gives_the_same_samples() -> None:
 
 
 def test_a_design_that_never_ends_by_itself_ends_with_the_rounds_allowed() -> None:
-    endless = Design(cases=(BASE,), least_rounds=10**9)
-    assert len(simulate(endless, {BASE: 1.0}, SimulatedMachine(1), most_rounds=5)) == 10
+    endless = Design(cases=(BASE,), min_rounds=10**9)
+    assert len(simulate(endless, {BASE: 1.0}, SimulatedMachine(1), max_rounds=5)) == 10
 
 
 def rates(noise: NoiseModel, stalls: Stalls | None = None, side_by_side: int = 0) -> list[float]:
     """What eight rounds of two equal cases gave for the other, in their order."""
     design = replace(DESIGN, looks=(8,), axis="")
-    design = replace(design, least_rounds=8)
+    design = replace(design, min_rounds=8)
     given = {OTHER: stalls} if stalls else None
     machine = SimulatedMachine(1, noise)
     seen = simulate(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from flowos.model import Chart, Measurement, Run
 from flowos.report import Report, Section
-from flowos.report._panels import MOST_COLOURS, Panel, in_order, panels_of
+from flowos.report._panels import MAX_COLOURS, Panel, in_order, panels_of
 
 from .books import BARS, CURVE, bounded, measured
 
@@ -46,8 +46,8 @@ def test_every_setting_is_seen_in_colour_and_the_others_in_grey(small: Report) -
         for s in range(3)
     ]
     (panel,) = panels(small.run, chart, *rows)
-    assert len(panel.lines) == MOST_COLOURS
-    assert len(panel.context) == 12 - MOST_COLOURS
+    assert len(panel.lines) == MAX_COLOURS
+    assert len(panel.context) == 12 - MAX_COLOURS
     seen = {pair for line in panel.lines for pair in line.key}
     assert seen == {pair for line in (*panel.lines, *panel.context) for pair in line.key}
 

@@ -11,7 +11,7 @@ MAGIC = b"SIF_MAGIC\0"
 MAGIC_OFFSET = 32
 HEADER_BYTES = 128
 DESCRIPTOR_BYTES = 585
-MOST_DESCRIPTORS = 4096
+MAX_DESCRIPTORS = 4096
 
 _HEADER = struct.Struct("<32s10s3s3s16s8q")
 _DESCRIPTOR = struct.Struct("<i?IIIqqqqqqq128s384s")
@@ -52,7 +52,7 @@ def read_header(head: bytes) -> Extent:
     if len(head) < HEADER_BYTES or head[MAGIC_OFFSET : MAGIC_OFFSET + len(MAGIC)] != MAGIC:
         raise ValueError("it is no SIF")
     total, offset = _HEADER.unpack_from(head)[8:10]
-    if not 0 < total <= MOST_DESCRIPTORS or offset < HEADER_BYTES:
+    if not 0 < total <= MAX_DESCRIPTORS or offset < HEADER_BYTES:
         raise ValueError("its SIF header is damaged")
     return Extent(offset, total * DESCRIPTOR_BYTES)
 

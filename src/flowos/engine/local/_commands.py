@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flowos.engine._launch_output import Capture
-from flowos.engine._launching import MOST_OUTPUT_BYTES
+from flowos.engine._launching import MAX_OUTPUT_BYTES
 from flowos.engine._run_folder import session_folder
 from flowos.engine._running import RunningProcess
 from flowos.engine._start import start
@@ -57,7 +57,7 @@ from flowos.plan import Stage, Step
 _LEAVE_SECONDS = 4.0
 _TOLD_LINES = 5
 _TOLD_WORDS = 300
-MOST_CAPTURED_BYTES = 1 << 30
+MAX_CAPTURED_BYTES = 1 << 30
 """Of what a command prints as an output; less where memory is short."""
 _CAPTURED_SHARE = 8
 _STREAMS = ("stdout", "stderr")
@@ -258,9 +258,9 @@ def _command_of(task: Task) -> Command:
 def _captures(command: Command) -> tuple[Capture, Capture]:
     """What is an output is kept whole; of what else is printed, both ends are for messages."""
     captured = {what for _, what in command.captures}
-    most = min(MOST_CAPTURED_BYTES, memory_bytes() // _CAPTURED_SHARE)
+    most = min(MAX_CAPTURED_BYTES, memory_bytes() // _CAPTURED_SHARE)
     first, second = (
-        Capture(most, whole=True) if {stream, "outcome"} & captured else Capture(MOST_OUTPUT_BYTES)
+        Capture(most, whole=True) if {stream, "outcome"} & captured else Capture(MAX_OUTPUT_BYTES)
         for stream in _STREAMS
     )
     return first, second
@@ -270,7 +270,7 @@ def _refuse_cut(label: str, captures: Sequence[Capture]) -> None:
     for stream, capture in zip(_STREAMS, captures, strict=True):
         if capture.broken:
             raise TaskFailed(
-                f"task {label!r}: the command printed more than {capture.most_bytes} bytes to "
+                f"task {label!r}: the command printed more than {capture.max_bytes} bytes to "
                 f"{stream}, which an output captures, and was ended; have it write a file, "
                 "as in fo.Out('name')"
             )

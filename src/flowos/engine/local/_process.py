@@ -34,7 +34,7 @@ from flowos.engine.local._process_numpy import meet_old_names
 from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import WorkerProgram
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
-from flowos.engine.local._process_values import Parcel, Pool, Slab, most_files
+from flowos.engine.local._process_values import Parcel, Pool, Slab, max_files
 from flowos.engine.local._process_worker import WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
 from flowos.model import (
@@ -218,7 +218,7 @@ class ProcessLane:
             if self._stopped or shop.closed:
                 worker.kill()
         try:
-            worker.greet(shop.output.writers, shop.keep_bytes, shop.most_files)
+            worker.greet(shop.output.writers, shop.keep_bytes, shop.max_files)
             worker.teach(shop.program)
         except (EOFError, ConnectionError):
             self._detach()
@@ -299,8 +299,8 @@ class _Shop:
         self.output = Output()
         self.leaving: deque[RunningProcess] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
-        self.most_files = max(1, most_files() // count)
-        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, most_files())
+        self.max_files = max(1, max_files() // count)
+        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
         self._constants: dict[int, list[Any]] = {}
 
     def pack(self, unit: Stage, values: Values) -> list[Any]:

@@ -46,7 +46,7 @@ def forks() -> int:
     return _forks
 
 
-def most_files() -> int:
+def max_files() -> int:
     """How many memory files a process may lend, keep idle, and map: each takes up to two
     descriptors of those that it may have open."""
     return max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES_SHARE)
@@ -192,7 +192,7 @@ def unpack(
     """The value again, over its own mapping of the memory file `fd` that the spans are of."""
     if not spans:
         return pickle.loads(body)
-    if Mapping.alive < most_files():
+    if Mapping.alive < max_files():
         mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)
         mapping.held = held
         views = [memoryview(mapping)[start:end] for start, end in spans]

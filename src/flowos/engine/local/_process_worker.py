@@ -57,7 +57,7 @@ class WorkerProcess:
         self._progress: memoryview | list[int] = [0]
         """A page that the worker writes to, from `greet` to `forget`."""
 
-    def greet(self, pipes: Sequence[int], keep_bytes: int, most_files: int) -> None:
+    def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
         """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
         page = os.memfd_create("flowos-progress")
         try:
@@ -66,7 +66,7 @@ class WorkerProcess:
             hello = {
                 "owner": self._number,
                 "keep_bytes": keep_bytes,
-                "most_files": most_files,
+                "max_files": max_files,
                 "modules": _modules(),
                 "in_image": self._start.around.in_image,
             }

@@ -53,7 +53,7 @@ class Roster:
         self._free = list(self.places)
         self._parked: list[SlotThread] = []
         self._helpers: list[threading.Thread] = []
-        self._most_helpers = helpers
+        self._max_helpers = helpers
 
     def help(self) -> None:
         """Let helpers begin what is ready, for a caller that will not work at once."""
@@ -182,7 +182,7 @@ class Roster:
             worker = self._parked.pop()
             worker.place = self._free.pop()
             worker.gate.release()
-        elif len(self._helpers) < self._most_helpers:
+        elif len(self._helpers) < self._max_helpers:
             worker = SlotThread()
             worker.place = self._free.pop()
             name = f"flowos-{len(self._helpers)}"

@@ -146,7 +146,7 @@ class Worker:
         self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
         self.values: Any = sys.modules["flowos.engine.local._process_values"]
         self.pool = self.values.Pool(
-            hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["most_files"]
+            hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
         )
         if hello["in_image"]:
             sys.modules["flowos.engine.local._process_numpy"].meet_new_names()

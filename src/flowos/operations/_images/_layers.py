@@ -37,9 +37,9 @@ class Part:
     offset: int
     size_bytes: int
 
-    def read(self, most_bytes: int = 1 << 26) -> bytes:
+    def read(self, max_bytes: int = 1 << 26) -> bytes:
         """A small part whole. ValueError: it is too large to be what it is said to be."""
-        if self.size_bytes > most_bytes:
+        if self.size_bytes > max_bytes:
             raise ValueError(f"a description of {self.size_bytes} bytes is none")
         return self.head(self.size_bytes)
 

@@ -6,7 +6,7 @@
  * when nothing disturbed the measurement). */
 #include "flowos_clock.h"
 
-enum { ADDS = 20000000, MULTIPLIES = 10000000, MOST_REPETITIONS = 1000 };
+enum { ADDS = 20000000, MULTIPLIES = 10000000, MAX_REPETITIONS = 1000 };
 
 struct answer {
   int repetitions;
@@ -25,15 +25,15 @@ static void measure(int member, void *shared) {
 
 int main(int count, char **words) {
   static int cpus[FM_MOST_CPUS];
-  static double clock[MOST_REPETITIONS], ratio[MOST_REPETITIONS];
+  static double clock[MAX_REPETITIONS], ratio[MAX_REPETITIONS];
   struct answer answer = {15, clock, ratio};
   int cpu_count = 0;
   for (int i = 1; i + 1 < count; i += 2) {
     if (!strcmp(words[i], "--cpus")) cpu_count = fm_parse_cpus(words[i + 1], cpus);
     if (!strcmp(words[i], "--repetitions")) answer.repetitions = atoi(words[i + 1]);
   }
-  if (!cpu_count || answer.repetitions < 1 || answer.repetitions > MOST_REPETITIONS)
-    fm_fail("usage: clock --cpus LIST [--repetitions 1..%d]", MOST_REPETITIONS);
+  if (!cpu_count || answer.repetitions < 1 || answer.repetitions > MAX_REPETITIONS)
+    fm_fail("usage: clock --cpus LIST [--repetitions 1..%d]", MAX_REPETITIONS);
   for (int i = 0; i < cpu_count; i++) {
     char levels[32];
     snprintf(levels, sizeof levels, "\"cpu\": \"%d\"", cpus[i]);

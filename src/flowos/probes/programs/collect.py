@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 SOFTWARE_SECONDS = 25.0
 LSCPU_SECONDS = 3.0
 
@@ -91,7 +91,7 @@ PERF_EXCLUDE_KERNEL_AND_HYPERVISOR = (1 << 5) | (1 << 6)
 def read(root: Path, path: str) -> bytes | None:
     try:
         with (root / path[1:]).open("rb") as file:
-            return file.read(MOST_BYTES)
+            return file.read(MAX_BYTES)
     except OSError:
         return None
 

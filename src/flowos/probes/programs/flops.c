@@ -15,26 +15,26 @@
 
 enum {
   KERNELS = sizeof kernels / sizeof kernels[0],
-  MOST_REPETITIONS = 100,
-  LEAST_ROUNDS = 128, /* 0.7 to this power is below a double's last bit */
-  MOST_REGISTERS = 32,
-  MOST_BYTES = 256 /* of a vector */
+  MAX_REPETITIONS = 100,
+  MIN_ROUNDS = 128, /* 0.7 to this power is below a double's last bit */
+  MAX_REGISTERS = 32,
+  MAX_BYTES = 256 /* of a vector */
 };
 
 struct run {
   int members, repetitions;
   double burst_seconds;
   pthread_barrier_t barrier;
-  long rounds[KERNELS];                     /* of a burst */
-  double *start, *end;                      /* per member, of the burst under way */
-  double rate[KERNELS][MOST_REPETITIONS];   /* flop/s of all members together */
-  double cycles[KERNELS][MOST_REPETITIONS]; /* per second, of the first member after a burst */
+  long rounds[KERNELS];                    /* of a burst */
+  double *start, *end;                     /* per member, of the burst under way */
+  double rate[KERNELS][MAX_REPETITIONS];   /* flop/s of all members together */
+  double cycles[KERNELS][MAX_REPETITIONS]; /* per second, of the first member after a burst */
 };
 
 union registers {
-  char bytes[MOST_REGISTERS * MOST_BYTES];
-  float f32[MOST_REGISTERS * MOST_BYTES / 4];
-  double f64[MOST_REGISTERS * MOST_BYTES / 8];
+  char bytes[MAX_REGISTERS * MAX_BYTES];
+  float f32[MAX_REGISTERS * MAX_BYTES / 4];
+  double f64[MAX_REGISTERS * MAX_BYTES / 8];
 };
 
 static double element(const struct kernel *kernel, const union registers *from, int index) {
@@ -82,7 +82,7 @@ static long rounds_for(const struct kernel *kernel, double seconds, const void *
     const double took = fm_seconds() - start;
     if (took > 0.25 * seconds) {
       const long in_time = (long)((double)rounds * seconds / took);
-      return in_time > LEAST_ROUNDS ? in_time : LEAST_ROUNDS;
+      return in_time > MIN_ROUNDS ? in_time : MIN_ROUNDS;
     }
   }
 }
@@ -172,9 +172,9 @@ int main(int count, char **words) {
     if (!strcmp(words[i], "--repetitions")) run.repetitions = atoi(words[i + 1]);
     if (!strcmp(words[i], "--seconds")) run.burst_seconds = atof(words[i + 1]);
   }
-  if (!run.members || run.repetitions < 1 || run.repetitions > MOST_REPETITIONS ||
+  if (!run.members || run.repetitions < 1 || run.repetitions > MAX_REPETITIONS ||
       !(run.burst_seconds > 0 && run.burst_seconds <= 1))
-    fm_fail("usage: flops --cpus LIST [--repetitions 1..%d] [--seconds 0..1]", MOST_REPETITIONS);
+    fm_fail("usage: flops --cpus LIST [--repetitions 1..%d] [--seconds 0..1]", MAX_REPETITIONS);
   run.start = calloc((size_t)run.members, sizeof *run.start);
   run.end = calloc((size_t)run.members, sizeof *run.end);
   if (!run.start || !run.end) fm_fail("no memory for %d threads", run.members);

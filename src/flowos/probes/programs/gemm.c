@@ -16,7 +16,7 @@
 
 #include "flowos_clock.h"
 
-enum { WARM_N = 256, MOST_SIZES = 64, MOST_REPETITIONS = 50, MOST_CORES = 64 };
+enum { WARM_N = 256, MAX_SIZES = 64, MAX_REPETITIONS = 50, MAX_CORES = 64 };
 
 /* Integers are 8 bytes with the value in the lower 4: right for libraries of both kinds, on the
  * little-endian machines that flowos_clock.h knows. The last two are the lengths of strings. */
@@ -28,7 +28,7 @@ typedef void gemm_function(const char *, const char *, const int64_t *, const in
 struct asked {
   const char *library, *symbol, *family, *core;
   int cpus[FM_MOST_CPUS], threads;
-  int64_t sizes[MOST_SIZES];
+  int64_t sizes[MAX_SIZES];
   int size_count;
   double seconds, least;
 };
@@ -109,7 +109,7 @@ static int repeat(const struct asked *asked, struct type *type, int64_t n, void 
     took = multiply_once(type, n, matrices);
     spent += took;
     rates[count++] = flop / took;
-  } while (count < MOST_REPETITIONS && spent + took < left / 3 &&
+  } while (count < MAX_REPETITIONS && spent + took < left / 3 &&
            (count < 3 || spent < asked->least));
   type->rate = flop / took;
   check(type, n, matrices);
@@ -145,7 +145,7 @@ static void set_threads(void *library, int threads) {
 /* BLIS 0.9 takes numbers only, and they differ between versions: ask for the name of each. */
 static int blis_number(void *library, const char *core) {
   FUNCTION(const char *, bli_arch_string, library, int);
-  for (int number = 0; bli_arch_string && number < MOST_CORES; number++) {
+  for (int number = 0; bli_arch_string && number < MAX_CORES; number++) {
     const char *name = bli_arch_string(number);
     if (!strcmp(name, core)) return number;
     if (!strcmp(name, "generic")) break; /* the last one */
@@ -239,7 +239,7 @@ static void *room_for(int64_t elements) {
 
 static void measure_type(const struct asked *asked, struct type *type, void *const *matrices,
                          double until, const char *notes) {
-  double rates[MOST_REPETITIONS];
+  double rates[MAX_REPETITIONS];
   int64_t filled = 0;
   for (int i = 0; i < asked->size_count; i++) {
     const int64_t n = asked->sizes[i];
@@ -268,7 +268,7 @@ static void measure(const struct asked *asked, struct type *types, const char *n
 
 static void read_sizes(struct asked *asked, const char *list) {
   const char *at = list;
-  for (asked->size_count = 0; asked->size_count < MOST_SIZES; at++) {
+  for (asked->size_count = 0; asked->size_count < MAX_SIZES; at++) {
     char *end;
     const long n = strtol(at, &end, 10);
     if (end == at || n < 1 || n > 100000) fm_fail("--sizes %s: write it as 128,1000,4096", list);
@@ -276,7 +276,7 @@ static void read_sizes(struct asked *asked, const char *list) {
     if (*end == '\0') return;
     at = end;
   }
-  fm_fail("--sizes: more than %d", MOST_SIZES);
+  fm_fail("--sizes: more than %d", MAX_SIZES);
 }
 
 static void read_option(struct asked *asked, const char *name, const char *value) {

@@ -18,9 +18,9 @@
 #include "flowos_turns.h"
 
 // NOLINTBEGIN(bugprone-casting-through-void): Open MPI's constants are such casts.
-enum { RANKS = 2, WINDOW = 64, TAG = 1, MOST_REPETITIONS = 100, MOST_ITERATIONS = 1 << 20 };
+enum { RANKS = 2, WINDOW = 64, TAG = 1, MAX_REPETITIONS = 100, MAX_ITERATIONS = 1 << 20 };
 enum { WARM_SHARE = 8 }; /* of a turn's iterations, before what is timed */
-enum { PAGE_BYTES = 4096, MOST_BYTES = 1 << 28, ACK_BYTES = 4 };
+enum { PAGE_BYTES = 4096, MAX_BYTES = 1 << 28, ACK_BYTES = 4 };
 
 typedef struct {
   int rank, other;
@@ -126,8 +126,8 @@ static int right_sum(const Pair *pair, int bytes, int seed) {
 }
 
 static const Test kTests[] = {
-    {"latency", "second", 1, MOST_BYTES, 0, ping_pong, prepare_bytes, right_bytes},
-    {"bandwidth", "byte/s", 1, MOST_BYTES, WINDOW, one_way, prepare_bytes, right_one_way},
+    {"latency", "second", 1, MAX_BYTES, 0, ping_pong, prepare_bytes, right_bytes},
+    {"bandwidth", "byte/s", 1, MAX_BYTES, WINDOW, one_way, prepare_bytes, right_one_way},
     {"allreduce", "second", 4, 1 << 20, 0, sum_all, prepare_floats, right_sum},
 };
 enum { TESTS = sizeof kTests / sizeof kTests[0] };
@@ -137,13 +137,13 @@ static int iterations_for(const Test *test, const Pair *pair, int bytes, double 
   int iterations = 2;
   double each = test->run(pair, bytes, iterations);
   MPI_Bcast(&each, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  while (each * iterations < seconds / 4 && iterations < MOST_ITERATIONS) {
+  while (each * iterations < seconds / 4 && iterations < MAX_ITERATIONS) {
     iterations *= 2;
     each = test->run(pair, bytes, iterations);
     MPI_Bcast(&each, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   }
   const double wanted = seconds / each;
-  return wanted > MOST_ITERATIONS ? MOST_ITERATIONS : wanted < 2 ? 2 : (int)wanted;
+  return wanted > MAX_ITERATIONS ? MAX_ITERATIONS : wanted < 2 ? 2 : (int)wanted;
 }
 
 static void fail_together(int wrong, const Test *test, int bytes) {
@@ -193,7 +193,7 @@ static void *page_aligned(size_t bytes) {
 }
 
 static void measure_all(const Pair *pair, int repetitions, double seconds, int largest) {
-  static double values[MOST_REPETITIONS];
+  static double values[MAX_REPETITIONS];
   char cpus[64], levels[64], notes[128];
   describe_cpus(pair, cpus, sizeof cpus);
   snprintf(notes, sizeof notes, "\"cpus\": \"%s\"", cpus);
@@ -222,10 +222,10 @@ int main(int count, char **words) {
   const int repetitions = count > 1 ? atoi(words[1]) : 0;
   const double seconds = count > 2 ? strtod(words[2], NULL) : 0;
   const int largest = count > 3 ? atoi(words[3]) : 4 << 20;
-  if (repetitions < 1 || repetitions > MOST_REPETITIONS || seconds <= 0 || largest < 4 ||
-      largest > MOST_BYTES)
+  if (repetitions < 1 || repetitions > MAX_REPETITIONS || seconds <= 0 || largest < 4 ||
+      largest > MAX_BYTES)
     fm_fail("mpi_pairs: usage: mpi_pairs REPETITIONS(1..%d) SECONDS [LARGEST_BYTES]",
-            MOST_REPETITIONS);
+            MAX_REPETITIONS);
   const Pair pair = {rank, 1 - rank, page_aligned((size_t)largest), page_aligned((size_t)largest)};
   measure_all(&pair, repetitions, seconds, largest);
   fm_turn(); /* what follows must not weigh on another's turn */

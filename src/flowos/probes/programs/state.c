@@ -13,7 +13,7 @@
  * Give one cpu per core and of one kind: siblings share a core by design. */
 #include "flowos_clock.h"
 
-enum { ADDS = 100000, MULTIPLIES = 33300, BLOCKS = 1500, MOST_CHUNKS = 4096 };
+enum { ADDS = 100000, MULTIPLIES = 33300, BLOCKS = 1500, MAX_CHUNKS = 4096 };
 static const double warm_seconds = 0.01, alone_seconds = 0.02, together_seconds = 0.05;
 static const double stalled = 1.5; /* chunks that take this many times the usual are stalled */
 
@@ -73,11 +73,11 @@ static double stalled_share(double *seconds, int count) {
 }
 
 static struct spin spin_for(double seconds) {
-  double adds[MOST_CHUNKS], multiplies[MOST_CHUNKS], blocks[MOST_CHUNKS], took[MOST_CHUNKS];
+  double adds[MAX_CHUNKS], multiplies[MAX_CHUNKS], blocks[MAX_CHUNKS], took[MAX_CHUNKS];
   const double start = fm_seconds();
   double now = start;
   int count = 0;
-  while (count < MOST_CHUNKS && now < start + seconds) {
+  while (count < MAX_CHUNKS && now < start + seconds) {
     const double before = now;
     adds[count] = fm_dependent_adds_per_second(ADDS);
     multiplies[count] = fm_dependent_multiplies_per_second(MULTIPLIES);

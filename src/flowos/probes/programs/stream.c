@@ -19,7 +19,7 @@
 #include "flowos_turns.h"
 
 enum { COPY, SCALE, ADD, TRIAD, KERNELS };
-enum { LEAST_REPEATS = 3, MOST_REPEATS = 200, HUGE_PAGE = 2 << 20 };
+enum { MIN_REPEATS = 3, MAX_REPEATS = 200, HUGE_PAGE = 2 << 20 };
 static const double kScalar = 3.0;
 static const double kTolerance = 1e-13;
 
@@ -223,10 +223,10 @@ static void check(const Arrays *x, int passes) {
 
 /* Times `passes` of the four kernels; returns how many were made. */
 static int measure(const Arrays *x, Kernel *const *kernels, int repeats, double seconds,
-                   double times[KERNELS][MOST_REPEATS]) {
+                   double times[KERNELS][MAX_REPEATS]) {
   double spent = 0;
   int pass = 0;
-  while (pass < repeats && (pass < LEAST_REPEATS || spent < seconds)) {
+  while (pass < repeats && (pass < MIN_REPEATS || spent < seconds)) {
     fm_turn();
     for (int k = 0; k < KERNELS; k++) {
       const double start = fm_seconds();
@@ -268,7 +268,7 @@ static long long huge_bytes(void) {
   return kilobytes * 1024;
 }
 
-static void report(const Arrays *x, int passes, int cpus, double times[KERNELS][MOST_REPEATS]) {
+static void report(const Arrays *x, int passes, int cpus, double times[KERNELS][MAX_REPEATS]) {
   static const char *const names[KERNELS] = {"copy", "scale", "add", "triad"};
   static const double bytes[KERNELS] = {16, 16, 24, 24};
   char notes[160];
@@ -277,7 +277,7 @@ static void report(const Arrays *x, int passes, int cpus, double times[KERNELS][
            "\"pack_bytes\": \"%d\"",
            x->count, cpus, huge_bytes(), PACK_BYTES);
   for (int k = 0; k < KERNELS; k++) {
-    double rates[MOST_REPEATS];
+    double rates[MAX_REPEATS];
     for (int i = 1; i < passes; i++) rates[i - 1] = bytes[k] * (double)x->count / times[k][i];
     fm_reading(k == 0, names[k], "byte/s", rates, passes - 1, "", notes);
   }
@@ -306,7 +306,7 @@ int main(int count, char **words) {
     fm_fail("usage: stream ELEMENTS THREADS REPEATS SECONDS plain|nt system|huge|small");
   const size_t elements = (size_t)number(words[1], 64, 1L << 40, "ELEMENTS") / 64 * 64;
   const long asked = number(words[2], 1, 1L << 16, "THREADS");
-  const int repeats = (int)number(words[3], LEAST_REPEATS, MOST_REPEATS, "REPEATS");
+  const int repeats = (int)number(words[3], MIN_REPEATS, MAX_REPEATS, "REPEATS");
   char *end;
   const double seconds = strtod(words[4], &end);
   if (*end || !(seconds >= 0)) fm_fail("SECONDS=%s: give a number from 0", words[4]);
@@ -320,7 +320,7 @@ int main(int count, char **words) {
   const Arrays x = {new_array(elements, words[6]), new_array(elements, words[6]),
                     new_array(elements, words[6]), elements};
   first_touch(&x);
-  static double times[KERNELS][MOST_REPEATS];
+  static double times[KERNELS][MAX_REPEATS];
   const int passes = measure(&x, nt ? kNt : kPlain, repeats, seconds, times);
   count_threads(&threads, &cpus);
   check(&x, passes);

@@ -18,7 +18,7 @@
 #include "flowos_clock.h"
 
 enum { READ, TRIAD, TRIAD_NT, KERNELS };
-enum { MOST_REPETITIONS = 100, MOST_SIZES = 4096, GRAIN = 512, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+enum { MAX_REPETITIONS = 100, MAX_SIZES = 4096, GRAIN = 512, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 static const double flat = 0.9;
 static const char *const names[] = {"read", "triad", "triad_nt"};
 
@@ -91,15 +91,15 @@ static struct kernels widest(void) {
 
 struct run {
   int members, per_octave, repetitions, printed;
-  long least, most;        /* bytes of all members together */
-  long limit;              /* to which the sizes go on where the curve still falls */
-  double best[MOST_SIZES]; /* rate of each size, of whatever kernel */
-  double window_seconds;   /* for which a kernel runs at least */
+  long least, most;       /* bytes of all members together */
+  long limit;             /* to which the sizes go on where the curve still falls */
+  double best[MAX_SIZES]; /* rate of each size, of whatever kernel */
+  double window_seconds;  /* for which a kernel runs at least */
   pthread_barrier_t barrier;
   struct kernels kernels;
   double *start, *end; /* per member */
   long passes[KERNELS];
-  double rate[KERNELS][MOST_REPETITIONS];
+  double rate[KERNELS][MAX_REPETITIONS];
 };
 
 /* One member's arrays. Starts differ by parts of a page, as loads wait for stores to addresses
@@ -212,7 +212,7 @@ static void measure(int member, void *shared) {
   struct run *run = shared;
   struct share share = {.room = touched(run->limit / run->members + 4L * PAGE)};
   fm_dependent_adds_per_second(100000000);
-  for (int step = 0; step < MOST_SIZES; step++) {
+  for (int step = 0; step < MAX_SIZES; step++) {
     const double bytes = (double)run->least * exp2((double)step / run->per_octave);
     if (bytes > (double)run->limit) return;
     if (bytes > (double)run->most && !still_falls(run, step)) return;
@@ -237,11 +237,11 @@ static void read_words(struct run *run, int *cpus, int count, char **words) {
 
 static void refuse_odd(const struct run *run) {
   if (!run->members || run->least < 3L * GRAIN * run->members || run->most < run->least ||
-      run->per_octave < 1 || run->repetitions < 1 || run->repetitions > MOST_REPETITIONS)
+      run->per_octave < 1 || run->repetitions < 1 || run->repetitions > MAX_REPETITIONS)
     fm_fail(
         "usage: working_set --cpus LIST [--least BYTES, at least %d per cpu] [--most BYTES]"
         " [--limit BYTES] [--per-octave N] [--repetitions 1..%d] [--seconds S]",
-        3 * GRAIN, MOST_REPETITIONS);
+        3 * GRAIN, MAX_REPETITIONS);
 }
 
 /* 0 where the kernel does not say. */

@@ -99,7 +99,7 @@ std::optional<std::uint32_t> Segments::new_segment(std::uint32_t slots, std::uin
 }
 
 bool Segments::may_hold(std::uint64_t bytes) const {
-  return limits_.most_bytes == 0 || index_.header().held_bytes.load() + bytes <= limits_.most_bytes;
+  return limits_.max_bytes == 0 || index_.header().held_bytes.load() + bytes <= limits_.max_bytes;
 }
 
 bool Segments::evict() {
@@ -112,7 +112,7 @@ std::optional<std::uint32_t> Segments::make_segment(std::uint32_t slots, std::ui
                                                     std::string& why) {
   forget_removed();
   const std::uint64_t needed = slots * kSlotBytes;
-  const std::uint64_t there = whole_slots(std::min(room(why), most_file_bytes()));
+  const std::uint64_t there = whole_slots(std::min(room(why), max_file_bytes()));
   if (there < needed) return std::nullopt;
   const std::uint64_t part = std::max(kLeastSegment, whole_slots(there / (2ULL * sharers)));
   std::uint64_t size =
@@ -140,19 +140,19 @@ std::optional<std::uint32_t> Segments::make_segment(std::uint32_t slots, std::ui
 // How much more this cache may take; `why`: where that is the end of it.
 std::uint64_t Segments::room(std::string& why) const {
   std::uint64_t bytes = std::numeric_limits<std::int64_t>::max();
-  if (limits_.most_bytes != 0) {
+  if (limits_.max_bytes != 0) {
     const std::uint64_t held = index_.header().held_bytes.load();
-    bytes = limits_.most_bytes - std::min(held, limits_.most_bytes);
-    why = "it has the " + readable(limits_.most_bytes) + " that it may take";
+    bytes = limits_.max_bytes - std::min(held, limits_.max_bytes);
+    why = "it has the " + readable(limits_.max_bytes) + " that it may take";
   }
   struct statvfs system{};
   if (::fstatvfs(folder_.at.get(), &system) == 0 && system.f_blocks != 0) {
     const std::uint64_t free = system.f_bavail * system.f_frsize;
-    const std::uint64_t ours = free - std::min(free, limits_.least_free_bytes);
+    const std::uint64_t ours = free - std::min(free, limits_.min_free_bytes);
     if (ours < bytes) {
       bytes = ours;
       why = "its file system has " + readable(free) + " left, of which " +
-            readable(limits_.least_free_bytes) + " are to stay free";
+            readable(limits_.min_free_bytes) + " are to stay free";
     }
   }
   return bytes;
@@ -161,7 +161,7 @@ std::uint64_t Segments::room(std::string& why) const {
 bool Segments::hold(std::uint64_t bytes) {
   std::atomic<std::uint64_t>& held = index_.header().held_bytes;
   const std::uint64_t now = held.fetch_add(bytes) + bytes;
-  if (limits_.most_bytes == 0 || now <= limits_.most_bytes) return true;
+  if (limits_.max_bytes == 0 || now <= limits_.max_bytes) return true;
   held -= bytes;
   return false;
 }

@@ -137,7 +137,7 @@ void remove_file(const Folder& folder, const std::string& name) {
   ::unlinkat(folder.at.get(), name.c_str(), 0);
 }
 
-std::uint64_t most_file_bytes() {
+std::uint64_t max_file_bytes() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
     return std::numeric_limits<std::int64_t>::max();
@@ -146,7 +146,7 @@ std::uint64_t most_file_bytes() {
 }
 
 int reserve(int file, std::uint64_t bytes) {
-  if (bytes > most_file_bytes()) return EFBIG;  // else a signal would come, SIGXFSZ
+  if (bytes > max_file_bytes()) return EFBIG;  // else a signal would come, SIGXFSZ
   write_in_place(file);
   while (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) return errno;

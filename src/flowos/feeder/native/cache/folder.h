@@ -29,7 +29,7 @@ void remove_file(const Folder& folder, const std::string& name);
 // Room for the whole file, taken now. An errno, 0: done.
 int reserve(int file, std::uint64_t bytes);
 // As many bytes as this process may write into one file (RLIMIT_FSIZE).
-std::uint64_t most_file_bytes();
+std::uint64_t max_file_bytes();
 
 // Which start of the machine this is; empty: it does not say.
 std::string boot_id();

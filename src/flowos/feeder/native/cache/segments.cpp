@@ -51,7 +51,7 @@ Segments::Segments(const Folder& folder, const SharedIndex& index, const Cache::
       limits_(limits),
       complaint_(complaint),
       writable_(writable),
-      most_open_(half_of_descriptors()) {}
+      max_open_(half_of_descriptors()) {}
 
 // A file's descriptor is kept by who uses it, so that none is closed, and its number given to
 // another file, while a sample is read or written.
@@ -71,7 +71,7 @@ Segments::File Segments::open(std::uint32_t number) {
 
 void Segments::keep_open(std::uint32_t number, const File& file) {
   const std::unique_lock lock(files_mutex_);
-  if (files_.size() < most_open_) files_.try_emplace(number, file);
+  if (files_.size() < max_open_) files_.try_emplace(number, file);
 }
 
 void Segments::forget_removed() {

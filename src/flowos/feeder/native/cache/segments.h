@@ -84,7 +84,7 @@ class Segments {
   const Cache::Limits limits_;
   Complaint& complaint_;
   const bool writable_;
-  const std::size_t most_open_;
+  const std::size_t max_open_;
   std::mutex growing_;
   std::atomic<std::uint64_t> evicted_bytes_{0};
   std::shared_mutex files_mutex_;

@@ -12,7 +12,7 @@
 namespace flowos::feed {
 namespace {
 
-constexpr std::uint64_t most_records = 1'000'000'000;
+constexpr std::uint64_t max_records = 1'000'000'000;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Catalog list_records(const std::string& root, const std::vector<std::string>& ar
     const std::uint32_t group = catalog.add_group(array);
     const auto size = static_cast<std::uint64_t>(stamp.size);
     const std::uint64_t records = size < header_bytes ? 0 : (size - header_bytes) / record_bytes;
-    if (records > most_records - catalog.count()) {
+    if (records > max_records - catalog.count()) {
       throw FeedError(shown_below(root, array) + " makes it more than 1,000,000,000 records of " +
                       std::to_string(record_bytes) + " bytes; make them longer");
     }

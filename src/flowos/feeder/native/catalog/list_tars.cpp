@@ -24,8 +24,8 @@
 namespace flowos::feed {
 namespace {
 
-constexpr std::size_t most_class_bytes = 1024;
-constexpr std::size_t most_endings = 8;
+constexpr std::size_t max_class_bytes = 1024;
+constexpr std::size_t max_endings = 8;
 
 // A path as WebDataset divides it: at the first dot of its base name.
 struct Parts {
@@ -104,7 +104,7 @@ class Grouping {
       current_.name = std::move(parts->key);
     }
     const std::string& ending = parts->ending;
-    if (shard_.endings.size() < most_endings) shard_.endings.insert(ending);
+    if (shard_.endings.size() < max_endings) shard_.endings.insert(ending);
     if (ending == "cls") current_.label = word_in(member, reader);
     if (is_sample(ending)) choose(member, ending);
     return completes;
@@ -112,8 +112,8 @@ class Grouping {
 
   std::int64_t word_in(const TarMember& member, TarReader& reader) {
     shard_.has_classes = true;
-    if (member.size > most_class_bytes) return Catalog::no_label;
-    const std::string content = reader.content(member, most_class_bytes);
+    if (member.size > max_class_bytes) return Catalog::no_label;
+    const std::string content = reader.content(member, max_class_bytes);
     const std::string_view text = trimmed(content);
     if (!is_text(text)) return Catalog::no_label;
     const auto next = static_cast<std::int64_t>(shard_.words.size());

@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::size_t block_bytes = 512;
 // Holds a header, a member of a few numbers and the next header; costs little beside a round trip.
-constexpr std::size_t least_window = 8 << 10;
-constexpr std::size_t most_window = 1 << 20;
+constexpr std::size_t min_window = 8 << 10;
+constexpr std::size_t max_window = 1 << 20;
 // What eight readers get in a round trip of a millisecond over a link of 1 Gbit/s: nearer headers
 // are read together with what lies between them.
 constexpr std::uint64_t near_bytes = 16 << 10;
 // Of a path or of pax records; longer ones are no honest ones.
-constexpr std::uint64_t most_extension = 1 << 20;
+constexpr std::uint64_t max_extension = 1 << 20;
 
 // The fields of a header (POSIX.1-2001, pax, ustar Interchange Format).
 struct Field {
@@ -190,7 +190,7 @@ void TarReader::check_whole(const Header& head) const {
 
 void TarReader::take_extension(const Header& head, Said& said) {
   if (head.type == 'K' || head.type == 'g') return;  // of links, or no member's own
-  if (head.size > most_extension) damaged("a name or record of more than 1 MiB");
+  if (head.size > max_extension) damaged("a name or record of more than 1 MiB");
   const std::string_view content = view(at_, head.size);
   if (head.type == 'L') {
     said.path = until_zero(content);
@@ -228,7 +228,7 @@ std::string_view TarReader::view(std::uint64_t offset, std::size_t bytes) {
   if (!is_there) {
     const bool is_near =
         views_ > 0 && offset >= window_start_ && (offset - window_start_) / views_ <= near_bytes;
-    std::size_t length = is_near ? std::min(2 * window_.size(), most_window) : least_window;
+    std::size_t length = is_near ? std::min(2 * window_.size(), max_window) : min_window;
     length = std::min<std::uint64_t>(std::max(length, bytes), bytes_ - offset);
     window_.resize(length);
     window_start_ = offset;

@@ -31,13 +31,13 @@ Range middle(std::uint32_t size, double scaled, double wanted) {
 }
 
 Region centre(const ImageSettings& settings, std::uint32_t height, std::uint32_t width) {
-  const double least_height = std::nearbyint(settings.height / settings.centre_share);
-  const double least_width = std::nearbyint(settings.width / settings.centre_share);
-  double scaled_height = least_height;
-  double scaled_width = std::trunc(least_height * width / height);
-  if (least_height * width < least_width * height) {
-    scaled_width = least_width;
-    scaled_height = std::trunc(least_width * height / width);
+  const double min_height = std::nearbyint(settings.height / settings.centre_share);
+  const double min_width = std::nearbyint(settings.width / settings.centre_share);
+  double scaled_height = min_height;
+  double scaled_width = std::trunc(min_height * width / height);
+  if (min_height * width < min_width * height) {
+    scaled_width = min_width;
+    scaled_height = std::trunc(min_width * height / width);
   }
   return {middle(width, scaled_width, settings.width),
           middle(height, scaled_height, settings.height), false};

@@ -36,9 +36,9 @@ namespace flowos::feed {
 namespace {
 
 // Larger pictures are refused, as Pillow does; a progressive one then takes at most 1 GiB.
-constexpr std::uint64_t most_pixels = 178956970;
+constexpr std::uint64_t max_pixels = 178956970;
 // A file of 64 KB can have thousands, each of which goes over the whole picture.
-constexpr int most_scans = 500;
+constexpr int max_scans = 500;
 // Upsampling looks at neighbours, which columns at the edge of a crop do not have; and crops of one
 // or two samples are upsampled in another way.
 constexpr std::uint32_t margin = 8;
@@ -95,9 +95,9 @@ void Session::warn(j_common_ptr common, int level) {
 }
 
 void Session::look_at_progress(j_common_ptr common) {
-  if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= most_scans) return;
+  if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= max_scans) return;
   Session& session = of(common);
-  std::snprintf(session.words_, sizeof session.words_, "more than %d scans", most_scans);
+  std::snprintf(session.words_, sizeof session.words_, "more than %d scans", max_scans);
   std::longjmp(session.back_, 1);
 }
 
@@ -108,9 +108,9 @@ void read_header(Session& session, std::span<const std::byte> bytes) {
     jpeg_read_header(&jpeg, TRUE);
   });
   const std::uint64_t pixels = std::uint64_t{jpeg.image_width} * jpeg.image_height;
-  if (pixels > most_pixels) {
+  if (pixels > max_pixels) {
     throw SampleError(std::to_string(jpeg.image_width) + " x " + std::to_string(jpeg.image_height) +
-                      " pixels: more than " + std::to_string(most_pixels) + " are refused");
+                      " pixels: more than " + std::to_string(max_pixels) + " are refused");
   }
   if (jpeg.num_components == 2 || jpeg.num_components > 4) {
     throw SampleError(std::to_string(jpeg.num_components) +

@@ -15,7 +15,7 @@
 namespace flowos::feed {
 namespace {
 
-constexpr std::uint32_t most_side = 65535;  // as of JPEG
+constexpr std::uint32_t max_side = 65535;  // as of JPEG
 
 // `number` says what a channel's value becomes.
 template <class T, class Number>
@@ -36,7 +36,7 @@ Layout::Layout(const ImageSettings& settings)
       width_(settings.width),
       channels_first_(settings.channels_first),
       normalised_(settings.normalised) {
-  if (std::min(height_, width_) < 1 || std::max(height_, width_) > most_side) {
+  if (std::min(height_, width_) < 1 || std::max(height_, width_) > max_side) {
     throw FeedError("pictures are decoded to 1 to 65535 pixels a side");
   }
   for (std::size_t channel = 0; channel < 3; ++channel) {

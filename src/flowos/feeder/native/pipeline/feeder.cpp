@@ -61,12 +61,12 @@ FeederSettings checked(FeederSettings settings, const Catalog& catalog) {
     throw FeedError("rank " + std::to_string(share.rank) + " of a world of " +
                     std::to_string(share.world_size) + ": ranks count from 0");
   }
-  settings.most_in_flight = std::max(settings.most_in_flight, 1U);
+  settings.max_in_flight = std::max(settings.max_in_flight, 1U);
   return settings;
 }
 
 Depth::Limits source_limits(const FeederSettings& settings) {
-  return {.least = 8, .start = 32, .most = settings.most_in_flight};
+  return {.least = 8, .start = 32, .most = settings.max_in_flight};
 }
 
 std::unique_ptr<Peers> joined(const FeederSettings& settings, const Order& order,
@@ -98,9 +98,8 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       ring(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
-      most_threads(std::size_t{settings.most_in_flight} + cached_limits(true).most +
-                   kMostElsewhere) {
-  if (cache) source.set_most(cache->part_of(settings.most_in_flight));
+      max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMostElsewhere) {
+  if (cache) source.set_most(cache->part_of(settings.max_in_flight));
   // What the catalog knows of sizes bounds the memory from the first batch on.
   constexpr std::uint64_t kLooks = 1024;
   const std::uint64_t step = std::max<std::uint64_t>(catalog->count() / kLooks, 1);
@@ -135,8 +134,8 @@ void Feeder::Inside::check_first() const {
   if (!first.error().empty()) throw SampleError(first.error());
   const Pending::Settled& settled = first.settled();
   const std::uint64_t lost = settled.skipped + settled.replaced;
-  if (lost > 0 && skipped + replaced + lost > settings.most_skipped) {
-    throw FeedError("more than " + std::to_string(settings.most_skipped) +
+  if (lost > 0 && skipped + replaced + lost > settings.max_skipped) {
+    throw FeedError("more than " + std::to_string(settings.max_skipped) +
                     " samples could not be had; one of the last: " + settled.why);
   }
 }

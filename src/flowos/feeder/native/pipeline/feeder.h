@@ -20,7 +20,7 @@ namespace flowos::feed {
 
 enum class OnError {
   error,    // next() raises it
-  skip,     // the batch is smaller; counted, and an error after `most_skipped`
+  skip,     // the batch is smaller; counted, and an error after `max_skipped`
   replace,  // another sample of the batch takes its place; counted likewise
 };
 
@@ -30,10 +30,10 @@ struct FeederSettings {
   bool shuffle = true;
   std::uint64_t record_bytes = 0;  // samples of equal size, one after the other; 0: as they come
   std::uint64_t memory_bytes = 1ULL << 30;  // for batches that wait to be taken
-  std::uint32_t most_in_flight = 256;       // reads of the source, on this node
+  std::uint32_t max_in_flight = 256;        // reads of the source, on this node
   std::uint64_t epochs_ahead = 1;           // are read ahead after the one that is asked for
   OnError on_error = OnError::error;
-  std::uint64_t most_skipped = 1000;
+  std::uint64_t max_skipped = 1000;
   std::optional<PeerSettings> peers;  // of a run on several nodes; they need a cache
 };
 

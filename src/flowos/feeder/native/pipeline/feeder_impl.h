@@ -189,7 +189,7 @@ struct Feeder::Inside {
   double shared_at = 0.0;  // when this process's part of the node's depth was looked up last
   std::uint32_t busy = 0, in_flight = 0, elsewhere = 0, idle = 0;
   bool waking = false;  // one of the idle is being woken
-  std::size_t most_threads;
+  std::size_t max_threads;
   std::vector<std::thread> threads;
   std::deque<Request> requests;
   std::unordered_map<std::uint64_t, Request> pulled;

@@ -71,7 +71,7 @@ bool Feeder::Inside::may_claim() const {
 bool Feeder::Inside::another() {
   if (busy >= cached.allowed() || !has_errand()) return false;
   if (idle > 0) return waking = true;
-  if (threads.size() < most_threads) spawn();
+  if (threads.size() < max_threads) spawn();
   return false;
 }
 
@@ -80,7 +80,7 @@ void Feeder::Inside::spawn() {
   try {
     threads.emplace_back([this] { run(); });
   } catch (const std::system_error& error) {
-    most_threads = threads.size();
+    max_threads = threads.size();
     if (threads.empty()) {
       broken = std::string("no thread can be started: ") + error.what();
       ready.notify_all();
@@ -150,7 +150,7 @@ void Feeder::Inside::note_source_read(std::uint64_t bytes) {
   const double now = now_seconds();
   if (cache && now - shared_at > kLookAgainSeconds) {
     shared_at = now;
-    source.set_most(cache->part_of(settings.most_in_flight));
+    source.set_most(cache->part_of(settings.max_in_flight));
   }
   const std::uint32_t before = source.allowed();
   source.ended(now, bytes, in_flight);

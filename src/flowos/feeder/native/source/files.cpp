@@ -25,7 +25,7 @@ namespace {
 // The others are for the program, its sockets and its other readers.
 constexpr std::uint64_t share_of_descriptors = 4;
 
-std::uint64_t most_kept() {
+std::uint64_t max_kept() {
   struct rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   return limit.rlim_cur / share_of_descriptors;
@@ -37,7 +37,7 @@ std::uint64_t most_kept() {
 // another, so the first ones stay.
 class Files::Kept {
  public:
-  explicit Kept(std::size_t groups) : files_(groups), room_(most_kept()) {}
+  explicit Kept(std::size_t groups) : files_(groups), room_(max_kept()) {}
 
   // Nothing: it is not open.
   std::shared_ptr<const Descriptor> of(std::uint32_t group) const {

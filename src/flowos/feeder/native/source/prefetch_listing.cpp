@@ -48,8 +48,8 @@ std::optional<std::uint64_t> number_of(const Catalog& catalog, const std::string
 
 }  // namespace
 
-Early::Early(const std::string& root, unsigned threads, std::uint64_t most_bytes)
-    : root_(open_root(root)), most_threads_(threads), room_(most_bytes) {}
+Early::Early(const std::string& root, unsigned threads, std::uint64_t max_bytes)
+    : root_(open_root(root)), max_threads_(threads), room_(max_bytes) {}
 
 void Early::found(std::string_view folder, std::string_view names) {
   const std::lock_guard lock(mutex_);
@@ -59,7 +59,7 @@ void Early::found(std::string_view folder, std::string_view names) {
     std::string& path = waiting_.emplace_back(folder);
     if (!folder.empty()) path += '/';
     path += name;
-    if (threads_.size() < most_threads_) {
+    if (threads_.size() < max_threads_) {
       try {
         threads_.emplace_back([this] { work(); });
       } catch (const std::system_error&) {
@@ -137,7 +137,7 @@ void Early::end() {
 
 void Early::keep(const Catalog& catalog, Cache& cache) {
   join();
-  for_each_in_threads(held_.size(), most_threads_, [&](std::size_t i) {
+  for_each_in_threads(held_.size(), max_threads_, [&](std::size_t i) {
     const Held& held = held_[i];
     const std::optional<std::uint64_t> sample = number_of(catalog, held.path);
     if (!sample || cache.claim(*sample) != Cache::Claim::ours) return;

@@ -27,7 +27,7 @@ class Catalog;
 class Early {
  public:
   // Holds at most so many bytes, in memory. FeedError: no such folder.
-  Early(const std::string& root, unsigned threads, std::uint64_t most_bytes);
+  Early(const std::string& root, unsigned threads, std::uint64_t max_bytes);
   ~Early() { end(); }
   Early(const Early&) = delete;
   Early& operator=(const Early&) = delete;
@@ -57,7 +57,7 @@ class Early {
   void join();
 
   const Descriptor root_;
-  const unsigned most_threads_;
+  const unsigned max_threads_;
 
   mutable std::mutex mutex_;  // guards all that follows
   std::condition_variable changed_;

@@ -40,8 +40,8 @@ double rest_of(const Csr<Index>& matrix, std::int64_t row, double b, const doubl
 template <class T>
 constexpr double kFall = sizeof(T) == sizeof(float) ? 1e-2 : 1e-11;
 
-inline std::int64_t most_iterations(const Goal& goal, std::int64_t rows) {
-  return goal.most_iterations > 0 ? goal.most_iterations : std::max<std::int64_t>(1000, 10 * rows);
+inline std::int64_t max_iterations(const Goal& goal, std::int64_t rows) {
+  return goal.max_iterations > 0 ? goal.max_iterations : std::max<std::int64_t>(1000, 10 * rows);
 }
 
 // Conjugate gradients by a Method, which is a class with load, forget, advance, aim and add_to as
@@ -58,7 +58,7 @@ class Iteration {
         equation_(equation),
         fall_(fall),
         wanted_(std::max(goal.rtol * equation.norm, goal.atol * equation.unit)),
-        most_(most_iterations(goal, std::ssize(equation.b))),
+        most_(max_iterations(goal, std::ssize(equation.b))),
         watch_(watch),
         rest_(equation.b.size()) {}
 

@@ -53,7 +53,7 @@ namespace {
 // An iteration with incomplete Cholesky moves fewer bytes than one with a cycle (far fewer, where
 // cells touch many others), and there are no levels to be made: so there must be rows enough for it
 // to need many more of them. It needs as many as grids are long.
-std::int64_t least_rows(const std::optional<Grid>& grid) {
+std::int64_t min_rows(const std::optional<Grid>& grid) {
   if (!grid || grid->cells[0] == 1) return 100'000;
   return grid->corners ? 30'000'000 : 500'000;
 }
@@ -62,7 +62,7 @@ std::int64_t least_rows(const std::optional<Grid>& grid) {
 
 bool coarse_pays(std::int64_t rows, const std::optional<Grid>& grid, const Dominance& dominance) {
   constexpr double kLeastShare = 0.97 - 1e-9;  // one of .97 is one also where its sum was rounded
-  return rows >= least_rows(grid) && dominance.everywhere && dominance.share >= kLeastShare;
+  return rows >= min_rows(grid) && dominance.everywhere && dominance.share >= kLeastShare;
 }
 
 template <class Index>

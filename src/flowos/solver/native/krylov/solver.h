@@ -33,12 +33,12 @@ struct Settings {
 // says.
 struct Goal {
   double rtol = 1e-7, atol = 0;
-  std::int64_t most_iterations = 0;  // 0: ten times the rows, 1000 at least
+  std::int64_t max_iterations = 0;  // 0: ten times the rows, 1000 at least
 };
 
 enum class Reason {
   converged,
-  iterations,    // most_iterations were done
+  iterations,    // max_iterations were done
   indefinite,    // p'Ap <= 0: A is not positive definite
   stagnated,     // the residual falls no more
   stopped,       // `watch` said so

@@ -14,7 +14,7 @@ namespace flowos::solve {
 
 inline constexpr std::string_view kUsage =
     "usage: solve_mpi poisson:NXxNYxNZ|g3like|FILE.mtx [--block-rows N] [--colours N] [--relax W] "
-    "[--precision fp32|fp64] [--coarse auto|none|aggregates] [--rtol R] [--most-iterations N] "
+    "[--precision fp32|fp64] [--coarse auto|none|aggregates] [--rtol R] [--max-iterations N] "
     "[--seconds S] [--seed N] [--triad ELEMENTS]";
 
 class UsageError : public std::runtime_error {
@@ -70,8 +70,8 @@ inline void set_option(Options& options, std::string_view name, std::string_view
     options.settings.coarse = coarse_in(word);
   else if (name == "--rtol")
     options.goal.rtol = number_in(word, name, 0.0, 1.0);
-  else if (name == "--most-iterations")
-    options.goal.most_iterations = number_in<std::int64_t>(word, name, 1, most);
+  else if (name == "--max-iterations")
+    options.goal.max_iterations = number_in<std::int64_t>(word, name, 1, most);
   else if (name == "--seconds")
     options.seconds = number_in(word, name, 0.0, 1e6);
   else if (name == "--seed")

@@ -172,7 +172,7 @@ class Session {
 
   Goal goal() const {
     Goal goal = options_.goal;
-    goal.most_iterations = most_iterations(goal, problem_.rows());
+    goal.max_iterations = max_iterations(goal, problem_.rows());
     return goal;
   }
 

@@ -23,7 +23,7 @@ class Painter {
     const std::int64_t past = blocks_.starts[at(blocks_.end_of(block))];
     for (std::int64_t k = blocks_.starts[at(blocks_.first_of(block))]; k < past; ++k) {
       const std::int32_t link = blocks_.links[at(k)];
-      forbid(colours_[at(link / blocks_.most_rows)], block);
+      forbid(colours_[at(link / blocks_.max_rows)], block);
     }
     colours_[at(block)] = wanted_ > 0 ? next_in_turn(block) : lowest(block, 0);
   }

@@ -13,10 +13,10 @@
 namespace flowos::solve {
 
 // Rows in blocks, and the graph renumbered so that rows of a block follow one another: as members.
-// All blocks but the last have `most_rows` members, so that member / most_rows is its block. Chunks
+// All blocks but the last have `max_rows` members, so that member / max_rows is its block. Chunks
 // are blocks that were grown without a look at the others; they depend on the matrix alone.
 struct Blocks {
-  int most_rows = 1;
+  int max_rows = 1;
   Raw<std::int32_t> rows;            // of each member, in the order of growth
   Raw<std::int64_t> starts;          // of each member its first link; then all
   Raw<std::int32_t> links;           // the members that it touches, and itself
@@ -26,11 +26,11 @@ struct Blocks {
   std::int64_t count() const { return chunks.back(); }
   std::int64_t chunk_count() const { return static_cast<std::int64_t>(chunks.size()) - 1; }
   std::int32_t first_of(std::int64_t block) const {
-    return static_cast<std::int32_t>(block * most_rows);
+    return static_cast<std::int32_t>(block * max_rows);
   }
   std::int32_t end_of(std::int64_t block) const {
     return static_cast<std::int32_t>(
-        std::min<std::int64_t>((block + 1) * most_rows, static_cast<std::int64_t>(rows.size())));
+        std::min<std::int64_t>((block + 1) * max_rows, static_cast<std::int64_t>(rows.size())));
   }
 };
 

@@ -196,7 +196,7 @@ Blocks grow_blocks(const Csr<Index>& matrix, int block_rows, int threads) {
   const std::int64_t entries = matrix.starts[matrix.rows];
   const Scale scale = scale_of(matrix, threads);
   Blocks blocks;
-  blocks.most_rows = block_rows;
+  blocks.max_rows = block_rows;
   blocks.chunks = chunks_of(matrix.rows, block_rows, scale.far <= entries / kFew);
   blocks.rows.resize(at(matrix.rows));
   blocks.starts.resize(at(matrix.rows + 1));

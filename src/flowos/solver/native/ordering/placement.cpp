@@ -130,7 +130,7 @@ class Lane {
          ++k) {
       const std::int32_t link = look.blocks.links[at(k)];
       const bool inside = static_cast<std::uint32_t>(link - look.first) < size;
-      const std::int32_t colour = look.colours[at(link / look.blocks.most_rows)];
+      const std::int32_t colour = look.colours[at(link / look.blocks.max_rows)];
       const std::int32_t ahead = inside ? link - look.first - number : colour - look.colour;
       left += ahead < 0 ? 1 : 0;
       right += ahead > 0 ? 1 : 0;
@@ -269,12 +269,12 @@ Ordering place_blocks(const Blocks& blocks, const std::vector<std::int32_t>& col
   Ordering ordering;
   ordering.rows = static_cast<std::int64_t>(blocks.rows.size());
   ordering.lanes = lanes;
-  ordering.block_rows = blocks.most_rows;
+  ordering.block_rows = blocks.max_rows;
   ordering.colour_starts = groups.colour_starts;
   check_places(ordering.groups(), ordering.block_rows, lanes);
   ordering.place.resize(at(ordering.rows));
   ordering.row.resize(at(ordering.places()));
-  const std::int64_t run = std::max<std::int64_t>(1, kRunRows / blocks.most_rows / lanes);
+  const std::int64_t run = std::max<std::int64_t>(1, kRunRows / blocks.max_rows / lanes);
   for_runs(ordering.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
     Alignment alignment(lanes);
     for (std::int64_t group = first; group < end; ++group) {
