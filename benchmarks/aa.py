@@ -100,11 +100,11 @@ def simulated(trials: int) -> Iterator[dict[str, Any]]:
 
 def print_table(trials: int) -> None:
     """The rates as docs/comparisons.md has them, a row as soon as it is known."""
-    print("| truth and machine | equal | slower | faster | cannot tell | rounds to equal |")
+    print("| truth and machine | equal | slower | faster | inconclusive | rounds to equal |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for kind in KINDS:
         rates = rates_of(kind, trials)
-        shares = (rates.answers[a] / trials for a in ("equal", "slower", "faster", "cannot tell"))
+        shares = (rates.answers[a] / trials for a in ("equal", "slower", "faster", "inconclusive"))
         rounds = f"{rates.rounds:.0f}" if rates.rounds else ""
         cells = (kind.name, *(f"{share:.1%}" for share in shares), rounds)
         print(f"| {' | '.join(cells)} |", flush=True)

@@ -235,7 +235,7 @@ def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
 
 
 def reached(verdicts: Iterable[Verdict]) -> int:
-    return sum(v.answer != "cannot tell" for v in verdicts)
+    return sum(v.answer != "inconclusive" for v in verdicts)
 
 
 def told(v: Verdict) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from flowos import engine
 from flowos.engine._state import cpu_cgroups
 from flowos.model import Case, Design, Exited, Launch, Outcome, Sample, Unmeasured
 from flowos.operations._facts import facts
-from flowos.plan import judge, next_round, summarize, wilson
+from flowos.plan import assess_trust, next_round, summarize, wilson
 from flowos.probes import state
 
 MIN_MARKED, MAX_MARKED = 0.95, 0.05
@@ -94,7 +94,7 @@ def tell(tally: Tally, seen: Sequence[Sample]) -> None:
     tally.trials += 1
     tally.marked += not number.trust.good
     tally.samples += len(seen)
-    tally.samples_marked += sum(not judge([sample.state]).good for sample in seen)
+    tally.samples_marked += sum(not assess_trust([sample.state]).good for sample in seen)
     tally.by.update(" ".join(mark.split()[:3]) for mark in number.trust.marks)
 
 

@@ -46,14 +46,14 @@ def test_a_gangs_launcher_says_how_many_ranks(name: str) -> None:
 @pytest.mark.parametrize("name", LAUNCHERS)
 def test_a_launcher_hides_the_rank_of_a_gang_around_us(name: str) -> None:
     launcher = launcher_named(name)
-    hidden = (*launcher.replaces, *launcher.hides)
+    hidden = (*launcher.env_overridden, *launcher.env_blocked)
     for variable in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"):
         assert variable.startswith(hidden)
 
 
 @pytest.mark.parametrize("name", [n for n in LAUNCHERS if n != "direct"])
 def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
-    passed = launcher_named(name).passes
+    passed = launcher_named(name).env_forwarded
     assert any(v.startswith(passed) for v in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"))
     assert not "PATH".startswith(passed)
     assert all(passed), "an empty prefix would let everything through"
@@ -63,7 +63,7 @@ def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
 @pytest.mark.parametrize("around", [n for n in LAUNCHERS if n != "direct"])
 def test_the_guard_of_a_gang_around_us_is_no_rank_of_ours(name: str, around: str) -> None:
     launcher = launcher_named(name)
-    hidden = (*launcher.replaces, *launcher.hides)
+    hidden = (*launcher.env_overridden, *launcher.env_blocked)
     assert all(v.startswith(hidden) for v, _ in launcher_named(around).guards)
 
 
@@ -71,4 +71,4 @@ def test_the_guard_of_a_gang_around_us_is_no_rank_of_ours(name: str, around: str
 def test_a_launcher_does_not_pass_its_own_guard_through(name: str) -> None:
     """It is for the rank alone: the launcher itself must not see it."""
     launcher = launcher_named(name)
-    assert not any(v.startswith(launcher.passes or ("=",)) for v, _ in launcher.guards)
+    assert not any(v.startswith(launcher.env_forwarded or ("=",)) for v, _ in launcher.guards)

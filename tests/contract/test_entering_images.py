@@ -310,7 +310,7 @@ def test_a_word_that_is_no_utf8_arrives_or_is_refused_in_one_line(name: str) -> 
 
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_what_is_hidden_from_a_runtime_leaves_the_rest_to_be_seen(name: str) -> None:
-    hidden = runtime_named(name).traits.hides
+    hidden = runtime_named(name).traits.env_blocked
     assert all(hidden), "an empty prefix would hide everything"
     for variable in ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "PMIX_RANK", "OMPI_MCA_btl"):
         assert not variable.startswith(hidden or ("=",))

@@ -70,7 +70,7 @@ def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(
     assert codes[told["answer"]] == told["exit_code"] == done.returncode
     assert {v["metric"] for v in told["probes"]} == {"clock", "flops"}
     for v in told["verdicts"]:
-        assert v["answer"] == "cannot tell" or not v["marks"]
+        assert v["answer"] == "inconclusive" or not v["marks"]
     only = json.loads(compared(flowos, runs, "--only", "clock", "--json").stdout)
     assert only["verdicts"] == [v for v in told["verdicts"] if v["probe"] == "clock"]
     shown = compared(flowos, runs, "--all").stdout
@@ -91,7 +91,7 @@ def test_a_comparison_fits_100_columns_and_says_what_would_tell(
     shown = flowos(*words, "--json").stdout
     verdicts = json.loads(shown)["verdicts"]
     assert len(verdicts) == int(lines[0].split()[0])
-    open_ones = [v for v in verdicts if v["answer"] == "cannot tell"]
+    open_ones = [v for v in verdicts if v["answer"] == "inconclusive"]
     would = [v for v in open_ones if "no sensible number would tell" not in v["why"]]
     assert all(v["needed"] >= 4 for v in would)
     assert would

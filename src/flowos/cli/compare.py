@@ -94,7 +94,7 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
     answer = outcome(probes)
     if args.json:
         told = {"answer": answer, "exit_code": _EXITS[answer]}
-        open_ones = [v.metric for v in probes if v.answer == "cannot tell"]
+        open_ones = [v.metric for v in probes if v.answer == "inconclusive"]
         print_json({**told, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
         print(runs_text(answer, probes, numbers, everything=args.all), end="")

@@ -39,17 +39,17 @@ def add(commands: "Commands") -> None:
         "training data on this node's own storage: fill, look at, check and remove a cache",
         "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache",
     )
-    deeds = feed.add_subparsers(dest="deed", metavar="DEED", required=True)
-    _add_warm(deeds)
-    _add_ls(deeds)
-    _add_stat(deeds)
-    _add_verify(deeds)
-    _add_clear(deeds)
+    commands = feed.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
+    _add_warm(commands)
+    _add_ls(commands)
+    _add_stat(commands)
+    _add_verify(commands)
+    _add_clear(commands)
 
 
-def _add_warm(deeds: "Commands") -> None:
+def _add_warm(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "warm",
         "bring a data set into the cache, all of it or what fits; goes on where it was stopped",
         "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache --max-bytes 800G",
@@ -68,9 +68,9 @@ def _add_warm(deeds: "Commands") -> None:
     add_json(deed)
 
 
-def _add_ls(deeds: "Commands") -> None:
+def _add_ls(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "ls",
         "the data sets in the cache, last used first; one that is not in use is removed when "
         "another needs its room, the longest unused first",
@@ -80,9 +80,9 @@ def _add_ls(deeds: "Commands") -> None:
     add_json(deed)
 
 
-def _add_stat(deeds: "Commands") -> None:
+def _add_stat(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "stat",
         "how much of each data set is in the cache, and how many processes use it",
         "flowos feed stat --cache /local/nvme/cache",
@@ -91,9 +91,9 @@ def _add_stat(deeds: "Commands") -> None:
     add_json(deed)
 
 
-def _add_verify(deeds: "Commands") -> None:
+def _add_verify(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "verify",
         "read all that is cached; what is damaged is forgotten, and fetched again when needed",
         "flowos feed verify --cache /local/nvme/cache",
@@ -107,9 +107,9 @@ def _add_verify(deeds: "Commands") -> None:
     add_json(deed)
 
 
-def _add_clear(deeds: "Commands") -> None:
+def _add_clear(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "clear",
         "remove what is cached, never while a process uses it, and nothing else",
         "flowos feed clear /lustre/imagenet/train --cache /local/nvme/cache --yes",
@@ -157,7 +157,7 @@ def size(word: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        return _DEEDS[args.deed](args)
+        return _COMMANDS[args.subcommand](args)
     except FeedError as error:  # `Feed` is what Python calls it
         error.args = (as_options(str(error).removeprefix("Feed: ")),)
         raise
@@ -365,4 +365,4 @@ def _rate(bytes_per_second: float) -> str:
     return number(bytes_per_second, "byte/s")
 
 
-_DEEDS = {"warm": _warm, "ls": _ls, "stat": _stat, "verify": _verify, "clear": _clear}
+_COMMANDS = {"warm": _warm, "ls": _ls, "stat": _stat, "verify": _verify, "clear": _clear}

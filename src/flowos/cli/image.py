@@ -53,10 +53,10 @@ def add(commands: "Commands") -> None:
         "images: root file systems that work can be started in, each one file in your library",
         "flowos image import docker://docker.io/library/debian:12",
     )
-    deeds = image.add_subparsers(dest="deed", metavar="DEED", required=True)
-    _add_build(deeds)
-    _add_import(deeds)
-    _add_export(deeds)
+    commands = image.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
+    _add_build(commands)
+    _add_import(commands)
+    _add_export(commands)
     for name, about, example in (
         ("ls", "the images in your library", "flowos image ls"),
         ("inspect", "what an image says of itself and how it was made", "flowos image inspect fio"),
@@ -71,7 +71,7 @@ def add(commands: "Commands") -> None:
             "flowos image rm fio",
         ),
     ):
-        deed = with_example(deeds, name, about, example)
+        deed = with_example(commands, name, about, example)
         if name != "ls":
             also = "" if name == "rm" else ", or a path"
             deed.add_argument("image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}")
@@ -82,9 +82,9 @@ def add(commands: "Commands") -> None:
         add_json(deed)
 
 
-def _add_import(deeds: "Commands") -> None:
+def _add_import(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "import",
         "make an image of a folder, an archive, a registry's image, a squashfs or a SIF",
         "flowos image import docker-save.tar --name tools",
@@ -93,9 +93,9 @@ def _add_import(deeds: "Commands") -> None:
     _add_making(deed)
 
 
-def _add_build(deeds: "Commands") -> None:
+def _add_build(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "build",
         "make an image by a recipe, as an ordinary user",
         "flowos image build --suite bookworm --include python3,openmpi-bin --name mpi",
@@ -129,9 +129,9 @@ def _add_build(deeds: "Commands") -> None:
     _add_making(deed)
 
 
-def _add_export(deeds: "Commands") -> None:
+def _add_export(commands: "Commands") -> None:
     deed = with_example(
-        deeds,
+        commands,
         "export",
         "write an image to a file or folder that others can use",
         "flowos image export mpi mpi.oci",
@@ -159,7 +159,7 @@ def _add_making(deed: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return _DEEDS[args.deed](args)
+    return _COMMANDS[args.subcommand](args)
 
 
 def _import(args: argparse.Namespace) -> int:
@@ -338,7 +338,7 @@ def _size(size_bytes: int) -> str:
     return number(size_bytes, "byte")
 
 
-_DEEDS: dict[str, Callable[[argparse.Namespace], int]] = {
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "build": _build,
     "export": _export,
     "import": _import,

@@ -8,10 +8,11 @@ _PARTS = {
     "_base": "Launcher Reason RunDir Runtime SetupStep",
     "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
     "_complaints": "explain",
-    "_exit_status": "Seen StoppedBy judge",
+    "_exit_status": "Seen StoppedBy classify_end",
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
-        "ASKS_INSIDE MpiFamily MpiSaid family_of misfit mpi_said mpis_in_files wrong_starter"
+        "ASKS_INSIDE MpiFamily MpiSaid family_of incompatibility mpi_said mpis_in_files"
+        " wrong_starter"
     ),
     "_overlay": "OVERLAY_ROOT in_overlay overlaid overlay_folder",
     "_tables": "LAUNCHERS RUNTIMES launcher_named runtime_named",
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from flowos.drivers._exit_status import (
         Seen as Seen,
         StoppedBy as StoppedBy,
-        judge as judge,
+        classify_end as classify_end,
     )
     from flowos.drivers._inside import (
         SHARED as SHARED,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
         MpiFamily as MpiFamily,
         MpiSaid as MpiSaid,
         family_of as family_of,
-        misfit as misfit,
+        incompatibility as incompatibility,
         mpi_said as mpi_said,
         mpis_in_files as mpis_in_files,
         wrong_starter as wrong_starter,

@@ -36,9 +36,9 @@ class SetupStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What who uses a runtime must know of it.
+    """What callers need to know of a runtime.
 
-    hides: prefixes of variables that its program must not see, as they would change what it does.
+    env_blocked: prefixes of variables that its program does not see: they would change it.
     files: of the node, that it shows in their place; the image must have one of each name.
     makes_targets: it makes the places of binds over the image, which need not have them.
     binds_read_only: if it is asked to.
@@ -49,7 +49,7 @@ class Traits:
     monitor: a file that it leaves in the run folder: the number of the helper that tidies up.
     """
 
-    hides: tuple[str, ...] = ()
+    env_blocked: tuple[str, ...] = ()
     files: tuple[PurePath, ...] = ()
     makes_targets: bool = False
     binds_read_only: bool = True
@@ -122,30 +122,29 @@ ALLOCATION = ("SLURM_", "PBS_", "LSB_")
 class Launcher(Protocol):
     """Starts the ranks of a launch.
 
-    These three are prefixes of variables.
-    passes: by these it tells a rank who it is; they reach the command beside those of the launch.
-    replaces: these describe a rank of a gang around us: neither it nor the command may see them.
-    hides: these it must not see, as they describe an allocation whose other nodes are not meant.
+    Prefixes of variables:
+    env_forwarded: by these it tells a rank its number; the command gets them with its own.
+    env_overridden: these describe a rank of an MPI run around us; it and the command get neither.
+    env_blocked: these describe an allocation with other nodes, which it is not to use.
 
     guards: variables of a rank. A program of another MPI would not see the other ranks: as many
     worlds of one rank each, without a word. By these it fails instead.
 
-    keeps: names of signals that it takes as its own affair: it ends the ranks in its own way then,
-    and in its own time.
+    signals_owned: names of signals on which it ends the ranks by itself, in its own time.
     """
 
     @property
     def name(self) -> str: ...
     @property
-    def passes(self) -> tuple[str, ...]: ...
+    def env_forwarded(self) -> tuple[str, ...]: ...
     @property
-    def replaces(self) -> tuple[str, ...]: ...
+    def env_overridden(self) -> tuple[str, ...]: ...
     @property
-    def hides(self) -> tuple[str, ...]: ...
+    def env_blocked(self) -> tuple[str, ...]: ...
     @property
     def guards(self) -> Pairs: ...
     @property
-    def keeps(self) -> tuple[str, ...]: ...
+    def signals_owned(self) -> tuple[str, ...]: ...
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
         """Variables by which it and the ranks keep their files in these folders.

@@ -49,7 +49,7 @@ class _Rank:
     usage: Usage
 
 
-def judge(launch: Launch, seen: Seen) -> tuple[End, Usage]:
+def classify_end(launch: Launch, seen: Seen) -> tuple[End, Usage]:
     """How it ended, and what all ranks used together.
 
     Of several ranks the first that ended badly counts: the others' ends mostly follow from it.

@@ -89,7 +89,9 @@ def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
     )
 
 
-def misfit(wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]) -> Reason | None:
+def incompatibility(
+    wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
+) -> Reason | None:
     """Why ranks started by `outside` would not find each other in the image; None if they will."""
     inside = tuple(inside)
     of_family = [mpi for mpi in inside if mpi.family == wished]
@@ -111,7 +113,7 @@ def misfit(wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
             remedy=f"{install}, or start with the {_NAMES[inside[0].family]} of the node",
         )
     if wished == "mpich":
-        return _manager_misfit(of_family)
+        return _manager_incompatibility(of_family)
     if version and all(mpi.series not in ("", version) for mpi in of_family):
         return Reason(
             code="mpi-version",
@@ -121,7 +123,7 @@ def misfit(wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
     return None
 
 
-def _manager_misfit(inside: list[MpiSaid]) -> Reason | None:
+def _manager_incompatibility(inside: list[MpiSaid]) -> Reason | None:
     if any(mpi.manager in _HYDRA_SPEAKS for mpi in inside):
         return None
     return Reason(

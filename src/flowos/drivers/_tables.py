@@ -57,7 +57,7 @@ def _hydra(name: str, binding: Argv = (), more: tuple[str, ...] = (), **given: A
     """more: prefixes that it passes beside those of every Hydra."""
     from flowos.drivers.launchers.mpich import Hydra
 
-    return Hydra(name, binding, (*Hydra(name).passes, *more), **given)
+    return Hydra(name, binding, (*Hydra(name).env_forwarded, *more), **given)
 
 
 LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {

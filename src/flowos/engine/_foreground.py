@@ -62,7 +62,7 @@ def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
         holder = hold_container(prepared, undo)
         spawn = _ready_to_spawn(prepared, terminal)
         undo.pop_all()
-        post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.keeps))
+        post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.signals_owned))
         with _handlers(post.take):
             launch, captures = prepared.launch, prepared.captures
             running = RunningProcess(

@@ -189,7 +189,7 @@ def write_folder(prepared: PreparedLaunch) -> None:
     """What flowos-init reads; the format is told at its top."""
     launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
     merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
-    variables = {n: v for n, v in merged.items() if not n.startswith(launcher.replaces)}
+    variables = {n: v for n, v in merged.items() if not n.startswith(launcher.env_overridden)}
     pairs = (variables | dict(launcher.guards)).items()
     try:
         (folder / "env").write_bytes(os.fsencode("".join(f"{n}={v}\0" for n, v in pairs)))
@@ -198,8 +198,8 @@ def write_folder(prepared: PreparedLaunch) -> None:
             (folder / "streams").touch()
         if launch.env.image is not None:
             (folder / "limits").write_text(own_limits())
-        if launcher.passes:
-            (folder / "passes").write_text("\0".join(launcher.passes))
+        if launcher.env_forwarded:
+            (folder / "passes").write_text("\0".join(launcher.env_forwarded))
         os.mkfifo(folder / "alive", 0o600)
     except UnicodeEncodeError as error:
         raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
@@ -278,14 +278,14 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
     launch = prepared.launch
     merged = dict(launch.env.variables) | dict(launch.variables)
     if launch.env.image is not None:
-        merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.passes)}
+        merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.env_forwarded)}
         host = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants it
-        hides = prepared.runtime.traits.hides
+        hides = prepared.runtime.traits.env_blocked
         merged = {n: v for n, v in host.items() if not n.startswith(hides)} | merged
     else:
         merged = dict(os.environ) | merged
     merged = dict(prepared.kept) | merged
-    hidden = (*prepared.launcher.replaces, *prepared.launcher.hides)
+    hidden = (*prepared.launcher.env_overridden, *prepared.launcher.env_blocked)
     return {n: v for n, v in merged.items() if not n.startswith(hidden)}
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
-from flowos.drivers import Seen, StoppedBy, judge, runtime_named
+from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
 from flowos.engine._launch_output import Capture
 from flowos.engine._launch_told import explained, lives, without_root
 from flowos.engine._launch_watch import Act, the_watch
@@ -298,7 +298,7 @@ class RunningProcess:
                 pass
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
         seen = Seen(statuses=statuses, started=started, code=code, stopped_by=by, stderr=stderr)
-        end, usage = judge(self.launch, seen)
+        end, usage = classify_end(self.launch, seen)
         end = explained(self.launch, seen, end)
         if self._server is not None and not lives(self._server.folder):
             end = without_root(self.launch, end)

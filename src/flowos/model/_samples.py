@@ -204,7 +204,7 @@ class Measurement:
         return self.best if self.ceiling else self.median
 
 
-Answer = Literal["equal", "slower", "faster", "cannot tell"]
+Answer = Literal["equal", "slower", "faster", "inconclusive"]
 Statistic = Literal["median", "mean"]
 
 
@@ -217,7 +217,7 @@ class Verdict:
     that no side stalls more than the other. `statistic` says of which the ratio is: of the median,
     or of the mean time where that decides. `mean` and `p90`: the ratio of the mean times, and of
     the times that nine in ten turns do not exceed (None: not known). Of the `rounds` it rests on,
-    `disturbed` were marked and had to be used; about `needed` would turn 'cannot tell' into an
+    `disturbed` were marked and had to be used; about `needed` would turn 'inconclusive' into an
     answer (0: not known). `marks`: what speaks against the numbers themselves, where two runs are
     compared that were not interleaved; each begins with the run.
     """

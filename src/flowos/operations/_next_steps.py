@@ -1,4 +1,4 @@
-"""What would turn a 'cannot tell' into an answer: how many rounds, and the command for them."""
+"""What would turn an 'inconclusive' into an answer: how many rounds, and the command for them."""
 
 import math
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _SLACK = 1.2
 
 
 def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """The same verdicts; those that cannot tell also say how many rounds would, and the command."""
+    """The same verdicts; the inconclusive ones also say how many rounds would decide them."""
     found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
     commands = {
         probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
@@ -31,7 +31,7 @@ def _command(run: Run, probe: str, seconds: float) -> str:
 
 
 def _told(v: Verdict, command: str) -> Verdict:
-    if v.answer != "cannot tell":
+    if v.answer != "inconclusive":
         return v
     would = command if v.needed else "as the rounds scatter here, no sensible number would tell"
     return replace(v, why="; ".join(word for word in (v.why, would) if word))

@@ -37,7 +37,15 @@ from flowos.operations._prepared_environments import PreparedEnvironment, places
 from flowos.operations._sampling import STOPPED, Emit, Keep, Progress, Sampler
 from flowos.operations._scratch import scratch_in
 from flowos.operations.environment import environment
-from flowos.plan import NoiseThresholds, judged, limits_for, narrowed, next_round, overall, turns
+from flowos.plan import (
+    NoiseThresholds,
+    geomean_verdict,
+    judged,
+    limits_for,
+    narrowed,
+    next_round,
+    turns,
+)
 from flowos.probes import ENV, allowed_everywhere, best_compiler, built_by
 
 BUDGET_SECONDS = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
@@ -212,7 +220,7 @@ class _Session:
         rounds = {g.rounds for g in groups if self._untold(g)} or {g.rounds for g in groups}
         if len(rounds) > 1 or not rounds <= set(design.looks):
             return
-        verdicts = overall(
+        verdicts = geomean_verdict(
             [sample for group in groups for sample in group.deciding],
             axis=ENV,
             base=self.base,
@@ -222,7 +230,7 @@ class _Session:
         )
         probe = groups[0].probe
         new = [v for v in verdicts if (probe, v.other) not in self.told]
-        self.told |= {(probe, v.other) for v in new if v.answer != "cannot tell"}
+        self.told |= {(probe, v.other) for v in new if v.answer != "inconclusive"}
         self._tell(new)
 
     def _next(self, group: Comparison) -> tuple[Case, ...]:
@@ -285,7 +293,7 @@ class _Session:
 
     def _tell(self, verdicts: Sequence[Verdict]) -> None:
         for v in verdicts:
-            if v.answer != "cannot tell":
+            if v.answer != "inconclusive":
                 where = " ".join((v.metric, *(f"{axis}={level}" for axis, level in v.rest)))
                 line = f"{v.probe} {where}: {v.other} {v.answer} ({v.ratio:.3f})"
                 self.sampler.emit(Progress(doing=line, lasting=True))

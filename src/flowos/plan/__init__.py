@@ -7,17 +7,17 @@ from flowos._lazy import lazily
 _PARTS = {
     "_compare": "compare",
     "_intervals": "wilson",
-    "_more": "rounds_to_tell",
+    "_sample_size": "rounds_to_tell",
     "_order": "drawn",
-    "_overall": "OVERALL overall",
+    "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round turns",
     "_schedule": "Fuse Schedule Step Stage compile_flow",
-    "_sides": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
-    "_simulated": "NoiseModel SimulatedMachine Stalls simulate",
+    "_unpaired": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
+    "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
     "_summary": "no_ceiling no_nominal summarize",
-    "_trust": "NOISE_THRESHOLDS NoiseThresholds judge limits_for",
+    "_trust": "NOISE_THRESHOLDS NoiseThresholds assess_trust limits_for",
 }
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from flowos.plan._intervals import (
         wilson as wilson,
     )
-    from flowos.plan._more import (
+    from flowos.plan._sample_size import (
         rounds_to_tell as rounds_to_tell,
     )
     from flowos.plan._order import (
         drawn as drawn,
     )
-    from flowos.plan._overall import (
+    from flowos.plan._geomean_verdict import (
         OVERALL as OVERALL,
-        overall as overall,
+        geomean_verdict as geomean_verdict,
     )
     from flowos.plan._regimes import (
         Regimes as Regimes,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         Stage as Stage,
         compile_flow as compile_flow,
     )
-    from flowos.plan._sides import (
+    from flowos.plan._unpaired import (
         UNPAIRED as UNPAIRED,
         Numbers as Numbers,
         Outcome as Outcome,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         outcome as outcome,
         side_by_side as side_by_side,
     )
-    from flowos.plan._simulated import (
+    from flowos.plan._aa_simulation import (
         NoiseModel as NoiseModel,
         SimulatedMachine as SimulatedMachine,
         Stalls as Stalls,
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from flowos.plan._trust import (
         NOISE_THRESHOLDS as NOISE_THRESHOLDS,
         NoiseThresholds as NoiseThresholds,
-        judge as judge,
+        assess_trust as assess_trust,
         limits_for as limits_for,
     )
 else:

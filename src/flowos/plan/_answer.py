@@ -65,7 +65,7 @@ def answered(where: Interval, margin: float) -> Answer:
         return "slower"
     if where.low > _ROUNDING:
         return "faster"
-    return "cannot tell"
+    return "inconclusive"
 
 
 def exponential(logarithm: float) -> float:
@@ -85,7 +85,7 @@ def _of_mean(tail: Tail, margin: float, looks: int) -> Answer:
     if _even(tail, margin):
         return "equal"
     if len(tail.excesses) < MIN_FOR_MEAN:
-        return "cannot tell"
+        return "inconclusive"
     return answered(_apart(tail, looks), 0.0)
 
 
@@ -104,7 +104,7 @@ def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict
     """The mean tells a difference that the median does not."""
     if v.answer in _DIFFERENT:
         why = f"the median is {v.answer} ({v.ratio:.3f}), the mean time {by_mean} ({v.mean:.3f})"
-        return _because(replace(v, answer="cannot tell"), why, _whose(v, tail))
+        return _because(replace(v, answer="inconclusive"), why, _whose(v, tail))
     why = f"it is the mean time that differs; the median is {v.ratio:.3f}"
     told = replace(_with(v, _apart(tail, seen.looks), by_mean), statistic="mean")
     return _because(told, why, _whose(v, tail))
@@ -115,10 +115,10 @@ def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:
     doubts = list(_doubts(v, tail))
     if not doubts:
         return v
-    doubted = _because(replace(v, answer="cannot tell"), "equal in the median", *doubts)
+    doubted = _because(replace(v, answer="inconclusive"), "equal in the median", *doubts)
     if not _even(tail, v.margin):
         where = _apart(tail, seen.looks)
-        return replace(_with(doubted, where, "cannot tell"), statistic="mean")
+        return replace(_with(doubted, where, "inconclusive"), statistic="mean")
     if tail.processes < PROCESSES:
         return replace(doubted, needed=math.ceil(v.rounds * PROCESSES / tail.processes))
     return doubted

@@ -1,4 +1,4 @@
-"""Two cases, measured in turns: equal, slower, faster, or cannot tell.
+"""Two cases, measured in turns: equal, slower, faster, or inconclusive.
 
 A round is A B B A, or many such turns of programs that run side by side: drift that is linear in
 time, and noise that lasts for the whole round (side by side, for longer than a turn), cancel in the
@@ -31,8 +31,8 @@ from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 LOOKS = 4
 MIN_ROUNDS = 4
 MEDIAN_ERROR = 0.04
-WILD_FLOOR = 0.05
-WILD_FACTOR = 5.0
+OUTLIER_FLOOR = 0.05
+OUTLIER_FACTOR = 5.0
 SIDED = 0.1
 """Marks that lie on one side by a chance below this are that side's own."""
 _MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
@@ -66,8 +66,8 @@ def _alike(pair: Pair) -> tuple[str, str, str]:
 
 
 def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> Verdict:
-    counted = calm_rounds(pair.rounds)
-    kept = without_wild(counted)
+    counted = quiet_rounds(pair.rounds)
+    kept = without_outliers(counted)
     median = _interval(kept, 1 - MEDIAN_ERROR / looks, noise)
     tail = tail_of([counted], math.log1p(margin)) if len(counted) > 1 else None
     found = concluded(
@@ -83,7 +83,7 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> 
             high=math.inf,
             margin=margin,
             rounds=len(kept),
-            answer="cannot tell",
+            answer="inconclusive",
             disturbed=sum(r.marked for r in kept),
         ),
         Evidence(median=median, tail=tail, looks=looks),
@@ -92,20 +92,20 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> 
     return replace(found, why="; ".join(word for word in why if word))
 
 
-def calm_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
+def quiet_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
     """Those that are not marked; all, where most are marked, or where the marks take a side."""
-    calm = [r for r in rounds if not r.marked]
-    enough = len(calm) >= max(MIN_ROUNDS, len(rounds) / 2)
+    quiet = [r for r in rounds if not r.marked]
+    enough = len(quiet) >= max(MIN_ROUNDS, len(rounds) / 2)
     sided = chance_of(r.other.marked - r.base.marked for r in rounds) < SIDED
-    return calm if enough and not sided else rounds
+    return quiet if enough and not sided else rounds
 
 
-def without_wild(rounds: Sequence[Round]) -> Sequence[Round]:
+def without_outliers(rounds: Sequence[Round]) -> Sequence[Round]:
     """The rounds whose median is to be judged: not those in which turns of one case lie apart."""
     if not rounds:
         return rounds
-    wild = max(WILD_FLOOR, WILD_FACTOR * median(r.inner for r in rounds))
-    return [r for r in rounds if r.inner <= wild]
+    outlier = max(OUTLIER_FLOOR, OUTLIER_FACTOR * median(r.inner for r in rounds))
+    return [r for r in rounds if r.inner <= outlier]
 
 
 def _interval(rounds: Sequence[Round], level: float, noise: Noise) -> Interval:
@@ -132,7 +132,7 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 
 
 def _wide(v: Verdict) -> str:
-    if v.answer != "cannot tell":
+    if v.answer != "inconclusive":
         return TOLD_BY_FEW if v.rounds < MIN_ROUNDS else ""
     if v.rounds < MIN_ROUNDS:
         return f"both ran in {v.rounds} of the {MIN_ROUNDS} whole rounds needed"

@@ -67,7 +67,7 @@ def narrowed(d: Design, verdicts: Iterable[Verdict]) -> Design:
     answers: dict[str, set[str]] = {}
     for verdict in verdicts:
         answers.setdefault(verdict.other, set()).add(verdict.answer)
-    told = {level for level, said in answers.items() if "cannot tell" not in said}
+    told = {level for level, said in answers.items() if "inconclusive" not in said}
     return replace(d, cases=tuple(c for c in d.cases if c.level(d.axis) not in told))
 
 
@@ -93,7 +93,7 @@ def _to_compare(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> t
     if done >= last:
         disturbed = done - min((v.rounds for v in verdicts), default=done)
         return d.cases if done < last + min(disturbed, last // 2) else ()
-    reached = verdicts and all(v.answer != "cannot tell" for v in verdicts)
+    reached = verdicts and all(v.answer != "inconclusive" for v in verdicts)
     return () if reached else d.cases
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from flowos.model import Case, Measurement, Sample, Share, Trust, lower_is_better
-from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, judge, undisturbed
+from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, assess_trust, undisturbed
 
 ABOVE_CEILING = 1.02
 
@@ -54,8 +54,8 @@ def summarize(
 
 def _measurement(key: _Key, samples: Sequence[Sample], limits: NoiseThresholds) -> Measurement:
     case, metric, unit = key
-    calm = [s for s in samples if undisturbed(s.state, limits)] or samples
-    values = _values(calm)
+    quiet = [s for s in samples if undisturbed(s.state, limits)] or samples
+    values = _values(quiet)
     low, median, high = _quartiles(values)
     return Measurement(
         case=case,
@@ -66,7 +66,7 @@ def _measurement(key: _Key, samples: Sequence[Sample], limits: NoiseThresholds) 
         low=low,
         high=high,
         best=_best(values, unit),
-        trust=judge((s.state for s in calm), values, limits),
+        trust=assess_trust((s.state for s in quiet), values, limits),
     )
 
 

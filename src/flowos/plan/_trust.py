@@ -66,7 +66,7 @@ def limits_for(
     return replace(limits, add_imul_ratio=median(ratios) if ratios else math.nan)
 
 
-def judge(
+def assess_trust(
     states: Iterable[MachineState],
     values: Iterable[float] = (),
     limits: NoiseThresholds = NOISE_THRESHOLDS,
@@ -91,7 +91,7 @@ def judge(
 @lru_cache(maxsize=4096)
 def undisturbed(state: MachineState, limits: NoiseThresholds) -> bool:
     """Is this state free of marks? All metrics of one launch share their state, hence the cache."""
-    return judge([state], limits=limits).good
+    return assess_trust([state], limits=limits).good
 
 
 def _clock(state: MachineState, limits: NoiseThresholds) -> str | None:

@@ -11,7 +11,7 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from flowos.model import Case, Sample, lower_is_better
-from flowos.plan import NoiseThresholds, judge
+from flowos.plan import NoiseThresholds, assess_trust
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -39,8 +39,8 @@ def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Cas
 
 def _calm(samples: Sequence[Sample], limits: NoiseThresholds) -> Sequence[Sample]:
     """The undisturbed samples, if they hold every case; else all."""
-    calm = [s for s in samples if judge([s.state], limits=limits).good]
-    return calm if {s.case for s in calm} == {s.case for s in samples} else samples
+    quiet = [s for s in samples if assess_trust([s.state], limits=limits).good]
+    return quiet if {s.case for s in quiet} == {s.case for s in samples} else samples
 
 
 def _medians(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:

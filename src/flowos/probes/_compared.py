@@ -22,7 +22,7 @@ from flowos.model import (
     Verdict,
     Wanted,
 )
-from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare, overall
+from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare, geomean_verdict
 from flowos.probes._base import Probe
 from flowos.probes.fio import Fio
 from flowos.probes.gemm import DEFAULT, FORCED, Gemm
@@ -106,7 +106,7 @@ def verdicts_between(
     base = environments[0].label
     return tuple(
         verdict
-        for judged in (overall, compare)
+        for judged in (geomean_verdict, compare)
         for probe, samples in by_probe.items()
         for verdict in judged(samples, axis=ENV, base=base, margin=margin_of(probe), limits=limits)
     )

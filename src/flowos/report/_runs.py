@@ -30,7 +30,7 @@ def lines_of_runs(
 
 def _cannot_be_judged(probes: Sequence[Verdict]) -> Iterator[str]:
     """What stands first: of these probes nothing is known."""
-    open_ones = [v for v in probes if v.answer == "cannot tell"]
+    open_ones = [v for v in probes if v.answer == "inconclusive"]
     if not open_ones:
         return
     yield f"{counted(len(open_ones), 'probe')} of {len(probes)} cannot be judged:"

@@ -12,7 +12,7 @@ from flowos.report._panels import with_axis
 from flowos.report._units import share
 from flowos.report._words import counted, ratio_text
 
-_ORDER = ("slower", "cannot tell", "equal", "faster")
+_ORDER = ("slower", "inconclusive", "equal", "faster")
 _CHANGE_WIDTH, _LEAST_WIDTH = 30, 14
 
 
@@ -99,7 +99,7 @@ def _same(rows: Sequence[Verdict]) -> Pairs:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """Such as 5 comparisons: 2 slower, 1 cannot tell, 2 equal, 0 faster."""
+    """Such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
     answers = [v.answer for v in verdicts]
     told = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
     doubtful = sum(v.disturbed > 0 for v in verdicts)
@@ -119,7 +119,7 @@ def rounds_of(v: Verdict) -> str:
 
 def known(v: Verdict) -> str:
     """What an open answer still says, such as: from 40% slower to 21% faster."""
-    if v.answer != "cannot tell" or not (v.low > 0 and math.isfinite(v.high)):
+    if v.answer != "inconclusive" or not (v.low > 0 and math.isfinite(v.high)):
         return ""
     return f"from {_difference(v.low)} to {_difference(v.high)}"
 

@@ -82,7 +82,7 @@ def test_a_file_outside_of_the_library_is_verified_by_its_path(
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("image",), 2, "DEED"),
+        (("image",), 2, "COMMAND"),
         (("image", "find", "x"), 2, "invalid choice"),
         (("image", "verify", "none"), 1, "flowos image: no image is called 'none'"),
         (("image", "import", "/etc/passwd"), 1, "/etc/passwd is no archive and no image"),

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Seen, judge
+from flowos.drivers import Seen, classify_end
 from flowos.model import (
     End,
     Environment,
@@ -42,7 +42,7 @@ def seen(*statuses: bytes | None, code: int = 0, by: str = "", stderr: bytes = b
 
 
 def end(launch: Launch, what: Seen) -> End:
-    return judge(launch, what)[0]
+    return classify_end(launch, what)[0]
 
 
 def not_started(words: str, launch: Launch = ONE) -> str:
@@ -75,14 +75,14 @@ def test_what_we_had_to_end_hard_is_killed_by_us() -> None:
 
 
 def test_usage_is_read() -> None:
-    usage = judge(ONE, seen(status("exit 0")))[1]
+    usage = classify_end(ONE, seen(status("exit 0")))[1]
     assert usage == Usage(
         wall_seconds=2.5, user_seconds=1.5, system_seconds=0.25, max_rss_bytes=4096
     )
 
 
 def test_ranks_use_time_together_and_wait_side_by_side() -> None:
-    usage = judge(TWO, seen(status("exit 0"), status("exit 0")))[1]
+    usage = classify_end(TWO, seen(status("exit 0"), status("exit 0")))[1]
     assert usage == Usage(
         wall_seconds=2.5, user_seconds=3.0, system_seconds=0.5, max_rss_bytes=4096
     )

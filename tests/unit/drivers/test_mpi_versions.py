@@ -6,7 +6,7 @@ from flowos.drivers import (
     LAUNCHERS,
     MpiSaid,
     family_of,
-    misfit,
+    incompatibility,
     mpi_said,
     mpis_in_files,
     wrong_starter,
@@ -92,13 +92,13 @@ def test_every_launcher_of_an_mpi_is_of_a_family() -> None:
 )
 def test_the_same_series_or_any_of_the_mpich_family_fits(outside: MpiSaid, inside: MpiSaid) -> None:
     other = MPICH if outside.family == "openmpi" else OPEN_MPI
-    assert misfit(outside.family, outside, [inside]) is None
-    assert misfit(outside.family, outside, [other, inside]) is None
-    assert misfit(outside.family, None, [inside]) is None
+    assert incompatibility(outside.family, outside, [inside]) is None
+    assert incompatibility(outside.family, outside, [other, inside]) is None
+    assert incompatibility(outside.family, None, [inside]) is None
 
 
 def test_of_several_open_mpis_in_an_image_one_of_the_series_is_enough() -> None:
-    assert misfit("openmpi", OPEN_MPI, [MpiSaid("openmpi", "5.0.9"), OPEN_MPI]) is None
+    assert incompatibility("openmpi", OPEN_MPI, [MpiSaid("openmpi", "5.0.9"), OPEN_MPI]) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_of_several_open_mpis_in_an_image_one_of_the_series_is_enough() -> None:
 def test_what_would_not_form_one_world_is_refused_with_the_reason(
     outside: MpiSaid, inside: list[MpiSaid], code: str, text: str
 ) -> None:
-    reason = misfit(outside.family, outside, inside)
+    reason = incompatibility(outside.family, outside, inside)
     assert reason is not None
     assert reason.code == code
     assert text in reason.text

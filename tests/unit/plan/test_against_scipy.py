@@ -23,8 +23,8 @@ from flowos.plan._answer import PROCESSES, RARE, SHOWN
 from flowos.plan._compare import MEDIAN_ERROR, deviation_inside
 from flowos.plan._few import noise_of
 from flowos.plan._intervals import Interval, interval, student, student_quantile
-from flowos.plan._more import _reach
 from flowos.plan._pairs import Pair, Round, Turns
+from flowos.plan._sample_size import _reach
 from flowos.plan._tails import Tail, chance_of, tail_of
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.96, 0.98, 0.9875, 0.99, 0.9975]

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from flowos.model import MachineState
-from flowos.plan import judge, limits_for
+from flowos.plan import assess_trust, limits_for
 from flowos.plan._answer import PROCESSES, answered
-from flowos.plan._compare import calm_rounds, deviation_inside, without_wild
+from flowos.plan._compare import deviation_inside, quiet_rounds, without_outliers
 from flowos.plan._intervals import Interval
 from flowos.plan._pairs import Round, Turns
 from flowos.plan._regimes import _best_cut
@@ -24,14 +24,14 @@ def a_round(number: int = 0, apart: float = 0.0, *, marked: bool = False) -> Rou
 
 
 @pytest.mark.parametrize(
-    ("calm", "marked", "kept"),
+    ("quiet", "marked", "kept"),
     [(4, 4, 4), (4, 5, 9), (8, 8, 8), (8, 9, 17), (5, 9, 14), (3, 3, 6), (4, 0, 4), (0, 0, 0)],
 )
 def test_marked_rounds_are_left_out_where_half_and_at_least_four_are_calm(
-    calm: int, marked: int, kept: int
+    quiet: int, marked: int, kept: int
 ) -> None:
-    rounds = [a_round(n, marked=n >= calm) for n in range(calm + marked)]
-    assert len(calm_rounds(rounds)) == kept
+    rounds = [a_round(n, marked=n >= quiet) for n in range(quiet + marked)]
+    assert len(quiet_rounds(rounds)) == kept
 
 
 @pytest.mark.parametrize(("ours", "kept"), [(4, 16), (5, 21)])
@@ -40,7 +40,7 @@ def test_marks_on_one_side_are_its_own_where_chance_does_so_less_than_one_time_i
 ) -> None:
     """Four heads or four tails come once in eight, five once in sixteen."""
     lopsided = Round(("r", 99), turns(0, 0), turns(0, 0, marked=True))
-    assert len(calm_rounds([a_round()] * 16 + [lopsided] * ours)) == kept
+    assert len(quiet_rounds([a_round()] * 16 + [lopsided] * ours)) == kept
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_marks_on_one_side_are_its_own_where_chance_does_so_less_than_one_time_i
 def test_a_round_is_wild_beyond_a_twentieth_and_five_times_the_usual(
     usual: float, apart: float, kept: int
 ) -> None:
-    assert len(without_wild([a_round(apart=usual)] * 4 + [a_round(apart=apart)])) == kept
+    assert len(without_outliers([a_round(apart=usual)] * 4 + [a_round(apart=apart)])) == kept
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
@@ -72,15 +72,15 @@ def test_side_by_side_it_is_that_of_a_median_by_the_quartiles() -> None:
     ("low", "high", "answer"),
     [
         (-0.03, 0.03, "equal"),
-        (-0.031, 0.03, "cannot tell"),
-        (-0.03, 0.031, "cannot tell"),
+        (-0.031, 0.03, "inconclusive"),
+        (-0.03, 0.031, "inconclusive"),
         (-0.029, -0.01, "equal"),
         (-0.2, -1e-11, "slower"),
-        (-0.2, -1e-13, "cannot tell"),
-        (-0.2, 0.0, "cannot tell"),
+        (-0.2, -1e-13, "inconclusive"),
+        (-0.2, 0.0, "inconclusive"),
         (1e-11, 0.2, "faster"),
-        (1e-13, 0.2, "cannot tell"),
-        (0.0, 0.2, "cannot tell"),
+        (1e-13, 0.2, "inconclusive"),
+        (0.0, 0.2, "inconclusive"),
     ],
 )
 def test_an_interval_tells_by_its_ends_but_for_rounding(
@@ -112,8 +112,8 @@ def test_a_state_is_marked_beyond_its_limit_and_not_at_it(
     at: MachineState, beyond: MachineState
 ) -> None:
     limits = limits_for("x86_64", cpus=2)
-    assert judge([at], limits=limits).good
-    assert not judge([beyond], limits=limits).good
+    assert assess_trust([at], limits=limits).good
+    assert not assess_trust([beyond], limits=limits).good
 
 
 def test_the_spread_inside_two_regimes_does_not_drown_in_the_size_of_the_numbers() -> None:

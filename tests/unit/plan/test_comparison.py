@@ -63,7 +63,7 @@ def noisy(ratio: float, count: int, spread: float = 0.01, seed: int = 1) -> list
 @pytest.mark.parametrize(("more", "less"), [(9, 4), (4, 9)])
 def test_an_interval_that_ends_at_one_but_for_rounding_tells_nothing(more: int, less: int) -> None:
     seen = rounds([(1, 1.25, 1.25, 1)] * more + [(1, 1 / 1.25, 1 / 1.25, 1)] * less)
-    assert verdict(seen).answer == "cannot tell"
+    assert verdict(seen).answer == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_difference_smaller_than_the_margin_is_equal_even_when_it_is_certain()
 
 def test_a_wide_interval_cannot_tell_and_says_what_would_help() -> None:
     found = verdict(rounds(noisy(1.0, 4, spread=0.05)))
-    assert found.answer == "cannot tell"
+    assert found.answer == "inconclusive"
     assert "wider than the margin" in found.why
 
 
 def test_three_rounds_are_too_few_however_well_they_agree() -> None:
     found = verdict(rounds([[1, 2, 2, 1]] * 3))
-    assert (found.answer, found.ratio, found.low, found.high) == ("cannot tell", 2, 0, math.inf)
+    assert (found.answer, found.ratio, found.low, found.high) == ("inconclusive", 2, 0, math.inf)
     assert "both ran in 3 of the 4 whole rounds needed" in found.why
 
 
@@ -153,7 +153,7 @@ def test_rounds_of_different_runs_are_not_paired() -> None:
     apart = [sample(A, 0, 1, run="x"), sample(A, 0, 1, run="x")]
     apart += [sample(B, 0, 1, run="y"), sample(B, 0, 1, run="y")]
     found = verdict(apart)
-    assert (found.answer, found.rounds) == ("cannot tell", 0)
+    assert (found.answer, found.rounds) == ("inconclusive", 0)
     assert math.isnan(found.ratio)
 
 
@@ -176,7 +176,7 @@ def test_each_metric_rest_and_level_has_its_own_verdict() -> None:
 
 def test_without_the_base_the_verdicts_cannot_tell() -> None:
     only_b = [s for s in rounds([[1, 1, 1, 1]] * 4) if s.case == B]
-    assert verdict(only_b).answer == "cannot tell"
+    assert verdict(only_b).answer == "inconclusive"
 
 
 def test_a_case_without_the_axis_is_ignored() -> None:
@@ -237,4 +237,4 @@ def test_whatever_was_measured_no_comparison_crashes_or_claims_more_than_it_has(
     for found in compare(seen, axis="with", base="a", margin=0.03):
         whole = sum(all(any(0 < v < math.inf for v in vs) for vs in four) for four in turns)
         assert found.rounds <= whole
-        assert found.answer == "cannot tell" or found.low <= found.ratio <= found.high
+        assert found.answer == "inconclusive" or found.low <= found.ratio <= found.high

@@ -24,31 +24,31 @@ def verdicts(seen: list[Sample], margin: float = 0.03) -> list[Verdict]:
     return list(compare(seen, axis="isa", base="a", margin=margin, looks=1))
 
 
-def swept(ratio: float, count: int, spread: float = 0.01, wild: int = 0) -> list[Sample]:
-    """One round of so many sizes, each with both levels; `wild` of them change inside a case."""
+def swept(ratio: float, count: int, spread: float = 0.01, outlier: int = 0) -> list[Sample]:
+    """One round of so many sizes, each with both levels; `outlier` of them change inside a case."""
     random = Random(1)
     seen: list[Sample] = []
     for n in range(count):
-        first = 2.5 if n < wild else 1.0
+        first = 2.5 if n < outlier else 1.0
         four = [v * random.uniform(1, 1 + spread) for v in (first, ratio, ratio, 1.0)]
         seen += round_of(A.at(n=str(n)), B.at(n=str(n)), tuple(four))
     return seen
 
 
 def test_what_one_metric_is_disturbed_by_hides_no_factor_of_another() -> None:
-    wild = [replace(s, metric="small products") for s in swept(2.0, 12, wild=12)]
-    answers = {v.metric: v.answer for v in verdicts([*wild, *swept(2.0, 12)])}
-    assert answers == {"m": "faster", "small products": "cannot tell"}
+    outlier = [replace(s, metric="small products") for s in swept(2.0, 12, outlier=12)]
+    answers = {v.metric: v.answer for v in verdicts([*outlier, *swept(2.0, 12)])}
+    assert answers == {"m": "faster", "small products": "inconclusive"}
 
 
 def test_what_disturbs_all_cores_hides_no_factor_of_a_single_one() -> None:
     seen = [
         replace(s, case=s.case.at(cores=cores))
-        for cores, wild in (("1", 0), ("2", 12))
-        for s in swept(2.0, 12, wild=wild)
+        for cores, outlier in (("1", 0), ("2", 12))
+        for s in swept(2.0, 12, outlier=outlier)
     ]
     answers = {dict(v.rest)["cores"]: v.answer for v in verdicts(seen)}
-    assert answers == {"1": "faster", "2": "cannot tell"}
+    assert answers == {"1": "faster", "2": "inconclusive"}
 
 
 @pytest.mark.parametrize("ratio", [4.05, 2.0, 1 / 2.0])
@@ -63,7 +63,7 @@ def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselv
 
 @pytest.mark.parametrize(("ratio", "told"), [(1.22, False), (1.3, True)])
 def test_a_factor_within_any_noise_is_not_told_from_one_round(ratio: float, told: bool) -> None:
-    assert {v.answer for v in verdicts(swept(ratio, 8))} == {"faster" if told else "cannot tell"}
+    assert {v.answer for v in verdicts(swept(ratio, 8))} == {"faster" if told else "inconclusive"}
 
 
 @pytest.mark.parametrize(("ratio", "told"), [(2.5, False), (2.95, False), (3.2, True)])
@@ -71,12 +71,12 @@ def test_two_cases_by_themselves_need_a_factor_beyond_the_regimes_of_a_machine(
     ratio: float, told: bool
 ) -> None:
     (v,) = verdicts(round_of(A, B, (1, ratio, ratio, 1)))
-    assert v.answer == ("faster" if told else "cannot tell")
+    assert v.answer == ("faster" if told else "inconclusive")
     assert told or "both ran in 1 of the 4 whole rounds needed" in v.why
 
 
 def test_where_cases_differ_from_themselves_a_factor_is_not_told() -> None:
-    assert {v.answer for v in verdicts(swept(2.0, 10, wild=3))} == {"cannot tell"}
+    assert {v.answer for v in verdicts(swept(2.0, 10, outlier=3))} == {"inconclusive"}
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -90,21 +90,21 @@ def test_a_factor_has_to_be_five_times_what_turns_of_a_case_differ_by(
         apart = math.exp(0.08) if (n == 0) == own else 1.0
         size = str(n)
         seen += round_of(A.at(n=size), B.at(n=size), (1.0, ratio, ratio, apart))
-    assert verdicts(seen)[0].answer == ("faster" if told else "cannot tell")
+    assert verdicts(seen)[0].answer == ("faster" if told else "inconclusive")
 
 
 def test_one_disturbed_case_of_many_takes_only_its_own_answer() -> None:
-    answers = [v.answer for v in verdicts(swept(2.0, 20, wild=1))]
-    assert answers == ["cannot tell"] + ["faster"] * 19
+    answers = [v.answer for v in verdicts(swept(2.0, 20, outlier=1))]
+    assert answers == ["inconclusive"] + ["faster"] * 19
 
 
 def test_turns_that_do_not_agree_on_a_side_tell_nothing() -> None:
     (v,) = verdicts([*round_of(A, B, (1, 9, 9, 1)), *round_of(A, B, (9, 1, 1, 9), 1)])
-    assert v.answer == "cannot tell"
+    assert v.answer == "inconclusive"
 
 
 def test_no_margin_makes_few_rounds_equal() -> None:
-    assert {v.answer for v in verdicts(swept(1.3, 8), margin=0.9)} <= {"cannot tell", "faster"}
+    assert {v.answer for v in verdicts(swept(1.3, 8), margin=0.9)} <= {"inconclusive", "faster"}
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
@@ -135,7 +135,7 @@ def test_equal_levels_that_one_program_sweeps_are_not_told_from_one_round(second
                 for case in (A, B):
                     took = machine.measure(1.0)
                     seen += [replace(_sample(case.at(n=str(n))), values=(1 / took,))]
-        wrong += sum(v.answer != "cannot tell" for v in verdicts(seen))
+        wrong += sum(v.answer != "inconclusive" for v in verdicts(seen))
     assert wrong <= 0.05 * 16 * 100
 
 

@@ -178,7 +178,7 @@ def test_verdicts_are_asked_for_at_the_looks_only() -> None:
     rates = {A: 1.0, B: 1.03, C: 0.5}
     assert judged(THREE, seen_of(THREE, rates, range(3))) == ()
     verdicts = judged(THREE, seen_of(THREE, rates, range(4)))
-    assert [(v.other, v.answer) for v in verdicts] == [("b", "cannot tell"), ("c", "slower")]
+    assert [(v.other, v.answer) for v in verdicts] == [("b", "inconclusive"), ("c", "slower")]
 
 
 def test_a_level_that_is_told_takes_no_more_time_and_the_others_go_on() -> None:
@@ -193,5 +193,5 @@ def test_a_level_with_one_verdict_that_cannot_be_told_goes_on() -> None:
     seen = seen_of(THREE, {A: 1.0, B: 1.03, C: 0.5}, range(16))
     other = [replace(s, metric="n", values=(1.0,)) for s in seen if s.case != C]
     verdicts = judged(THREE, [*seen, *other])
-    assert {(v.other, v.answer) for v in verdicts} > {("b", "equal"), ("b", "cannot tell")}
+    assert {(v.other, v.answer) for v in verdicts} > {("b", "equal"), ("b", "inconclusive")}
     assert narrowed(THREE, verdicts).cases == (A, B)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowos.model import MachineState
-from flowos.plan import NOISE_THRESHOLDS, judge, limits_for
+from flowos.plan import NOISE_THRESHOLDS, assess_trust, limits_for
 
 QUIET = MachineState(
     clock_hz=(4.15e9, 4.11e9),
@@ -23,12 +23,12 @@ QUIET = MachineState(
 
 
 def test_a_quiet_machine_is_trusted() -> None:
-    assert judge([QUIET]).good
+    assert assess_trust([QUIET]).good
 
 
 def test_what_is_unknown_says_nothing() -> None:
-    assert judge([MachineState()]).good
-    assert judge([]).good
+    assert assess_trust([MachineState()]).good
+    assert assess_trust([]).good
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_is_unknown_says_nothing() -> None:
     ],
 )
 def test_a_disturbance_is_marked_in_words(state: MachineState, mark: str) -> None:
-    assert judge([state]).marks == (mark,)
+    assert assess_trust([state]).marks == (mark,)
 
 
 @pytest.mark.parametrize(
@@ -84,25 +84,27 @@ def test_a_disturbance_is_marked_in_words(state: MachineState, mark: str) -> Non
 def test_a_state_is_marked_beyond_its_limit_and_not_at_it(
     at_the_limit: dict[str, Any], beyond: dict[str, Any]
 ) -> None:
-    assert judge([MachineState(**at_the_limit)]).good
-    assert len(judge([MachineState(**beyond)]).marks) == 1
+    assert assess_trust([MachineState(**at_the_limit)]).good
+    assert len(assess_trust([MachineState(**beyond)]).marks) == 1
 
 
 def test_the_load_is_judged_only_where_others_could_not_be_counted() -> None:
     limits = limits_for("x86_64", cpus=2)
     crowded = MachineState(load=(7.0, 6.0))
-    assert judge([crowded], limits=limits).marks == ("7.0 tasks wanted to run before",)
-    assert judge([crowded]).good
-    assert judge([MachineState(load=(7.0, 6.0), others_cpus=0.0)], limits=limits).good
+    assert assess_trust([crowded], limits=limits).marks == ("7.0 tasks wanted to run before",)
+    assert assess_trust([crowded]).good
+    assert assess_trust([MachineState(load=(7.0, 6.0), others_cpus=0.0)], limits=limits).good
 
 
 def test_one_kind_of_disturbance_is_one_mark_that_counts_its_samples() -> None:
     states = [QUIET, MachineState(others_cpus=0.5), MachineState(others_cpus=0.7)]
-    assert judge(states).marks == ("other processes kept 0.50 cpus busy (in 2 of 3 samples)",)
+    assert assess_trust(states).marks == (
+        "other processes kept 0.50 cpus busy (in 2 of 3 samples)",
+    )
 
 
 def test_values_in_two_regimes_are_marked() -> None:
-    assert judge([QUIET], [45.0] * 8 + [70.0] * 8).marks == (
+    assert assess_trust([QUIET], [45.0] * 8 + [70.0] * 8).marks == (
         "two regimes: 50% of the values lie 1.56x above the others",
     )
 
@@ -111,13 +113,13 @@ def test_off_x86_the_quiet_ratio_is_the_median_seen() -> None:
     states = [MachineState(add_imul_ratio=(4.0, r)) for r in (4.0, 4.0, 5.2)]
     limits = limits_for("aarch64", states)
     assert limits.add_imul_ratio == 4.0
-    assert judge(states[:1], limits=limits).good
-    assert not judge(states[2:], limits=limits).good
+    assert assess_trust(states[:1], limits=limits).good
+    assert not assess_trust(states[2:], limits=limits).good
 
 
 def test_off_x86_without_any_ratio_none_is_judged() -> None:
     limits = limits_for("aarch64")
-    assert judge([MachineState(add_imul_ratio=(3.0, 9.0))], limits=limits).good
+    assert assess_trust([MachineState(add_imul_ratio=(3.0, 9.0))], limits=limits).good
 
 
 def test_on_x86_the_quiet_ratio_is_three_whatever_was_seen() -> None:
@@ -142,7 +144,7 @@ PAIR = st.none() | st.tuples(ANY, ANY)
     )
 )
 def test_any_state_can_be_judged(state: MachineState) -> None:
-    assert all(judge([state]).marks)
+    assert all(assess_trust([state]).marks)
 
 
 def test_numbers_that_are_not_numbers_say_nothing() -> None:
@@ -150,4 +152,4 @@ def test_numbers_that_are_not_numbers_say_nothing() -> None:
     state = MachineState(
         clock_hz=(nan, nan), add_imul_ratio=(nan, nan), scaling=(nan, nan), others_cpus=nan
     )
-    assert judge([state]).good
+    assert assess_trust([state]).good

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from flowos.model import Case, Sample, Verdict
-from flowos.plan import compare, overall
+from flowos.plan import compare, geomean_verdict
 
 A = Case("p", (("with", "a"),))
 B = Case("p", (("with", "b"),))
@@ -62,7 +62,7 @@ def test_the_same_values_as_runs_of_their_own_tell_nothing() -> None:
         for value in s.values[:2]
     ]
     shuffled = [replace(s, round=s.round + (s.case == B)) for s in alone]
-    assert verdict(shuffled).answer == "cannot tell"
+    assert verdict(shuffled).answer == "inconclusive"
 
 
 def test_a_few_turns_that_were_disturbed_do_not_move_the_ratio() -> None:
@@ -71,7 +71,7 @@ def test_a_few_turns_that_were_disturbed_do_not_move_the_ratio() -> None:
 
 def test_on_the_whole_the_rounds_of_all_cases_count() -> None:
     seen = [replace(s, metric=metric) for metric in "mn" for s in rounds(32, 1.0, seed=ord(metric))]
-    (found,) = overall(seen, axis="with", base="a", margin=0.03)
+    (found,) = geomean_verdict(seen, axis="with", base="a", margin=0.03)
     assert (found.answer, found.rounds) == ("equal", 32)
 
 

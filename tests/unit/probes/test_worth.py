@@ -85,7 +85,7 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
 def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
     found = worth(sweep(FACTORIAL, rounds=1), "triad")
     assert found is not None
-    assert {v.answer for v in found.settings} == {"cannot tell"}
+    assert {v.answer for v in found.settings} == {"inconclusive"}
     assert {(v.low, v.high) for v in found.settings} == {(0.0, math.inf)}
     assert found.settings[0].ratio > 0
 

@@ -46,7 +46,7 @@ OPEN_ENDED = replace(
     other="1",
     low=0.0,
     high=float("inf"),
-    answer="cannot tell",
+    answer="inconclusive",
     why="both ran in 3 of the 4 whole rounds needed",
 )
 

@@ -13,12 +13,12 @@ MEET = replace(
 SLOWER = replace(MEET, ratio=0.7, low=0.6, high=0.8, metric="copy", answer="slower")
 FASTER = replace(MEET, probe="clock", metric="clock", ratio=2.0, low=1.9, high=2.1, rest=())
 WILD = replace(MEET, probe="fio", ratio=34433.585, low=34085.969, high=42812.829, metric="rate")
-MARKED = replace(FASTER, answer="cannot tell", marks=("one: disturbed",), why="not to be trusted")
+MARKED = replace(FASTER, answer="inconclusive", marks=("one: disturbed",), why="not to be trusted")
 PROBE = replace(MEET, probe="overall", metric="stream", rest=(), margin=0.05, why="1 slower of 2")
 OPEN = replace(
     PROBE,
     metric="clock",
-    answer="cannot tell",
+    answer="inconclusive",
     ratio=math.nan,
     low=0.0,
     high=math.inf,
@@ -40,7 +40,7 @@ def test_what_cannot_be_judged_stands_first_then_each_probe_then_what_lies_apart
     ]
     assert places[0] < places[1] < places[3]
     marked = next(line for line in shown if line.startswith("  2.000"))
-    assert "cannot tell !" in marked
+    assert "inconclusive !" in marked
     assert shown[-1] == "1 whose ranges meet are not listed: --all shows them"
 
 
@@ -64,5 +64,5 @@ def test_runs_without_a_number_say_so() -> None:
 
 
 def test_why_a_number_that_is_not_marked_cannot_be_told_stands_beside_it() -> None:
-    wide = replace(SLOWER, answer="cannot tell", why="the middle halves meet")
+    wide = replace(SLOWER, answer="inconclusive", why="the middle halves meet")
     assert "copy (the middle halves meet)" in runs_text("worse", (PROBE,), (wide,))

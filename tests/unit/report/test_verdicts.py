@@ -14,7 +14,7 @@ FASTER = replace(VERDICT, answer="faster", ratio=1.2, low=1.1, high=1.3)
 EQUAL = replace(VERDICT, answer="equal", ratio=1.0, low=0.99, high=1.01)
 OPEN = replace(
     VERDICT,
-    answer="cannot tell",
+    answer="inconclusive",
     ratio=0.9,
     low=0.6,
     high=1.21,
@@ -28,7 +28,7 @@ DISTURBED = replace(VERDICT, disturbed=8, ratio=0.9)
 def test_the_first_line_sums_up() -> None:
     first = verdicts_text((FASTER, VERDICT, OPEN, EQUAL, DISTURBED)).splitlines()[0]
     assert first == (
-        "5 comparisons: 2 slower, 1 cannot tell, 1 equal, 1 faster; 1 of them on disturbed"
+        "5 comparisons: 2 slower, 1 inconclusive, 1 equal, 1 faster; 1 of them on disturbed"
         " rounds (!)"
     )
 

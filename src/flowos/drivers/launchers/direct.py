@@ -10,11 +10,11 @@ from flowos.model import Argv, Launch, LaunchFailed, Pairs
 @dataclass(frozen=True, slots=True)
 class Direct:
     name: str = "direct"
-    passes: tuple[str, ...] = ()
-    replaces: tuple[str, ...] = ()
-    hides: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
+    env_forwarded: tuple[str, ...] = ()
+    env_overridden: tuple[str, ...] = ()
+    env_blocked: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
     guards: Pairs = ()
-    keeps: tuple[str, ...] = ()
+    signals_owned: tuple[str, ...] = ()
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
         return ()

@@ -16,13 +16,13 @@ class Hydra:
 
     name: str
     binding: Argv = ()
-    passes: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
+    env_forwarded: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
     starter: str = "mpiexec"
     oversubscribe: bool = False
-    replaces: tuple[str, ...] = ONE_RANK
-    hides: tuple[str, ...] = ALLOCATION
+    env_overridden: tuple[str, ...] = ONE_RANK
+    env_blocked: tuple[str, ...] = ALLOCATION
     guards: Pairs = (REFUSES_OPEN_MPI,)
-    keeps: tuple[str, ...] = ()
+    signals_owned: tuple[str, ...] = ()
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
         """UCX's shared memory; others of this family unlink theirs once all ranks have it."""

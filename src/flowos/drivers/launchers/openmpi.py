@@ -21,11 +21,17 @@ class OpenMpi:
     starter: str = "mpirun"
     oversubscribe: bool = False
     name: str = "openmpi"
-    passes: tuple[str, ...] = ("OMPI_", "PMIX_", "PRTE_", "HFI_NO_BACKTRACE", "IPATH_NO_BACKTRACE")
-    replaces: tuple[str, ...] = ONE_RANK
-    hides: tuple[str, ...] = ALLOCATION
+    env_forwarded: tuple[str, ...] = (
+        "OMPI_",
+        "PMIX_",
+        "PRTE_",
+        "HFI_NO_BACKTRACE",
+        "IPATH_NO_BACKTRACE",
+    )
+    env_overridden: tuple[str, ...] = ONE_RANK
+    env_blocked: tuple[str, ...] = ALLOCATION
     guards: Pairs = (REFUSES_MPICH,)
-    keeps: tuple[str, ...] = ("SIGINT", "SIGTERM")
+    signals_owned: tuple[str, ...] = ("SIGINT", "SIGTERM")
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
         """The session's folder, the ranks' shared memory, and leave to be root, as Open MPI 4 and

@@ -54,7 +54,7 @@ class Apptainer:
     @property
     def traits(self) -> Traits:
         return Traits(
-            hides=("APPTAINER", "SINGULARITY"),
+            env_blocked=("APPTAINER", "SINGULARITY"),
             makes_targets=True,
             reads_cdi=self.knows_devices,
             has_helpers=True,

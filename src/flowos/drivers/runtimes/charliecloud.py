@@ -31,7 +31,7 @@ _MISSING = not_installed("ch-run", "apt install charliecloud, or dnf install cha
 _FORMS: tuple[Form, ...] = ("folder", "squashfs")
 _NO_HOME_BY_DEFAULT = (0, 31)
 _FILES = (PurePath("/etc/passwd"), PurePath("/etc/group"))
-_TRAITS = Traits(hides=("TMPDIR",), files=_FILES, binds_read_only=False)
+_TRAITS = Traits(env_blocked=("TMPDIR",), files=_FILES, binds_read_only=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

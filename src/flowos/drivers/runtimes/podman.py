@@ -54,7 +54,7 @@ _PAUSES = "^(podman|catatonit)"
 """The pause process, by name too: its number may have become another's."""
 
 _TRAITS = Traits(
-    hides=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
+    env_blocked=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
     makes_targets=True,
     reads_cdi=True,
     own_terminal=True,

@@ -16,8 +16,8 @@ from flowos.drivers import (
     ASKS_INSIDE,
     MpiSaid,
     family_of,
+    incompatibility,
     launcher_named,
-    misfit,
     mpi_said,
     mpis_in_files,
     wrong_starter,
@@ -54,7 +54,7 @@ def check_mpi(env: Environment, launcher: str, starter: str = "", variables: Pai
     wrong = wrong_starter(wished, program, says)
     if wrong is not None:
         raise LaunchFailed(f"{wrong.text}; {wrong.remedy}")
-    reason = misfit(wished, mpi_said(says), _mpis_inside(env, path))
+    reason = incompatibility(wished, mpi_said(says), _mpis_inside(env, path))
     if reason is not None:
         raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
 

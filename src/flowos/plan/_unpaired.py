@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Literal
 
 from flowos.model import Answer, Case, Measurement, Sample, Verdict, lower_is_better
-from flowos.plan._overall import OVERALL
+from flowos.plan._geomean_verdict import OVERALL
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, undisturbed
 
 UNPAIRED = "the runs were not interleaved: what else changed between them is not known"
@@ -39,13 +39,13 @@ class Numbers:
     @property
     def means(self) -> dict[_Key, float]:
         """Of the values of undisturbed samples; of all, where there are none."""
-        calm, rest = defaultdict[_Key, list[float]](list), defaultdict[_Key, list[float]](list)
+        quiet, rest = defaultdict[_Key, list[float]](list), defaultdict[_Key, list[float]](list)
         for s in self.samples:
             values = [v for v in s.values if math.isfinite(v)]
             rest[s.case, s.metric, s.unit] += values
             if undisturbed(s.state, self.limits):
-                calm[s.case, s.metric, s.unit] += values
-        return {key: fmean(calm[key] or values) for key, values in rest.items() if values}
+                quiet[s.case, s.metric, s.unit] += values
+        return {key: fmean(quiet[key] or values) for key, values in rest.items() if values}
 
 
 def side_by_side(base: Numbers, other: Numbers, *, margin: float) -> tuple[Verdict, ...]:
@@ -70,7 +70,7 @@ def by_probe(
     """One verdict for each probe of either run, from the verdicts on its numbers.
 
     ratio, low and high are geometric means over the numbers that can be judged. Where less than
-    half can be judged, or the probe is in one run only, the answer is 'cannot tell'.
+    half can be judged, or the probe is in one run only, the answer is 'inconclusive'.
     """
     probes = dict.fromkeys(m.case.probe for m in (*base.measurements, *other.measurements))
     return tuple(
@@ -87,7 +87,7 @@ def outcome(verdicts: Iterable[Verdict]) -> Outcome:
     answers = {v.answer for v in verdicts}
     if "slower" in answers:
         return "worse"
-    return "cannot judge" if "cannot tell" in answers or not answers else "equal or better"
+    return "cannot judge" if "inconclusive" in answers or not answers else "equal or better"
 
 
 def _mean(key: _Key, means: tuple[Mapping[_Key, float], Mapping[_Key, float]]) -> float | None:
@@ -138,9 +138,9 @@ def _answer(
     ratios: tuple[float, float, float], mean: float | None, margin: float, marks: tuple[str, ...]
 ) -> tuple[Answer, str]:
     if marks:
-        return "cannot tell", f"not to be trusted: {marks[0]}"
+        return "inconclusive", f"not to be trusted: {marks[0]}"
     if not (math.isfinite(ratios[0]) and math.isfinite(ratios[2])):
-        return "cannot tell", "a value is 0, so that there is no ratio"
+        return "inconclusive", "a value is 0, so that there is no ratio"
     at, low, high = map(math.log, ratios)
     bound = math.log1p(margin)
     if high < 0 and at < -bound:
@@ -148,11 +148,11 @@ def _answer(
     if low > 0 and at > bound:
         return "faster", ""
     if abs(at) > bound:
-        return "cannot tell", "the medians lie apart, and the middle halves meet"
+        return "inconclusive", "the medians lie apart, and the middle halves meet"
     if max(-low, high) > 2 * bound:
-        return "cannot tell", "the middle halves are wider than the margin"
+        return "inconclusive", "the middle halves are wider than the margin"
     if mean is not None and abs(math.log(mean)) > bound:
-        return "cannot tell", f"the medians are equal, but the ratio of the means is {mean:.3f}"
+        return "inconclusive", f"the medians are equal, but the ratio of the means is {mean:.3f}"
     return "equal", ""
 
 
@@ -185,7 +185,7 @@ def _whole_answer(
     rows: Sequence[Verdict], judged: Sequence[Verdict], margin: float
 ) -> tuple[Answer, str]:
     if 2 * len(judged) <= len(rows):
-        return "cannot tell", _unjudged(rows, judged)
+        return "inconclusive", _unjudged(rows, judged)
     bound = math.log1p(margin)
     at = math.log(_geometric_mean(judged, lambda v: v.ratio)) / bound
     mean = math.log(_geometric_mean(judged, lambda v: v.mean or v.ratio)) / bound
@@ -196,12 +196,12 @@ def _whole_answer(
     if slower and (at < -1 or any(math.log(v.ratio) < -MUCH * bound for v in slower)):
         return "slower", told
     if slower or at < -1:
-        return "cannot tell", f"{told}: single numbers and the whole do not agree"
+        return "inconclusive", f"{told}: single numbers and the whole do not agree"
     if mean < -1:
-        return "cannot tell", f"{told}; the means are slower, though not the medians"
+        return "inconclusive", f"{told}; the means are slower, though not the medians"
     if at > 1:
-        return ("faster" if faster else "cannot tell"), told
-    return ("equal" if 2 * len([*equal, *faster]) >= len(judged) else "cannot tell"), told
+        return ("faster" if faster else "inconclusive"), told
+    return ("equal" if 2 * len([*equal, *faster]) >= len(judged) else "inconclusive"), told
 
 
 def _unjudged(rows: Sequence[Verdict], judged: Sequence[Verdict]) -> str:

@@ -12,12 +12,12 @@ MAX_ROUNDS = 400
 
 
 def rounds_to_tell(v: Verdict) -> int | None:
-    """About how many rounds in all would turn a 'cannot tell' into an answer.
+    """About how many rounds in all would turn an 'inconclusive' into an answer.
 
     The ratio and the rounds' spread are taken to stay as they are, and Student's interval of the
     mean to shrink with more of them. None: told already, never interleaved, or out of reach.
     """
-    if v.answer != "cannot tell":
+    if v.answer != "inconclusive":
         return None
     if v.needed:
         return v.needed

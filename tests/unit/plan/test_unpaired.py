@@ -79,7 +79,7 @@ def test_a_number_that_is_marked_in_either_run_is_not_judged_and_carries_its_mar
     marked = replace(scaled(RATE, 0.5), trust=MARKED)
     for base, other, run in ((RATE, marked, "b"), (marked, RATE, "a")):
         found = judged(of("a", base), of("b", other))
-        assert found.answer == "cannot tell"
+        assert found.answer == "inconclusive"
         assert found.marks == (f"{run}: the clock went away",)
         assert found.disturbed == 1
         assert "not to be trusted" in found.why
@@ -92,10 +92,10 @@ def test_a_number_that_is_marked_in_either_run_is_not_judged_and_carries_its_mar
         (scaled(RATE, 0.97), 0.05, "equal", ""),
         (scaled(RATE, 0.97), 0.01, "slower", ""),
         (scaled(RATE, 1.03), 0.01, "faster", ""),
-        (replace(RATE, median=36.0, low=35.0, high=41.0), 0.05, "cannot tell", "halves meet"),
-        (replace(RATE, low=30.0, high=50.0), 0.05, "cannot tell", "wider than the margin"),
-        (replace(RATE, low=0.0), 0.05, "cannot tell", "a value is 0"),
-        (replace(RATE, median=0.0, low=0.0), 0.05, "cannot tell", "a value is 0"),
+        (replace(RATE, median=36.0, low=35.0, high=41.0), 0.05, "inconclusive", "halves meet"),
+        (replace(RATE, low=30.0, high=50.0), 0.05, "inconclusive", "wider than the margin"),
+        (replace(RATE, low=0.0), 0.05, "inconclusive", "a value is 0"),
+        (replace(RATE, median=0.0, low=0.0), 0.05, "inconclusive", "a value is 0"),
     ],
 )
 def test_a_trusted_number_is_judged_by_margin_and_middle_halves(
@@ -111,8 +111,8 @@ def test_what_stalls_is_not_equal_though_the_medians_are() -> None:
     stalls = of("b", RATE, samples=(sample(RATE, 40.0, 20.0),))
     found = judged(calm, stalls)
     assert found.mean == pytest.approx(0.75)
-    assert (found.answer, "ratio of the means is 0.750" in found.why) == ("cannot tell", True)
-    assert whole(calm, stalls).answer == "cannot tell"
+    assert (found.answer, "ratio of the means is 0.750" in found.why) == ("inconclusive", True)
+    assert whole(calm, stalls).answer == "inconclusive"
     assert "the means are slower" in whole(calm, stalls).why
     slow = of("b", TIME, samples=(sample(TIME, 1.0, 3.0),))
     assert judged(of("a", TIME, samples=(sample(TIME, 1.0),)), slow).mean == pytest.approx(0.5)
@@ -132,8 +132,8 @@ def test_disturbed_samples_count_in_no_mean_unless_there_are_no_others() -> None
         ([0.9, 0.9, 0.9], "slower"),
         ([1.2, 1.2, 1.0], "faster"),
         ([1.0] * 9 + [0.5], "slower"),  # one number that is much slower is not hidden by the others
-        ([1.0] * 9 + [0.93], "cannot tell"),
-        ([1.2] * 9 + [0.93], "cannot tell"),
+        ([1.0] * 9 + [0.93], "inconclusive"),
+        ([1.2] * 9 + [0.93], "inconclusive"),
     ],
 )
 def test_a_probe_is_judged_as_a_whole_and_hides_no_number_that_is_slower(
@@ -147,14 +147,14 @@ def test_a_whole_that_is_apart_while_no_number_is_cannot_be_told() -> None:
     wide = replace(RATE, low=30.0, high=50.0)
     for factor in (0.9, 1.12):
         found = whole(of("a", RATE), of("b", replace(wide, median=40.0 * factor)))
-        assert found.answer == "cannot tell"
-    assert whole(of("a", RATE), of("b", wide)).answer == "cannot tell"
+        assert found.answer == "inconclusive"
+    assert whole(of("a", RATE), of("b", wide)).answer == "inconclusive"
 
 
 def test_where_half_of_the_numbers_are_marked_the_probe_is_not_judged() -> None:
     first, second = many([1.0, 1.0])
     found = whole(of("a", first, second), of("b", first, replace(second, trust=MARKED)))
-    assert found.answer == "cannot tell"
+    assert found.answer == "inconclusive"
     assert found.why == "1 of 2 numbers are marked"
     assert found.marks == ("b: the clock went away",)
     zero = whole(of("a", RATE), of("b", replace(RATE, low=0.0)))
@@ -165,14 +165,14 @@ def test_where_half_of_the_numbers_are_marked_the_probe_is_not_judged() -> None:
 def test_what_only_one_run_has_is_told() -> None:
     found = by_probe((), of("a", RATE), of("b", TIME), margin=0.05)
     assert [(v.metric, v.answer, v.why) for v in found] == [
-        ("stream", "cannot tell", "1 of 1 numbers are in a only"),
-        ("mpi", "cannot tell", "1 of 1 numbers are in b only"),
+        ("stream", "inconclusive", "1 of 1 numbers are in a only"),
+        ("mpi", "inconclusive", "1 of 1 numbers are in b only"),
     ]
 
 
 def test_of_several_answers_the_worst_that_is_known_counts() -> None:
     equal = judged(of("a", RATE), of("b", RATE))
-    slower, open_one = replace(equal, answer="slower"), replace(equal, answer="cannot tell")
+    slower, open_one = replace(equal, answer="slower"), replace(equal, answer="inconclusive")
     assert outcome([equal]) == "equal or better"
     assert outcome([equal, open_one]) == "cannot judge"
     assert outcome([equal, open_one, slower]) == "worse"

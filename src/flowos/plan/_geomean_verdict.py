@@ -14,9 +14,9 @@ from flowos.plan._compare import (
     LOOKS,
     MEDIAN_ERROR,
     MIN_ROUNDS,
-    calm_rounds,
     deviation_inside,
-    without_wild,
+    quiet_rounds,
+    without_outliers,
 )
 from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
@@ -27,7 +27,7 @@ OVERALL = "overall"
 """In the place of the probe in these verdicts; their metric is the probe."""
 
 
-def overall(
+def geomean_verdict(
     seen: Iterable[Sample],
     *,
     axis: str,
@@ -48,8 +48,8 @@ def overall(
 
 
 def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Verdict:
-    counted = [calm_rounds(pair.rounds) for pair in those]
-    kept = [without_wild(rounds) for rounds in counted]
+    counted = [quiet_rounds(pair.rounds) for pair in those]
+    kept = [without_outliers(rounds) for rounds in counted]
     kept = [rounds for rounds in kept if len(rounds) >= MIN_ROUNDS]
     counted = [rounds for rounds in counted if len(rounds) >= MIN_ROUNDS]
     ratios = together([{r.at: r.log_ratio for r in rounds} for rounds in kept])
@@ -71,7 +71,7 @@ def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Ver
             high=math.inf,
             margin=margin,
             rounds=len(ratios),
-            answer="cannot tell",
+            answer="inconclusive",
             why=f"geometric mean of {len(kept)} of {len(those)} cases",
             disturbed=min(len(disturbed), len(ratios)),
         ),

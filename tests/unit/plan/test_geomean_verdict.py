@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from flowos.model import Case, MachineState, Sample, Verdict
-from flowos.plan import compare, overall
+from flowos.plan import compare, geomean_verdict
 
 QUIET = MachineState(others_cpus=0.0)
 DISTURBED = MachineState(others_cpus=1.5)
@@ -39,7 +39,7 @@ def seen(
 
 
 def verdict(samples: Sequence[Sample], margin: float = 0.03) -> Verdict:
-    (only,) = overall(samples, axis="env", base="a", margin=margin)
+    (only,) = geomean_verdict(samples, axis="env", base="a", margin=margin)
     return only
 
 
@@ -63,7 +63,7 @@ def test_of_one_case_it_is_that_case() -> None:
 def test_noisy_cases_tell_together_what_none_tells_by_itself() -> None:
     samples = seen([1.0] * 16, 16, spread=0.08, seed=2)
     alone = compare(samples, axis="env", base="a", margin=0.03)
-    assert all(v.answer == "cannot tell" for v in alone)
+    assert all(v.answer == "inconclusive" for v in alone)
     assert verdict(samples).answer == "equal"
 
 
@@ -95,7 +95,7 @@ def test_without_enough_rounds_nothing_is_told(count: int) -> None:
     found = verdict(samples)
     assert math.isnan(found.ratio)
     assert (found.low, found.high) == (0.0, math.inf)
-    assert (found.rounds, found.answer) == (0, "cannot tell")
+    assert (found.rounds, found.answer) == (0, "inconclusive")
 
 
 def test_rounds_that_were_all_disturbed_are_used_and_counted() -> None:
