@@ -95,7 +95,7 @@ def hops(rounds: int) -> dict[str, Any]:
     began = time.perf_counter()
     lanes = [ProcessLanes(s, 1) for s in (single, chain)]
     results = [
-        ls.lanes[0].run(s.units, [[1, 2]]) for ls, s in zip(lanes, (single, chain), strict=True)
+        ls.lanes[0].run(s.stages, [[1, 2]]) for ls, s in zip(lanes, (single, chain), strict=True)
     ]
     started = (time.perf_counter() - began) / 2
     floors, hop, fused = [], [], []
@@ -103,10 +103,10 @@ def hops(rounds: int) -> dict[str, Any]:
         floors.append(floor.seconds())
         began = time.perf_counter()
         for _ in range(HOPS):
-            lanes[0].lanes[0].run(single.units, [[1, 2]])
+            lanes[0].lanes[0].run(single.stages, [[1, 2]])
         hop.append((time.perf_counter() - began) / HOPS)
         began = time.perf_counter()
-        lanes[1].lanes[0].run(chain.units, [[1, 2]])
+        lanes[1].lanes[0].run(chain.stages, [[1, 2]])
         fused.append((time.perf_counter() - began) / CHAIN)
     for each in lanes:
         each.close()
@@ -130,7 +130,7 @@ def arrays(rounds: int, use: Callable[..., Any]) -> dict[str, Any]:
         fo.flow_output(task("use", use, (kind,), fo.float64)(made)), fuse="none"
     )
     lanes = ProcessLanes(schedule, 2)
-    make, take = schedule.units
+    make, take = schedule.stages
     seconds, results = [], set()
     for _ in range(rounds + 2):
         began = time.perf_counter()
@@ -152,8 +152,8 @@ def memory_bytes() -> int:
     plus = task("add", add, (fo.int64, fo.int64), fo.int64)
     schedule = compile_flow(fo.flow_output(plus(a, a), plus(a, a)))
     lanes = ProcessLanes(schedule, 2)
-    for lane, unit in zip(lanes.lanes, schedule.units, strict=True):
-        lane.run([unit], [[1]])
+    for lane, stage in zip(lanes.lanes, schedule.stages, strict=True):
+        lane.run([stage], [[1]])
     me = os.getpid()
     found = {me}
     for _ in range(3):

@@ -26,7 +26,7 @@ def integer(name: str = "a") -> Any:
 
 
 def tree(leaves: int = 64) -> fo.Flow:
-    """Joins in pairs, so that most units wait for two others."""
+    """Joins in pairs, so that most stages wait for two others."""
     a = integer()
     row = [add(a, i) for i in range(leaves)]
     while len(row) > 1:

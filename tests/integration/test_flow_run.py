@@ -55,7 +55,7 @@ def deep(count: int = 1000) -> fo.Flow:
 
 
 def tree(leaves: int = 64) -> fo.Flow:
-    """Joins in pairs, so that most units wait for two others."""
+    """Joins in pairs, so that most stages wait for two others."""
     a = integer()
     row = [add(a, i) for i in range(leaves)]
     while len(row) > 1:

@@ -34,7 +34,7 @@ def slice_(
     folder: where files that commands write are kept; without it they are removed by `free`.
     fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
     task by itself, so that events name it alone.
-    emit: is told when units of tasks start and end.
+    emit: is told when stages of tasks start and end.
     Raises SliceRefused for what is not to be had here, EnvironmentRefused for an image or runtime
     that cannot be used, WiringError for what is no flow, ValueRefused for a file written into the
     flow that is not there.

@@ -1,6 +1,6 @@
-"""A flow compiled once: value slots, units of fused tasks, and how many units each waits for.
+"""A flow compiled once: value slots, stages of fused tasks, and how many stages each waits for.
 
-Flows used as tasks are opened. A unit is what a lane runs in one go: a straight program over its
+Flows used as tasks are opened. A stage is what a lane runs in one go: a straight program over its
 own registers, which are used again as soon as a value was read for the last time, so that a long
 chain over large arrays holds only the arrays still wanted.
 """
@@ -16,35 +16,35 @@ Fuse = Literal["chains", "all", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One task of a unit. `takes` and `gives` are registers; `label` is the task's unique name."""
+    """One task of a stage. inputs, outputs: registers. label: the task's unique name."""
 
     label: str
     task: Task
-    takes: tuple[int, ...]
-    gives: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Steps that one lane runs one after the other.
 
-    takes: slots whose values fill the first registers, in order; `rest` fills the others
-    (constants, then empty). gives: slots filled afterwards from the registers `picks`.
-    waits: how many units have to be done before; wakes: the units that wait for this one.
-    drops: slots that nobody reads after this unit; shares: slots that other units read too.
+    inputs: slots whose values fill the first registers, in order; `constants` fills the others
+    (constants, then empty). outputs: slots filled afterwards from the registers `returns`.
+    n_predecessors: how many stages have to be done before; successors: those that wait for this
+    one. frees: slots that nobody reads after this stage; refcounted: slots that others read too.
     """
 
     number: int
     steps: tuple[Step, ...]
-    takes: tuple[int, ...]
-    rest: tuple[object, ...]
-    gives: tuple[int, ...]
-    picks: tuple[int, ...]
+    inputs: tuple[int, ...]
+    constants: tuple[object, ...]
+    outputs: tuple[int, ...]
+    returns: tuple[int, ...]
     needs: Needs
-    waits: int
-    wakes: tuple[int, ...]
-    drops: tuple[int, ...]
-    shares: tuple[int, ...]
+    n_predecessors: int
+    successors: tuple[int, ...]
+    frees: tuple[int, ...]
+    refcounted: tuple[int, ...]
 
     @property
     def label(self) -> str:
@@ -54,15 +54,15 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Slots 0, 1, ... hold the inputs. `ready` units wait for none; `readers` counts `shares`.
+    """Slots 0, 1, ... hold the inputs. `ready` stages wait for none; `readers` counts `refcounted`.
 
-    presets: outputs that no unit makes, constants that a flow used as a task passes through.
+    presets: outputs that no stage makes, constants that a flow used as a task passes through.
     """
 
     inputs: tuple[PortSpec, ...]
     outputs: tuple[int, ...]
     slots: int
-    units: tuple[Stage, ...]
+    stages: tuple[Stage, ...]
     ready: tuple[int, ...]
     readers: Mapping[int, int]
     presets: tuple[tuple[int, object], ...] = ()
@@ -103,15 +103,15 @@ class _Flat:
         slots: dict[_Key, int] = dict(zip(flow.inputs, inputs, strict=True))
         for call in flow.calls:
             task = call.task
-            takes = tuple(self._slot(a, slots) for a in call.arguments)
+            taken = tuple(self._slot(a, slots) for a in call.arguments)
             label = self._label(prefix + task.name)
             if isinstance(task.body, Flow):
-                opened = self.open(task.body, takes, f"{label}/")
-                gives = tuple(opened[_key(p)] for p in task.body.outputs)
+                opened = self.open(task.body, taken, f"{label}/")
+                given = tuple(opened[_key(p)] for p in task.body.outputs)
             else:
-                gives = tuple(self._new() for _ in task.outputs)
-                self.steps.append(Step(label, task, takes, gives))
-            slots.update(((call.number, i), slot) for i, slot in enumerate(gives))
+                given = tuple(self._new() for _ in task.outputs)
+                self.steps.append(Step(label, task, taken, given))
+            slots.update(((call.number, i), slot) for i, slot in enumerate(given))
         return slots
 
     def _slot(self, argument: Port | Constant, slots: Mapping[_Key, int]) -> int:
@@ -131,7 +131,7 @@ class _Flat:
 
 
 def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
-    """The steps of each unit; units in an order in which they can run."""
+    """The steps of each stage; stages in an order in which they can run."""
     plain = all(isinstance(s.task.body, Python) for s in steps)
     if fuse == "all" and plain:
         return [list(steps)] if steps else []
@@ -153,8 +153,8 @@ def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
 
 
 def _neighbours(steps: Sequence[Step]) -> tuple[list[set[int]], list[set[int]]]:
-    made = {slot: i for i, s in enumerate(steps) for slot in s.gives}
-    before = [{made[slot] for slot in s.takes if slot in made} for s in steps]
+    made = {slot: i for i, s in enumerate(steps) for slot in s.outputs}
+    before = [{made[slot] for slot in s.inputs if slot in made} for s in steps]
     after: list[set[int]] = [set() for _ in steps]
     for i, sources in enumerate(before):
         for source in sources:
@@ -170,28 +170,28 @@ def _fusable(first: Step, then: Step) -> bool:
 def _assemble(
     flow: Flow, flat: _Flat, groups: Sequence[Sequence[Step]], outputs: tuple[int, ...]
 ) -> Schedule:
-    takes = [_outside(group, flat.constants) for group in groups]
-    maker = {slot: i for i, g in enumerate(groups) for s in g for slot in s.gives}
+    inputs = [_outside(group, flat.constants) for group in groups]
+    maker = {slot: i for i, g in enumerate(groups) for s in g for slot in s.outputs}
     readers: dict[int, list[int]] = {}
-    for i, slots in enumerate(takes):
+    for i, slots in enumerate(inputs):
         for slot in slots:
             readers.setdefault(slot, []).append(i)
-    wanted = readers.keys() | set(outputs)
+    read = readers.keys() | set(outputs)
     kept = set(range(flat.inputs)).union(outputs)
-    wakes: list[set[int]] = [set() for _ in groups]
+    successors: list[set[int]] = [set() for _ in groups]
     for slot, by in readers.items():
         if slot in maker:
-            wakes[maker[slot]].update(by)
-    waits = [len({maker[slot] for slot in slots if slot in maker}) for slots in takes]
-    units = tuple(
-        _unit(
+            successors[maker[slot]].update(by)
+    n_predecessors = [len({maker[slot] for slot in slots if slot in maker}) for slots in inputs]
+    stages = tuple(
+        _stage(
             i,
             group,
             flat.constants,
-            takes=takes[i],
-            gives=tuple(slot for s in group for slot in s.gives if slot in wanted),
-            order=(waits[i], tuple(sorted(wakes[i]))),
-            ends=_ends(takes[i], readers, kept),
+            inputs=inputs[i],
+            outputs=tuple(slot for s in group for slot in s.outputs if slot in read),
+            order=(n_predecessors[i], tuple(sorted(successors[i]))),
+            ends=_ends(inputs[i], readers, kept),
         )
         for i, group in enumerate(groups)
     )
@@ -199,55 +199,55 @@ def _assemble(
         inputs=tuple(p.spec for p in flow.inputs),
         outputs=outputs,
         slots=flat.count,
-        units=units,
-        ready=tuple(u.number for u in units if not u.waits),
+        stages=stages,
+        ready=tuple(stage.number for stage in stages if not stage.n_predecessors),
         readers={s: len(r) for s, r in readers.items() if len(r) > 1 and s not in kept},
         presets=tuple((s, v) for s, v in flat.constants.items() if s in kept),
     )
 
 
 def _outside(group: Sequence[Step], constants: Mapping[int, object]) -> tuple[int, ...]:
-    """The slots that a unit reads and does not make, each once."""
-    made = {slot for s in group for slot in s.gives}
-    read = dict.fromkeys(slot for s in group for slot in s.takes)
+    """The slots that a stage reads and does not make, each once."""
+    made = {slot for s in group for slot in s.outputs}
+    read = dict.fromkeys(slot for s in group for slot in s.inputs)
     return tuple(slot for slot in read if slot not in made and slot not in constants)
 
 
 def _ends(
-    takes: Iterable[int], readers: Mapping[int, Sequence[int]], kept: set[int]
+    inputs: Iterable[int], readers: Mapping[int, Sequence[int]], kept: set[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    mine = [slot for slot in takes if slot not in kept]
+    mine = [slot for slot in inputs if slot not in kept]
     return (
         tuple(slot for slot in mine if len(readers[slot]) == 1),
         tuple(slot for slot in mine if len(readers[slot]) > 1),
     )
 
 
-def _unit(
+def _stage(
     number: int,
     group: Sequence[Step],
     constants: Mapping[int, object],
     *,
-    takes: tuple[int, ...],
-    gives: tuple[int, ...],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
     order: tuple[int, tuple[int, ...]],
     ends: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> Stage:
-    written = tuple(dict.fromkeys(slot for s in group for slot in s.takes if slot in constants))
-    steps, registers, size = _allocate(group, takes + written, set(gives) | set(written))
-    empty = size - len(takes) - len(written)
+    written = tuple(dict.fromkeys(slot for s in group for slot in s.inputs if slot in constants))
+    steps, registers, size = _allocate(group, inputs + written, set(outputs) | set(written))
+    empty = size - len(inputs) - len(written)
     return Stage(
         number=number,
         steps=steps,
-        takes=takes,
-        rest=tuple(constants[slot] for slot in written) + (None,) * empty,
-        gives=gives,
-        picks=tuple(registers[slot] for slot in gives),
+        inputs=inputs,
+        constants=tuple(constants[slot] for slot in written) + (None,) * empty,
+        outputs=outputs,
+        returns=tuple(registers[slot] for slot in outputs),
         needs=group[0].task.needs,
-        waits=order[0],
-        wakes=order[1],
-        drops=ends[0],
-        shares=ends[1],
+        n_predecessors=order[0],
+        successors=order[1],
+        frees=ends[0],
+        refcounted=ends[1],
     )
 
 
@@ -255,24 +255,24 @@ def _allocate(
     group: Sequence[Step], first: Sequence[int], keep: set[int]
 ) -> tuple[tuple[Step, ...], dict[int, int], int]:
     """Slots to registers: `first` fill the first ones, a register is free after its last read."""
-    last = {slot: i for i, s in enumerate(group) for slot in (*s.gives, *s.takes)}
+    last = {slot: i for i, s in enumerate(group) for slot in (*s.outputs, *s.inputs)}
     # A slot is read after it is made, so the later entry of `last` is its last read.
     registers = {slot: i for i, slot in enumerate(first)}
     size = len(registers)
     free: list[int] = []
     steps: list[Step] = []
     for i, step in enumerate(group):
-        takes = tuple(registers[slot] for slot in step.takes)
+        inputs = tuple(registers[slot] for slot in step.inputs)
         free.extend(
-            registers[s] for s in dict.fromkeys(step.takes) if last[s] == i and s not in keep
+            registers[s] for s in dict.fromkeys(step.inputs) if last[s] == i and s not in keep
         )
-        for slot in step.gives:
+        for slot in step.outputs:
             if free:
                 registers[slot] = free.pop()
             else:
                 registers[slot] = size
                 size += 1
-        gives = tuple(registers[slot] for slot in step.gives)
-        free.extend(registers[s] for s in step.gives if last[s] == i and s not in keep)
-        steps.append(Step(step.label, step.task, takes, gives))
+        outputs = tuple(registers[slot] for slot in step.outputs)
+        free.extend(registers[s] for s in step.outputs if last[s] == i and s not in keep)
+        steps.append(Step(step.label, step.task, inputs, outputs))
     return tuple(steps), registers, size

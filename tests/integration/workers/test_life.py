@@ -46,16 +46,16 @@ def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_wor
     lanes = ProcessLanes(schedule, 1)
     lane = lanes.lanes[0]
     try:
-        assert lane.run(schedule.units, [[None]]) == [[None]]
+        assert lane.run(schedule.stages, [[None]]) == [[None]]
         lane.stop()
-        assert lane.run(schedule.units, [[None]]) == [[None]]
+        assert lane.run(schedule.stages, [[None]]) == [[None]]
         stopper = once_begun(tmp_path / "begun", lane.stop)
         began = time.monotonic()
         with pytest.raises(fo.Cancelled):
-            lane.run(schedule.units, [[tmp_path / "begun"]])
+            lane.run(schedule.stages, [[tmp_path / "begun"]])
         assert time.monotonic() - began < 2 * PATIENCE_SECONDS
         stopper.join()
-        assert lane.run(schedule.units, [[None]]) == [[None]]
+        assert lane.run(schedule.stages, [[None]]) == [[None]]
     finally:
         lanes.close()
         lanes.close()
@@ -71,7 +71,7 @@ def test_stop_while_a_worker_starts_ends_the_start(tmp_path: Path) -> None:
     try:
         stopper = once_begun(tmp_path / "begun", lanes.lanes[0].stop)
         with pytest.raises(fo.Cancelled):
-            lanes.lanes[0].run(schedule.units, [[1]])
+            lanes.lanes[0].run(schedule.stages, [[1]])
         stopper.join()
         assert gone(descendants(os.getpid()) - before)
     finally:
@@ -125,9 +125,9 @@ def test_a_stop_that_comes_before_its_run_holds_until_the_next(tmp_path: Path) -
     try:
         halt.on = True
         with pytest.raises(fo.Cancelled):
-            lanes.lanes[0].run(schedule.units, [[tmp_path / "begun"]])
+            lanes.lanes[0].run(schedule.stages, [[tmp_path / "begun"]])
         halt.on = False
-        assert lanes.lanes[0].run(schedule.units, [[None]]) == [[None]]
+        assert lanes.lanes[0].run(schedule.stages, [[None]]) == [[None]]
     finally:
         lanes.close()
 
@@ -156,7 +156,7 @@ def test_close_during_a_run_that_no_kill_ends_gives_all_back_when_it_has_ended(
     schedule = compile_flow(fo.flow_output(task("same", same)(fo.flow_input("x", fo.any_))))
     before = open_files()
     lanes = ProcessLanes(schedule, 1)
-    run = threading.Thread(target=lanes.lanes[0].run, args=(schedule.units, [[SlowToRead()]]))
+    run = threading.Thread(target=lanes.lanes[0].run, args=(schedule.stages, [[SlowToRead()]]))
     run.start()
     assert reading.wait(PATIENCE_SECONDS)
     lanes.close()

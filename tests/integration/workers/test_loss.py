@@ -114,7 +114,7 @@ def test_a_python_that_is_missing_or_broken_is_told_in_one_line(tmp_path: Path) 
         lanes = ProcessLanes(schedule, 1, python=python)
         try:
             with pytest.raises(LaunchFailed, match=told) as caught:
-                lanes.lanes[0].run(schedule.units, [[1]])
+                lanes.lanes[0].run(schedule.stages, [[1]])
             assert str(caught.value).startswith("task 'only': a worker process could not start: ")
             assert "\n" not in str(caught.value)
         finally:
@@ -183,6 +183,6 @@ def test_a_worker_that_dies_at_its_first_word_is_told_and_leaves_nothing(tmp_pat
     lanes = ProcessLanes(schedule, 1, python=str(hasty))
     try:
         with pytest.raises(fo.WorkerLost, match=r"'only'.*while it loaded.*code 4"):
-            lanes.lanes[0].run(schedule.units, [[1]])
+            lanes.lanes[0].run(schedule.stages, [[1]])
     finally:
         lanes.close()

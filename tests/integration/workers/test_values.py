@@ -211,7 +211,7 @@ def test_values_that_only_workers_read_are_neither_mapped_nor_copied_here() -> N
     schedule = compile_flow(fo.flow_output(total(filled(value))), fuse="none")
     lanes = ProcessLanes(schedule, 2)
     try:
-        make, use = schedule.units
+        make, use = schedule.stages
         gc.collect()
         before = memory_files()
         made = lanes.lanes[0].run([make], [[3.0]])
@@ -241,8 +241,8 @@ def test_one_task_takes_more_arrays_than_fit_one_packet_of_descriptors() -> None
     lanes = ProcessLanes(schedule, 1)
     lane = lanes.lanes[0]
     try:
-        made = [lane.run([u], [[2.0]])[0][0] for u in schedule.units[:count]]
-        assert lane.run([schedule.units[count]], [made]) == [[4.0 * count]]
+        made = [lane.run([stage], [[2.0]])[0][0] for stage in schedule.stages[:count]]
+        assert lane.run([schedule.stages[count]], [made]) == [[4.0 * count]]
     finally:
         lanes.close()
 

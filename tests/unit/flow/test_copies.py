@@ -55,8 +55,8 @@ def program(schedule: Schedule) -> list[Any]:
     return [
         schedule.inputs,
         schedule.outputs,
-        [(u.takes, u.gives, u.rest, u.needs) for u in schedule.units],
-        [(s.label, s.takes, s.gives) for u in schedule.units for s in u.steps],
+        [(stage.inputs, stage.outputs, stage.constants, stage.needs) for stage in schedule.stages],
+        [(s.label, s.inputs, s.outputs) for stage in schedule.stages for s in stage.steps],
     ]
 
 
@@ -93,7 +93,7 @@ def test_ports_of_a_copy_and_of_its_original_are_wired_together(
     joined = flow_output(minus(flow.outputs[0], other.outputs[0]))
     assert [p.spec.name for p in joined.inputs] == ["a", "other"]
     schedule = compile_flow(joined)
-    steps = [step for unit in schedule.units for step in unit.steps]
+    steps = [step for stage in schedule.stages for step in stage.steps]
     assert [step.label for step in steps] == ["minus", "minus#2", "minus#3"]
     assert len(schedule.ready) == 2, "neither waits for the other"
 

@@ -1,4 +1,4 @@
-"""compile_flow: whatever the flow, its units computed in any allowed order give its values."""
+"""compile_flow: whatever the flow, its stages computed in any allowed order give its values."""
 
 import random
 from collections.abc import Sequence
@@ -66,32 +66,32 @@ def naive(flow: Flow, values: Sequence[Any]) -> list[Any]:
     return [value(p) for p in flow.outputs]
 
 
-def run_unit(unit: Stage, values: Sequence[Any]) -> list[Any]:
-    frame = [*values, *unit.rest]
-    for step in unit.steps:
-        results = apply(step.task, [frame[i] for i in step.takes])
-        for register, result in zip(step.gives, results, strict=True):
+def run_stage(stage: Stage, values: Sequence[Any]) -> list[Any]:
+    frame = [*values, *stage.constants]
+    for step in stage.steps:
+        results = apply(step.task, [frame[i] for i in step.inputs])
+        for register, result in zip(step.outputs, results, strict=True):
             frame[register] = result
-    return [frame[i] for i in unit.picks]
+    return [frame[i] for i in stage.returns]
 
 
 def run_schedule(schedule: Schedule, values: Sequence[Any], order: random.Random) -> list[Any]:
-    """Run ready units in any order; a slot dropped too early is missed."""
+    """Run ready stages in any order; a slot dropped too early is missed."""
     slots: dict[int, Any] = {**dict(enumerate(values)), **dict(schedule.presets)}
-    waits = [u.waits for u in schedule.units]
+    waits = [stage.n_predecessors for stage in schedule.stages]
     readers = dict(schedule.readers)
     ready = list(schedule.ready)
     while ready:
-        unit = schedule.units[ready.pop(order.randrange(len(ready)))]
-        results = run_unit(unit, [slots[s] for s in unit.takes])
-        slots.update(zip(unit.gives, results, strict=True))
-        for slot in unit.drops:
+        stage = schedule.stages[ready.pop(order.randrange(len(ready)))]
+        results = run_stage(stage, [slots[s] for s in stage.inputs])
+        slots.update(zip(stage.outputs, results, strict=True))
+        for slot in stage.frees:
             del slots[slot]
-        for slot in unit.shares:
+        for slot in stage.refcounted:
             readers[slot] -= 1
             if readers[slot] == 0:
                 del slots[slot]
-        for number in unit.wakes:
+        for number in stage.successors:
             waits[number] -= 1
             if waits[number] == 0:
                 ready.append(number)
@@ -125,8 +125,8 @@ def test_any_order_of_units_gives_the_values_of_the_flow(
     values = [data.draw(st.integers(-50, 50)) for _ in flow.inputs]
     schedule = compile_flow(flow, fuse=fuse)
     assert run_schedule(schedule, values, random.Random(seed)) == naive(flow, values)
-    assert sum(len(u.steps) for u in schedule.units) == count(flow)
-    assert len({s.label for u in schedule.units for s in u.steps}) == count(flow)
+    assert sum(len(stage.steps) for stage in schedule.stages) == count(flow)
+    assert len({s.label for stage in schedule.stages for s in stage.steps}) == count(flow)
 
 
 def count(flow: Flow) -> int:
@@ -141,57 +141,57 @@ def chain(length: int) -> Flow:
 
 
 def test_a_chain_becomes_one_unit_of_few_registers() -> None:
-    (unit,) = compile_flow(chain(1000)).units
-    assert len(unit.steps) == 1000
-    assert len(unit.rest) < 1100 - 99, "a constant each, and no register per result"
-    assert len({s.gives for s in unit.steps}) == 1
-    assert unit.label == "add .. add#1000"
+    (stage,) = compile_flow(chain(1000)).stages
+    assert len(stage.steps) == 1000
+    assert len(stage.constants) < 1100 - 99, "a constant each, and no register per result"
+    assert len({s.outputs for s in stage.steps}) == 1
+    assert stage.label == "add .. add#1000"
 
 
 def test_large_values_do_not_pile_up_in_a_chain() -> None:
     port = flow_input("a", m.int64)
     for _ in range(100):
         port = wide(port)
-    (unit,) = compile_flow(flow_output(port)).units
-    assert len(unit.takes) + len(unit.rest) == 1
+    (stage,) = compile_flow(flow_output(port)).stages
+    assert len(stage.inputs) + len(stage.constants) == 1
 
 
 def test_results_that_nobody_reads_do_not_pile_up_in_a_chain() -> None:
     port = flow_input("a", m.int64)
     for _ in range(100):
         port, _unread = divide(port, port)
-    (unit,) = compile_flow(flow_output(port)).units
-    assert len(unit.takes) + len(unit.rest) == 2
+    (stage,) = compile_flow(flow_output(port)).stages
+    assert len(stage.inputs) + len(stage.constants) == 2
 
 
 def test_tasks_of_other_needs_and_commands_are_not_fused() -> None:
     a = flow_input("a", m.int64)
-    assert len(compile_flow(flow_output(wide(add(a, 1)))).units) == 2
+    assert len(compile_flow(flow_output(wide(add(a, 1)))).stages) == 2
     text = command(["echo", m.In("x")], inputs={"x": m.int64})(add(a, 1))
     schedule = compile_flow(flow_output(text), fuse="all")
-    assert [u.label for u in schedule.units] == ["add", "echo"]
+    assert [stage.label for stage in schedule.stages] == ["add", "echo"]
 
 
 def test_a_fork_is_not_fused() -> None:
     first = add(flow_input("a", m.int64), 1)
     schedule = compile_flow(flow_output(add(first, 2), add(first, 3)))
-    assert [u.waits for u in schedule.units] == [0, 1, 1]
-    assert schedule.units[0].wakes == (1, 2)
-    assert schedule.readers == {schedule.units[0].gives[0]: 2}
+    assert [stage.n_predecessors for stage in schedule.stages] == [0, 1, 1]
+    assert schedule.stages[0].successors == (1, 2)
+    assert schedule.readers == {schedule.stages[0].outputs[0]: 2}
 
 
-def test_for_one_place_all_python_tasks_are_one_unit() -> None:
+def test_for_one_place_all_python_tasks_are_one_stage() -> None:
     a = flow_input("a", m.int64)
     flow = flow_output(*(wide(add(a, i)) for i in range(50)))
-    (unit,) = compile_flow(flow, fuse="all").units
-    assert len(unit.steps) == 100
+    (stage,) = compile_flow(flow, fuse="all").stages
+    assert len(stage.steps) == 100
 
 
-def test_a_flow_of_inputs_only_has_no_units() -> None:
+def test_a_flow_of_inputs_only_has_no_stages() -> None:
     a = flow_input("a", m.int64)
     for fuse in ("chains", "all", "none"):
         schedule = compile_flow(flow_output(a, a), fuse=fuse)
-        assert (schedule.units, schedule.outputs) == ((), (0, 0))
+        assert (schedule.stages, schedule.outputs) == ((), (0, 0))
 
 
 def test_a_constant_that_a_flow_passes_through_is_an_output() -> None:
@@ -204,5 +204,5 @@ def test_tasks_of_flows_used_as_tasks_are_named_by_their_path() -> None:
     x = flow_input("x", m.int64)
     inner = flow_output(add(add(x, 1), 1), name="two")
     outer = flow_output(inner(inner(flow_input("a", m.int64))))
-    labels = [s.label for u in compile_flow(outer, fuse="none").units for s in u.steps]
+    labels = [s.label for stage in compile_flow(outer, fuse="none").stages for s in stage.steps]
     assert labels == ["two/add", "two/add#2", "two#2/add", "two#2/add#2"]

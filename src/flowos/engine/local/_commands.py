@@ -106,9 +106,9 @@ class CommandLane:
         self._cores: tuple[int, ...] = ()
 
     def run(
-        self, units: Sequence[Stage], values: Sequence[Sequence[object]]
+        self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
     ) -> list[tuple[object, ...]]:
-        return [self._unit(u, given) for u, given in zip(units, values, strict=True)]
+        return [self._stage(stage, given) for stage, given in zip(stages, values, strict=True)]
 
     def bind(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
@@ -118,11 +118,11 @@ class CommandLane:
         if running is not None:
             running.stop()
 
-    def _unit(self, unit: Stage, values: Sequence[object]) -> tuple[object, ...]:
+    def _stage(self, stage: Stage, values: Sequence[object]) -> tuple[object, ...]:
         """Registers are the values taken, then constants; outputs are kept if wanted."""
-        (step,) = unit.steps
-        frame = (*values, *unit.rest)
-        given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.takes, strict=True)}
+        (step,) = stage.steps
+        frame = (*values, *stage.constants)
+        given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.inputs, strict=True)}
         try:
             made = self._run_command(step, given)
         except (TaskFailed, ValueRefused) as error:
@@ -130,8 +130,8 @@ class CommandLane:
         except LaunchFailed as error:
             words = f"{error}{remedy_of(error.__cause__)}; {_asked(step.task, given)}"
             raise TaskFailed(f"task {step.label!r}: {words}") from error
-        by_register = dict(zip(step.gives, made, strict=True))
-        return tuple(by_register[i] for i in unit.picks)
+        by_register = dict(zip(step.outputs, made, strict=True))
+        return tuple(by_register[i] for i in stage.returns)
 
     def _run_command(self, step: Step, given: Mapping[str, object]) -> tuple[object, ...]:
         command = _command_of(step.task)

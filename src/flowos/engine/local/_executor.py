@@ -1,13 +1,13 @@
-"""The lanes of one slice at work: who runs which unit, on which thread, and what becomes ready.
+"""The lanes of one slice at work: who runs which stage, on which thread, and what becomes ready.
 
 A calling thread is a worker itself: it takes a free place and runs what is ready, so that a flow
 that is one chain never changes threads. Helpers come in while more is ready than is taken: whoever
-takes a unit, sees another one ready and a place free, wakes one helper and hands it the place.
-All that is shared changes under one lock, taken once per batch of units.
+takes a stage, sees another one ready and a place free, wakes one helper and hands it the place.
+All that is shared changes under one lock, taken once per batch of stages.
 
-Success: a run ends with its last unit. Failure: the first error ends the run at once; what it still
-has running is stopped and its result dropped. Cancel (`end`): every run ends with the error given,
-no unit starts any more, lanes are stopped and closed, threads get some seconds to finish.
+Success: a run ends with its last stage. Failure: the first error ends the run at once; what it
+still has running is stopped, its result dropped. Cancel (`end`): every run ends with the error
+given, no stage starts any more, lanes are stopped and closed, threads get some seconds to finish.
 """
 
 import threading
@@ -55,8 +55,8 @@ class Executor(Roster):
         super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
         self._lanes = lanes
         self._emit = emit
-        self._first = tuple(schedule.units[n] for n in schedule.ready)
-        self._lone = self._lone_unit() if self._plain and not emit else None
+        self._first = tuple(schedule.stages[n] for n in schedule.ready)
+        self._lone = self._lone_stage() if self._plain and not emit else None
         self._only = self._lone if lanes.most == 1 else None
         self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
@@ -97,7 +97,7 @@ class Executor(Roster):
 
     @property
     def maps_in_batches(self) -> bool:
-        """Whether the flow is one unit of Python tasks, so that `start_batch` may be used."""
+        """Whether the flow is one stage of Python tasks, so that `start_batch` may be used."""
         return self._lone is not None
 
     def start_batch(self, items: Sequence[Values]) -> MapBatch | None:
@@ -116,15 +116,15 @@ class Executor(Roster):
         self._wait(batch)
         return batch.outputs(self._lone_gives)
 
-    def _lone_unit(self) -> Stage | None:
+    def _lone_stage(self) -> Stage | None:
         lone = self._python == [True] and not self.schedule.presets
-        return self.schedule.units[0] if lone else None
+        return self.schedule.stages[0] if lone else None
 
     def _places_of_outputs(self) -> list[int]:
-        """Where the outputs are among the inputs and what the only unit gives."""
+        """Where the outputs are among the inputs and what the only stage gives."""
         if self._lone is None:
             return []
-        known = (*range(len(self.schedule.inputs)), *self._lone.gives)
+        known = (*range(len(self.schedule.inputs)), *self._lone.outputs)
         return [known.index(slot) for slot in self.schedule.outputs]
 
     def finish(self, run: FlowRun) -> list[object]:
@@ -189,15 +189,15 @@ class Executor(Roster):
             time.sleep(_TICK_SECONDS)
 
     def _run_only(
-        self, unit: Stage, place: ExecutionSlot, values: Sequence[object]
+        self, stage: Stage, place: ExecutionSlot, values: Sequence[object]
     ) -> list[object] | None:
-        """A flow that is one unit needs no queue, no lock and no second thread."""
+        """A flow that is one stage needs no queue, no lock and no second thread."""
         place.halt.on = False
         place.by = threading.get_ident()
         try:
             if self.ended:  # looked at after `by` is set: `end` looks the other way round
                 return None
-            (results,) = place.python.run((unit,), ([values[s] for s in unit.takes],))
+            (results,) = place.python.run((stage,), ([values[s] for s in stage.inputs],))
             if self.ended:
                 raise self._why()
         except Cancelled:
@@ -205,7 +205,7 @@ class Executor(Roster):
         except FlowosError:
             raise
         except Exception as error:
-            raise not_run(unit.label, error) from error
+            raise not_run(stage.label, error) from error
         finally:
             place.by = 0
             held, place.held = place.held, None
@@ -246,37 +246,37 @@ class Executor(Roster):
     def _execute(
         self, worker: SlotThread, batch: Batch, calling: bool
     ) -> Sequence[Values] | BaseException:
-        run, units = batch
+        run, stages = batch
         place = worker.place
         assert place is not None
-        lane = place.python if self._python[units[0].number] else place.commands
+        lane = place.python if self._python[stages[0].number] else place.commands
         if self._binds:
-            lane.bind(cores_of(place) if self._bound[units[0].number] else ())
+            lane.bind(cores_of(place) if self._bound[stages[0].number] else ())
         try:
             if isinstance(run, MapBatch):
-                run.run(place.python, units[0])
+                run.run(place.python, stages[0])
                 return ()
             slots = run.slots
-            values = [[slots[s] for s in u.takes] for u in units]
+            values = [[slots[s] for s in stage.inputs] for stage in stages]
             if self._emit is not None:
-                return told(self._emit, lane, units, values)
+                return told(self._emit, lane, stages, values)
             if self._most == 1:
-                return lane.run(units, values)
-            return paced(place, lane, units, values)
+                return lane.run(stages, values)
+            return paced(place, lane, stages, values)
         except FlowosError as error:
             return error
         except BaseException as error:
             if calling and not isinstance(error, Exception):
                 raise  # a signal's: what a task raises is TaskFailed by now
-            failed = not_run(units[0].label, error)
+            failed = not_run(stages[0].label, error)
             failed.__cause__ = error
             return failed
 
     def _settle(
         self, worker: SlotThread, batch: Batch, results: Sequence[Values] | BaseException
     ) -> None:
-        """Take in what a batch gave; units that waited for it become ready. Under the lock."""
-        run, units = batch
+        """Take in what a batch gave; stages that waited for it become ready. Under the lock."""
+        run, stages = batch
         assert worker.place is not None
         worker.place.run = None
         worker.place.by = 0
@@ -289,36 +289,36 @@ class Executor(Roster):
             self._end_run(run, results)
             return
         if isinstance(run, MapBatch):
-            self._end_batch(run, units[0])
+            self._end_batch(run, stages[0])
             return
-        for unit, values in zip(units, results):  # noqa: B905 - as many, and often one
-            self._keep(run, unit, values)
-        run.left -= len(units)
+        for stage, values in zip(stages, results):  # noqa: B905 - as many, and often one
+            self._keep(run, stage, values)
+        run.left -= len(stages)
         if run.left == 0:
             run.done = True
             self._runs.discard(run)
             self._wake(run)
 
-    def _keep(self, run: FlowRun, unit: Stage, values: Values) -> None:
+    def _keep(self, run: FlowRun, stage: Stage, values: Values) -> None:
         slots = run.slots
-        for slot, value in zip(unit.gives, values):  # noqa: B905 - as many, and often one
+        for slot, value in zip(stage.outputs, values):  # noqa: B905 - as many, and often one
             slots[slot] = value
-        for slot in unit.drops:
+        for slot in stage.frees:
             slots[slot] = None
-        for slot in unit.shares:
+        for slot in stage.refcounted:
             run.readers[slot] -= 1
             if run.readers[slot] == 0:
                 slots[slot] = None
-        for number in unit.wakes:
-            run.waits[number] -= 1
-            if run.waits[number] == 0:
-                self._ready.append((run, self.schedule.units[number]))
+        for number in stage.successors:
+            run.predecessors_left[number] -= 1
+            if run.predecessors_left[number] == 0:
+                self._ready.append((run, self.schedule.stages[number]))
 
-    def _end_batch(self, batch: MapBatch, unit: Stage) -> None:
+    def _end_batch(self, batch: MapBatch, stage: Stage) -> None:
         """What it left goes first, in smaller batches, to any place. Under the lock."""
         batch.split_rest()
         self._runs.update(batch.rest)
-        self._ready.extendleft((rest, unit) for rest in reversed(batch.rest))
+        self._ready.extendleft((rest, stage) for rest in reversed(batch.rest))
         batch.done = True
         self._runs.discard(batch)
         self._wake(batch)
@@ -330,7 +330,7 @@ class Executor(Roster):
         self._runs.discard(run)
         self._ready = deque(entry for entry in self._ready if entry[0] is not run)
         if self._node.line or not self._plain:
-            self._share.withdraw(self, {unit.needs for _, unit in self._ready})
+            self._share.withdraw(self, {stage.needs for _, stage in self._ready})
         for place in self.places:
             if place.run is run:
                 place.stop()

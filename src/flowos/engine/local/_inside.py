@@ -45,27 +45,27 @@ class TaskFiles:
 
     def __init__(self, schedule: Schedule, around: Surroundings) -> None:
         self._around = around
-        self._takes: dict[int, list[tuple[int, str]]] = {}
-        self._gives: dict[int, list[tuple[int, str]]] = {}
+        self._inputs: dict[int, list[tuple[int, str]]] = {}
+        self._outputs: dict[int, list[tuple[int, str]]] = {}
         if around.in_image:
-            for unit in schedule.units:
-                self._takes[unit.number] = list(_taken_files(unit))
-                self._gives[unit.number] = list(_given_files(unit))
+            for stage in schedule.stages:
+                self._inputs[stage.number] = list(_taken_files(stage))
+                self._outputs[stage.number] = list(_given_files(stage))
 
-    def as_inside(self, unit: Stage, values: Sequence[object]) -> Sequence[object]:
-        """What the unit takes. ValueRefused for a file that is not to be seen there."""
-        wanted = self._takes.get(unit.number, ())
-        return self._seen([w for w in wanted if w[0] < len(unit.takes)], values, 0)
+    def as_inside(self, stage: Stage, values: Sequence[object]) -> Sequence[object]:
+        """What the stage takes. ValueRefused for a file that is not to be seen there."""
+        wanted = self._inputs.get(stage.number, ())
+        return self._seen([w for w in wanted if w[0] < len(stage.inputs)], values, 0)
 
-    def constants_inside(self, unit: Stage, constants: Sequence[object]) -> Sequence[object]:
-        first = len(unit.takes)
-        wanted = self._takes.get(unit.number, ())
+    def constants_inside(self, stage: Stage, constants: Sequence[object]) -> Sequence[object]:
+        first = len(stage.inputs)
+        wanted = self._inputs.get(stage.number, ())
         mine = [w for w in wanted if first <= w[0] < first + len(constants)]
         return self._seen(mine, constants, first)
 
-    def as_outside(self, unit: Stage, values: list[Any]) -> list[Any]:
-        """What the unit gave. ValueRefused for a file that only the image has."""
-        for i, where in self._gives.get(unit.number, ()):
+    def as_outside(self, stage: Stage, values: list[Any]) -> list[Any]:
+        """What the stage gave. ValueRefused for a file that only the image has."""
+        for i, where in self._outputs.get(stage.number, ()):
             if isinstance(values[i], PurePath):
                 found = self._around.outside(Path(values[i]))
                 if found is None or not Path(found).exists():
@@ -98,21 +98,21 @@ class TaskFiles:
         return Path(found)
 
 
-def _taken_files(unit: Stage) -> Iterator[tuple[int, str]]:
-    """(register, words for it) of what the unit's steps take from outside."""
-    outside = len(unit.takes) + len(unit.rest)
-    for step in unit.steps:
-        for port, register in zip(step.task.inputs, step.takes, strict=True):
+def _taken_files(stage: Stage) -> Iterator[tuple[int, str]]:
+    """(register, words for it) of what the stage's steps take from outside."""
+    outside = len(stage.inputs) + len(stage.constants)
+    for step in stage.steps:
+        for port, register in zip(step.task.inputs, step.inputs, strict=True):
             if port.type == File and register < outside:
                 yield register, f"task {step.label!r}, input {port.name!r}"
 
 
-def _given_files(unit: Stage) -> Iterator[tuple[int, str]]:
-    """(place among what the unit gives, words for it)."""
-    for step in unit.steps:
-        for port, register in zip(step.task.outputs, step.gives, strict=True):
-            if port.type == File and register in unit.picks:
-                place = unit.picks.index(register)
+def _given_files(stage: Stage) -> Iterator[tuple[int, str]]:
+    """(place among what the stage gives, words for it)."""
+    for step in stage.steps:
+        for port, register in zip(step.task.outputs, step.outputs, strict=True):
+            if port.type == File and register in stage.returns:
+                place = stage.returns.index(register)
                 yield place, f"task {step.label!r}, output {port.name!r}"
 
 

@@ -1,4 +1,4 @@
-"""Running a unit in this process: the one loop that every Python task goes through."""
+"""Running a stage in this process: the one loop that every Python task goes through."""
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -21,20 +21,20 @@ class Halt:
         self.on = False
 
 
-class CompiledUnit:
-    """A unit made ready for this process."""
+class CompiledStage:
+    """A stage made ready for this process."""
 
-    __slots__ = ("operations", "picks", "rest")
+    __slots__ = ("constants", "operations", "returns")
 
-    def __init__(self, unit: Stage) -> None:
-        self.rest = unit.rest
-        python = isinstance(unit.steps[0].task.body, Python)
-        self.operations = tuple(map(_operation, unit.steps)) if python else ()
-        self.picks = _pick(unit.picks)
+    def __init__(self, stage: Stage) -> None:
+        self.constants = stage.constants
+        python = isinstance(stage.steps[0].task.body, Python)
+        self.operations = tuple(map(_operation, stage.steps)) if python else ()
+        self.returns = _pick(stage.returns)
 
     def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
-        """The values of `unit.gives`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
-        frame = [*values, *self.rest]
+        """The values of `stage.outputs`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
+        frame = [*values, *self.constants]
         for function, pick, give, good, step in self.operations:
             if halt.on:
                 raise Cancelled(f"stopped before task {step.label!r}")
@@ -48,14 +48,14 @@ class CompiledUnit:
                 frame[give] = value
             else:
                 _settle(step, value, frame)
-        return self.picks(frame)  # type: ignore[no-any-return]
+        return self.returns(frame)  # type: ignore[no-any-return]
 
 
 def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]:
     assert isinstance(step.task.body, Python)
-    plain = len(step.gives) == 1 and step.task.outputs[0].type != File
+    plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
-    return step.task.body.fun, _pick(step.takes), step.gives[0], good, step
+    return step.task.body.fun, _pick(step.inputs), step.outputs[0], good, step
 
 
 def _never(_: object) -> bool:
@@ -92,16 +92,16 @@ def _settle(step: Step, value: object, frame: list[object]) -> None:
         if complaint:
             raise _refused(step, frame, f"output {port.name!r}: {complaint}")
         good.append(each)
-    for give, each in zip(step.gives, good, strict=True):  # the place of an input may be reused
+    for give, each in zip(step.outputs, good, strict=True):  # the place of an input may be reused
         frame[give] = each
 
 
 def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
-    given = [shown(frame[i]) for i in step.takes]
+    given = [shown(frame[i]) for i in step.inputs]
     return output_refused(step.label, step.task.inputs, given, complaint)
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
     if error.__traceback__ is not None:  # begin at the task, not at our loop
         error.with_traceback(error.__traceback__.tb_next)
-    return task_failed(step.label, step.task.inputs, [frame[i] for i in step.takes], error)
+    return task_failed(step.label, step.task.inputs, [frame[i] for i in step.inputs], error)

@@ -1,9 +1,9 @@
-"""The places where units run: what the local engine asks of threads and of worker processes.
+"""The places where stages run: what the local engine asks of threads and of worker processes.
 
 The promise of a lane, for success, failure and cancel:
 
-- `run` runs the units of a batch one after the other and answers with their results. Between the
-  steps of a unit the values stay in the lane. Each result of each step is checked against its
+- `run` runs the stages of a batch one after the other and answers with their results. Between the
+  steps of a stage the values stay in the lane. Each result of each step is checked against its
   output port's type (`step.task.outputs[i].type.check`); a step with one output gives its value, a
   step with several a tuple or list of as many. A `File` result becomes an absolute `Path` of what
   exists (`_files.present`).
@@ -12,7 +12,7 @@ The promise of a lane, for success, failure and cancel:
   `ValueRefused` (`_failures.refused`), naming task and port. A process that is gone: `WorkerLost`,
   naming the step that it was in, within a second. The results of the batch are lost, the lane is
   usable again: it starts anew what it needs.
-- `run_rows` runs one unit for many rows of inputs and keeps the same promise for each row. It
+- `run_rows` runs one stage for many rows of inputs and keeps the same promise for each row. It
   returns early, with fewer results than rows, once BATCH_SECONDS are over; what a failed row's
   predecessors gave stays in `results`. With a lost process all results of the call are lost.
 - `stop` may be called from any thread: what `run` is doing ends as soon as it can be ended, and
@@ -37,8 +37,8 @@ BATCH_SECONDS = 0.001
 class Lane(Protocol):
     """One place that runs one batch at a time; called by one thread at a time."""
 
-    def run(self, units: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
-        """For each unit the values of `unit.gives`; `values[i]` are those of `units[i].takes`."""
+    def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
+        """For each stage its outputs' values; `values[i]` are those of `stages[i].inputs`."""
         ...
 
     def bind(self, cores: Sequence[int]) -> None:
@@ -54,9 +54,9 @@ class PythonLane(Lane, Protocol):
     """A lane for Python tasks."""
 
     def run_rows(
-        self, unit: Stage, rows: Sequence[Values], results: list[Values]
+        self, stage: Stage, rows: Sequence[Values], results: list[Values]
     ) -> tuple[float, float]:
-        """Append the values of `unit.gives` for each row, in order, until the time is over.
+        """Append the values of `stage.outputs` for each row, in order, until the time is over.
 
         Returns seconds, and those that the processor worked: the rest was spent waiting.
         """
@@ -66,7 +66,7 @@ class PythonLane(Lane, Protocol):
 class Lanes(Protocol):
     """The lanes of one slice, made with its schedule and their number; Python tasks run on them.
 
-    most: how many units `run` may be given at once. Batches pay where a hop costs more than a task.
+    most: stages that `run` may be given at once. Batches pay where a hop costs more than a task.
     """
 
     @property

@@ -89,7 +89,7 @@ def _held(cores: int | None) -> int:
 
 
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Workers:
-    python = [u for u in schedule.units if isinstance(u.steps[0].task.body, Python)]
+    python = [stage for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)]
     if env.image is None or not python:
         return wished or "thread"
     if wished not in (None, "process"):
@@ -111,7 +111,7 @@ def _with_folder(env: Environment, folder: Path | None) -> Environment:
 
 def _with_gpus(schedule: Schedule, env: Environment) -> Environment:
     """In an image, a task that needs GPUs gets the node's with their driver."""
-    asking = [u.steps[0].label for u in schedule.units if u.needs.gpus]
+    asking = [stage.steps[0].label for stage in schedule.stages if stage.needs.gpus]
     if env.image is None or not asking or env.devices:
         return env
     devices = gpu_devices()
@@ -144,16 +144,16 @@ _LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
 def _room_for(schedule: Schedule, held: int) -> tuple[int, int, int]:
     """Cores, memory and GPUs for its tasks. Raises SliceRefused if one could never start."""
     room = (held, memory_bytes(), gpu_count())
-    for unit in schedule.units:
-        _refuse_unmet(unit, *room)
+    for stage in schedule.stages:
+        _refuse_unmet(stage, *room)
     node_ledger().widen(usable_cpus(), *room[1:])
     return room
 
 
-def _refuse_unmet(unit: Stage, cores: int, memory: int, gpus: int) -> None:
+def _refuse_unmet(stage: Stage, cores: int, memory: int, gpus: int) -> None:
     """A task that could never start is refused before any other has run."""
-    needs = unit.needs
-    where = f"slice: task {unit.steps[0].label!r} needs"
+    needs = stage.needs
+    where = f"slice: task {stage.steps[0].label!r} needs"
     if needs.cores * needs.ranks > cores:
         ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
         raise SliceRefused(f"{where} {needs.cores} cores{ranks}, the slice has {cores}")

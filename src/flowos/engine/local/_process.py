@@ -1,4 +1,4 @@
-"""Lanes that run units in worker processes of this node.
+"""Lanes that run stages in worker processes of this node.
 
 A lane starts its worker when it first needs one, and another after it lost one. A worker is lost
 when its socket ends: the run fails with WorkerLost, naming the step that the worker began last.
@@ -48,7 +48,7 @@ from flowos.model import (
 )
 from flowos.plan import Schedule, Stage
 
-_MOST_UNITS = 256
+_MOST_STAGES = 256
 _KEPT_SHARE = 8
 _KEPT_BYTES = 1 << 30
 """Idle memory files are kept up to an eighth of the node's memory for all workers together, and up
@@ -61,9 +61,9 @@ _NO_LIMIT = -1.0
 
 
 class ProcessLanes:
-    """`count` lanes, each a process. Nothing is started before a unit is run."""
+    """`count` lanes, each a process. Nothing is started before a stage is run."""
 
-    most = _MOST_UNITS
+    most = _MOST_STAGES
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class ProcessLane:
         self._cores: tuple[int, ...] = ()
         self._stopped = False
 
-    def run(self, units: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
+    def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         results: list[Values] = []
-        self._run(units, values, results, None)
+        self._run(stages, values, results, None)
         return results
 
     def run_rows(
-        self, unit: Stage, rows: Sequence[Values], results: list[Values]
+        self, stage: Stage, rows: Sequence[Values], results: list[Values]
     ) -> tuple[float, float]:
-        return self._run([unit] * len(rows), rows, results, BATCH_SECONDS)
+        return self._run([stage] * len(rows), rows, results, BATCH_SECONDS)
 
     def bind(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
@@ -159,7 +159,7 @@ class ProcessLane:
 
     def _run(
         self,
-        units: Sequence[Stage],
+        stages: Sequence[Stage],
         values: Sequence[Values],
         results: list[Values],
         seconds: float | None,
@@ -167,15 +167,15 @@ class ProcessLane:
         with self._busy:
             self._begin()
             try:
-                worker = self._worker or self._hire(units)
-                batch, unsendable = self._packed(units, values)
-                answers, failed, times = self._exchange(worker, units, batch, seconds)
-                for unit, answer in zip(units, answers):  # noqa: B905 - fewer, where time was over
-                    results.append(self._opened(unit, answer))
+                worker = self._worker or self._hire(stages)
+                batch, unsendable = self._packed(stages, values)
+                answers, failed, times = self._exchange(worker, stages, batch, seconds)
+                for stage, answer in zip(stages, answers):  # noqa: B905 - fewer, where time was over
+                    results.append(self._opened(stage, answer))
             finally:
                 self._shop.output.drain()
         if failed:
-            raise lacking(told(units, *failed), self._shop.start.around.named)
+            raise lacking(told(stages, *failed), self._shop.start.around.named)
         if unsendable is not None and len(results) == len(batch):
             raise unsendable
         return times
@@ -183,35 +183,35 @@ class ProcessLane:
     def _exchange(
         self,
         worker: WorkerProcess,
-        units: Sequence[Stage],
+        stages: Sequence[Stage],
         batch: Sequence[tuple[int, list[Any]]],
         seconds: float | None,
         again: bool = True,
     ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
-        """What the units gave; (place, step, kind, ...) of the next one, if it failed; times."""
+        """What the stages gave; (place, step, kind, ...) of the next one, if it failed; times."""
         try:
             worker.bind(self._cores)
             return worker.run(batch, seconds)
         except (EOFError, ConnectionError):
             self._detach()
             if again and worker.place is None and not self._stopped:  # it died while it was idle
-                return self._exchange(self._hire(units), units, batch, seconds, again=False)
-            raise self._lost(worker, units) from None
+                return self._exchange(self._hire(stages), stages, batch, seconds, again=False)
+            raise self._lost(worker, stages) from None
         except OSError as error:
             self._drop()
-            label = units[0].steps[0].label
+            label = stages[0].steps[0].label
             raise TaskFailed(f"task {label!r}: no way to its worker process: {error}") from error
         except BaseException:
             self._drop()
             raise
 
-    def _hire(self, units: Sequence[Stage]) -> WorkerProcess:
+    def _hire(self, stages: Sequence[Stage]) -> WorkerProcess:
         shop = self._shop
         try:
             running, channel = start_worker(shop.start, lambda: self._stopped or shop.closed)
         except LaunchFailed as error:
             words = f"{error}{remedy_of(error.__cause__)}"
-            raise LaunchFailed(f"task {units[0].steps[0].label!r}: {words}") from error
+            raise LaunchFailed(f"task {stages[0].steps[0].label!r}: {words}") from error
         worker = WorkerProcess(running, channel, shop.start)
         with self._lock:
             self._worker = worker
@@ -222,39 +222,39 @@ class ProcessLane:
             worker.teach(shop.program)
         except (EOFError, ConnectionError):
             self._detach()
-            raise self._lost(worker, units, " while it loaded the functions") from None
+            raise self._lost(worker, stages, " while it loaded the functions") from None
         except BaseException:
             self._drop()
             raise
         return worker
 
     def _packed(
-        self, units: Sequence[Stage], values: Sequence[Values]
+        self, stages: Sequence[Stage], values: Sequence[Values]
     ) -> tuple[list[tuple[int, list[Any]]], FlowosError | None]:
-        """The units as they are sent, up to the first whose inputs cannot cross, and why."""
+        """The stages as they are sent, up to the first whose inputs cannot cross, and why."""
         batch: list[tuple[int, list[Any]]] = []
         shop = self._shop
-        for unit, row in zip(units, values, strict=True):
+        for stage, row in zip(stages, values, strict=True):
             try:
-                batch.append((unit.number, shop.pack(unit, shop.files.as_inside(unit, row))))
+                batch.append((stage.number, shop.pack(stage, shop.files.as_inside(stage, row))))
             except Unpackable as error:
-                refused = input_unsendable(unit, *error.args)
+                refused = input_unsendable(stage, *error.args)
                 refused.__cause__ = error.__cause__
                 return batch, refused
         return batch, None
 
-    def _opened(self, unit: Stage, values: list[Any]) -> list[Any]:
+    def _opened(self, stage: Stage, values: list[Any]) -> list[Any]:
         """Values that only workers read stay packed."""
         kept = self._shop.program.kept
-        for i, slot in enumerate(unit.gives):
+        for i, slot in enumerate(stage.outputs):
             value = values[i]
             if type(value) is Packed and slot not in kept:
                 try:
                     values[i] = value.open()
                 except Exception as error:
                     why = f"{type(error).__name__}: {error}"
-                    raise output_unreadable(unit, slot, why) from error
-        return self._shop.files.as_outside(unit, values)
+                    raise output_unreadable(stage, slot, why) from error
+        return self._shop.files.as_outside(stage, values)
 
     def _drop(self) -> None:
         """End the worker; the next run starts another."""
@@ -270,7 +270,7 @@ class ProcessLane:
             worker.forget()
         return worker
 
-    def _lost(self, worker: WorkerProcess, units: Sequence[Stage], when: str = "") -> FlowosError:
+    def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
         try:
             how = how_ended(worker.running.wait(_TELL_SECONDS))
         except TimeoutError:
@@ -279,7 +279,7 @@ class ProcessLane:
         if self._stopped or self._shop.closed:
             return Cancelled(_STOPPED)
         place, step = worker.place or (0, 0)
-        label = units[place].steps[step].label
+        label = stages[place].steps[step].label
         return WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
 
 
@@ -303,14 +303,14 @@ class _Shop:
         self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
         self._constants: dict[int, list[Any]] = {}
 
-    def pack(self, unit: Stage, values: Values) -> list[Any]:
-        """The unit's inputs and constants. Constants are packed once."""
-        constants = self._constants.get(unit.number)
+    def pack(self, stage: Stage, values: Values) -> list[Any]:
+        """The stage's inputs and constants. Constants are packed once."""
+        constants = self._constants.get(stage.number)
         if constants is None:
             constants = self._pack(
-                self.files.constants_inside(unit, self.program.constants[unit.number])
+                self.files.constants_inside(stage, self.program.constants[stage.number])
             )
-            self._constants[unit.number] = constants
+            self._constants[stage.number] = constants
         return self._pack(values) + constants
 
     def _pack(self, values: Values) -> list[Any]:
@@ -332,7 +332,9 @@ class _Shop:
 
 def _threads(schedule: Schedule) -> int | None:
     """The most cores that a task of the workers asks for; None if none does."""
-    python = (u.needs for u in schedule.units if isinstance(u.steps[0].task.body, Python))
+    python = (
+        stage.needs for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)
+    )
     return max((needs.cores for needs in python if is_bound(needs)), default=None)
 
 

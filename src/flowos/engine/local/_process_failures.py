@@ -1,4 +1,4 @@
-"""What a worker tells of a failed unit, in the same words as a thread would say it."""
+"""What a worker tells of a failed stage, in the same words as a thread would say it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ class RemoteError(Exception):
     """Stands for an exception that cannot be sent; its text is that one's last line."""
 
 
-def told(units: Sequence[Stage], place: int, step: int, kind: str, *details: Any) -> FlowosError:
+def told(stages: Sequence[Stage], place: int, step: int, kind: str, *details: Any) -> FlowosError:
     """The error to raise, its cause set."""
-    return _KINDS[kind](units[place].steps[step], *details)
+    return _KINDS[kind](stages[place].steps[step], *details)
 
 
 def lacking(error: FlowosError, image: str) -> FlowosError:
@@ -27,22 +27,22 @@ def lacking(error: FlowosError, image: str) -> FlowosError:
     return named
 
 
-def input_unsendable(unit: Stage, register: int, why: str) -> FlowosError:
+def input_unsendable(stage: Stage, register: int, why: str) -> FlowosError:
     """A value that cannot be pickled, named by the first task that takes it."""
-    step = next(s for s in unit.steps if register in s.takes)
-    port = step.task.inputs[step.takes.index(register)]
+    step = next(s for s in stage.steps if register in s.inputs)
+    port = step.task.inputs[step.inputs.index(register)]
     return refused(step.label, f"input {port.name!r}: cannot cross to a worker process: {why}")
 
 
-def output_unreadable(unit: Stage, slot: int, why: str) -> FlowosError:
+def output_unreadable(stage: Stage, slot: int, why: str) -> FlowosError:
     """A value that came from a worker and cannot be unpickled here."""
-    step, port = _maker(unit, unit.picks[unit.gives.index(slot)])
+    step, port = _maker(stage, stage.returns[stage.outputs.index(slot)])
     return refused(step.label, f"output {port.name!r}: cannot be read here: {why}")
 
 
-def _maker(unit: Stage, register: int) -> tuple[Step, PortSpec]:
-    step = next(s for s in reversed(unit.steps) if register in s.gives)
-    return step, step.task.outputs[step.gives.index(register)]
+def _maker(stage: Stage, register: int) -> tuple[Step, PortSpec]:
+    step = next(s for s in reversed(stage.steps) if register in s.outputs)
+    return step, step.task.outputs[step.outputs.index(register)]
 
 
 def _raised(

@@ -1,4 +1,4 @@
-"""What a worker is taught of a schedule: functions, port types, and units as numbers."""
+"""What a worker is taught of a schedule: functions, port types, and stages as numbers."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ class WorkerProgram:
     """A schedule as it is sent.
 
     functions, with the label of the first task that uses each; types: port types of results.
-    units: number -> (empty registers, steps, picks), where a step is (function, takes, gives,
-    types). constants: what fills the registers after the unit's inputs. kept: slots that only
+    stages: number -> (empty registers, steps, returns), where a step is (function, inputs, outputs,
+    types). constants: what fills the registers after the stage's inputs. kept: slots that only
     workers read, whose values can stay as they came.
     """
 
@@ -25,7 +25,7 @@ class WorkerProgram:
         self.functions: list[Function] = []
         self.labels: list[str] = []
         self.types: list[object] = []
-        self.units: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
+        self.stages: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self._numbers: dict[int, int] = {}
         self._ways: dict[int, Iterator[Way]] = {}
@@ -33,12 +33,12 @@ class WorkerProgram:
         self._complaints: dict[int, list[str]] = {}
         self._lock = threading.Lock()
         opened = set(schedule.outputs)
-        for unit in schedule.units:
-            if isinstance(unit.steps[0].task.body, Python):
-                self._add(unit)
+        for stage in schedule.stages:
+            if isinstance(stage.steps[0].task.body, Python):
+                self._add(stage)
             else:
-                opened.update(unit.takes)
-        self.kept = frozenset(s for u in schedule.units for s in u.gives) - opened
+                opened.update(stage.inputs)
+        self.kept = frozenset(s for stage in schedule.stages for s in stage.outputs) - opened
 
     def sources(self, problems: dict[int, str], tried: dict[int, Source]) -> dict[int, Source]:
         """How the functions are sent: all of them, or the next way for those with a problem.
@@ -70,13 +70,13 @@ class WorkerProgram:
                     self._sources[number] = source
         return self._sources[number]
 
-    def _add(self, unit: Stage) -> None:
-        count = len(unit.rest)
-        while count and unit.rest[count - 1] is None:
+    def _add(self, stage: Stage) -> None:
+        count = len(stage.constants)
+        while count and stage.constants[count - 1] is None:
             count -= 1
-        self.constants[unit.number] = unit.rest[:count]
-        steps = [self._step(step) for step in unit.steps]
-        self.units[unit.number] = (len(unit.rest) - count, steps, unit.picks)
+        self.constants[stage.number] = stage.constants[:count]
+        steps = [self._step(step) for step in stage.steps]
+        self.stages[stage.number] = (len(stage.constants) - count, steps, stage.returns)
 
     def _step(self, step: Step) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         assert isinstance(step.task.body, Python)
@@ -84,7 +84,7 @@ class WorkerProgram:
         if function == len(self.labels):
             self.labels.append(step.label)
         types = tuple(self._number(p.type, self.types) for p in step.task.outputs)
-        return function, step.takes, step.gives, types
+        return function, step.inputs, step.outputs, types
 
     def _number(self, thing: Any, things: list[Any]) -> int:
         """Its place in the list, by identity: what is in the list lives, so its id is its own."""

@@ -76,7 +76,7 @@ class WorkerProcess:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """Which unit of the batch, and which of its steps, the worker began last."""
+        """Which stage of the batch, and which of its steps, the worker began last."""
         begun = self._progress[0]
         return divmod(begun - 1, 1 << 32) if begun else None
 
@@ -85,7 +85,7 @@ class WorkerProcess:
         types = pickle.dumps(program.types, 5)
         sources = program.sources({}, {})
         while sources:
-            self._channel.send(("teach", self._start.path, sources, types, program.units))
+            self._channel.send(("teach", self._start.path, sources, types, program.stages))
             problems, _ = self._channel.receive()
             sources = program.sources(problems, sources) if problems else {}
 
@@ -98,9 +98,9 @@ class WorkerProcess:
     def run(
         self, batch: Sequence[tuple[int, Sequence[Any]]], seconds: float | None
     ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
-        """Results, plain or packed; what the worker said of the unit that failed after them; times.
+        """Results, plain or packed; what the worker said of the stage that then failed; times.
 
-        seconds: fewer results come where this is over before the last unit. Raises EOFError,
+        seconds: fewer results come where this is over before the last stage. Raises EOFError,
         OSError if the worker is gone.
         """
         files: list[tuple[int, int]] = []

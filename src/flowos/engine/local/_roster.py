@@ -1,4 +1,4 @@
-"""Who of a crew sleeps, who is at which place, and which unit goes there next.
+"""Who of a crew sleeps, who is at which place, and which stage goes there next.
 
 A worker that finds nothing to run gives its place back and is parked. What the node cannot give now
 is waited for in the line of its ledger, whose `wake` has the parked look again. A task that runs a
@@ -20,13 +20,13 @@ from flowos.plan import Schedule, Stage
 
 Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
 _AHEAD = 256
-"""How far behind a unit that does not fit another is looked for that does."""
+"""How far behind a stage that does not fit another is looked for that does."""
 
 
 class Roster:
     """The places and workers of a crew, and the queue of what is ready.
 
-    ledgers: of the slice and of the node. most: how many units a lane may be given at once.
+    ledgers: of the slice and of the node. most: how many stages a lane may be given at once.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Roster:
         self.ended = False
         self.places = tuple(places)
         self._most = most
-        self._plain = all(u.needs == ONE for u in schedule.units)
-        self._python = [isinstance(u.steps[0].task.body, Python) for u in schedule.units]
-        self._bound = [is_bound(u.needs) for u in schedule.units]
+        self._plain = all(stage.needs == ONE for stage in schedule.stages)
+        self._python = [isinstance(stage.steps[0].task.body, Python) for stage in schedule.stages]
+        self._bound = [is_bound(stage.needs) for stage in schedule.stages]
         self._binds = any(self._bound)
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)
@@ -124,7 +124,7 @@ class Roster:
             place.halt.on = self.ended or (place.run is not None and place.run.done)
 
     def _take(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
-        """The first unit in order of becoming ready that fits. Under the lock."""
+        """The first stage in order of becoming ready that fits. Under the lock."""
         ready = self._ready
         while ready and ready[0][0].done:
             ready.popleft()
@@ -140,37 +140,37 @@ class Roster:
 
     def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
-        for at, (run, unit) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
-            if run.done or unit.needs in tried or worker.only not in (None, run):
+        for at, (run, stage) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
+            if run.done or stage.needs in tried or worker.only not in (None, run):
                 continue
             if place.held is None:
-                place.held = self._share.acquire(unit.needs, self)
+                place.held = self._share.acquire(stage.needs, self)
             if place.held is not None:
                 del self._ready[at]
-                return self._taken(run, unit, place)
-            tried.append(unit.needs)
+                return self._taken(run, stage, place)
+            tried.append(stage.needs)
         return None
 
-    def _taken(self, run: FlowRun | MapBatch, unit: Stage, place: ExecutionSlot) -> Batch:
+    def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
         alone = self._most == 1 or isinstance(run, MapBatch)
-        return run, ((unit,) if alone else self._batch(run, unit, place))
+        return run, ((stage,) if alone else self._batch(run, stage, place))
 
     def _batch(
         self, run: FlowRun | MapBatch, first: Stage, place: ExecutionSlot
     ) -> Sequence[Stage]:
-        """Some units for one message, fewer towards the end so that all lanes end together."""
-        units = [first]
+        """Some stages for one message, fewer towards the end so that all lanes end together."""
+        stages = [first]
         if self._plain and self._python[first.number]:
             share = 1 + len(self._ready) // (2 * len(self.places))
-            while self._ready and len(units) < min(place.pace, share, self._most):
-                owner, unit = self._ready[0]
-                if owner is not run or not self._python[unit.number]:
+            while self._ready and len(stages) < min(place.pace, share, self._most):
+                owner, stage = self._ready[0]
+                if owner is not run or not self._python[stage.number]:
                     break
-                if self._bound[unit.number] != self._bound[first.number]:
+                if self._bound[stage.number] != self._bound[first.number]:
                     break
-                units.append(unit)
+                stages.append(stage)
                 self._ready.popleft()
-        return units
+        return stages
 
     def _call_help(self, caller: SlotThread | None = None) -> None:
         """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""

@@ -1,4 +1,4 @@
-"""What a crew works with: runs, the places that units run at, and the workers that hold them."""
+"""What a crew works with: runs, the places that stages run at, and the workers that hold them."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ _MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a unit of tasks; `seconds` since it was started."""
+    """What happened to a stage of tasks; `seconds` since it was started."""
 
     what: Literal["started", "ended", "failed"]
     label: str
@@ -27,27 +27,27 @@ Emit = Callable[[Event], None]
 
 
 class FlowRun:
-    """One run of the schedule: its values, what its units still wait for, how it ended."""
+    """One run of the schedule: its values, what its stages still wait for, how it ended."""
 
-    __slots__ = ("done", "error", "left", "readers", "slots", "waiter", "waits")
+    __slots__ = ("done", "error", "left", "predecessors_left", "readers", "slots", "waiter")
     count = 1
 
     def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
         self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
         for slot, value in schedule.presets:
             self.slots[slot] = value
-        self.waits = [u.waits for u in schedule.units]
+        self.predecessors_left = [stage.n_predecessors for stage in schedule.stages]
         self.readers = dict(schedule.readers)
-        self.left = len(schedule.units)
+        self.left = len(schedule.stages)
         self.error: BaseException | None = None
         self.done = self.left == 0
         self.waiter: SlotThread | None = None
 
 
 class MapBatch:
-    """Items of a `map` over a flow that is one unit: one place runs them one after the other.
+    """Items of a `map` over a flow that is one stage: one place runs them one after the other.
 
-    items: values of the flow's inputs. results: what the unit gave, as far as it came. rest: the
+    items: values of the flow's inputs. results: what the stage gave, as far as it came. rest: the
     batches that go on after these, where the place stopped before the last item. error: of the item
     after the last result. seconds: how long the results took, and how long the processor worked.
     """
@@ -67,9 +67,9 @@ class MapBatch:
     def count(self) -> int:
         return len(self.items)
 
-    def run(self, lane: PythonLane, unit: Stage) -> None:
+    def run(self, lane: PythonLane, stage: Stage) -> None:
         """Run the items, as many as the lane does in one go."""
-        self.seconds = lane.run_rows(unit, _rows(unit, self.items), self.results)
+        self.seconds = lane.run_rows(stage, _rows(stage, self.items), self.results)
 
     def outputs(self, places: Sequence[int]) -> list[list[object]]:
         """Of the items that came to an end. places: among an item's values and its results."""
@@ -84,11 +84,11 @@ class MapBatch:
         self.rest = tuple(MapBatch(items[start : start + size]) for start in starts)
 
 
-def _rows(unit: Stage, items: Sequence[Values]) -> Sequence[Values]:
-    """What the unit takes of each item."""
-    if unit.takes == tuple(range(len(items[0]))):
+def _rows(stage: Stage, items: Sequence[Values]) -> Sequence[Values]:
+    """What the stage takes of each item."""
+    if stage.inputs == tuple(range(len(items[0]))):
         return items
-    return [[values[slot] for slot in unit.takes] for values in items]
+    return [[values[slot] for slot in stage.inputs] for values in items]
 
 
 def raise_error_of(run: FlowRun | MapBatch) -> None:
@@ -102,11 +102,11 @@ def raise_error_of(run: FlowRun | MapBatch) -> None:
 
 
 class ExecutionSlot:
-    """Where one unit at a time runs: a lane for Python tasks and one for commands.
+    """Where one stage at a time runs: a lane for Python tasks and one for commands.
 
     by: the thread that runs here now, or 0. held: what it holds of the node (see `_share`).
     halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
-    pace: how many quick units the lane is given at once.
+    pace: how many quick stages the lane is given at once.
     """
 
     __slots__ = ("by", "commands", "halt", "held", "pace", "python", "run")
@@ -129,7 +129,7 @@ class SlotThread:
 
     outer: where its place is that of a task which waits for it, the run of that task. lent: what
     tasks held that wait for it. settled: it released something since the others were told.
-    only: the run whose units it runs, where a task of this very slice made that run: those of
+    only: the run whose stages it runs, where a task of this very slice made that run: those of
     others would pile up on the task's stack.
     """
 
@@ -147,29 +147,29 @@ class SlotThread:
 
 
 def told(
-    emit: Emit, lane: Lane, units: Sequence[Stage], values: Sequence[Values]
+    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values]
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""
-    for unit in units:
-        emit(Event("started", unit.label))
+    for stage in stages:
+        emit(Event("started", stage.label))
     began = time.monotonic()
     what: Literal["ended", "failed"] = "failed"
     try:
-        results = lane.run(units, values)
+        results = lane.run(stages, values)
         what = "ended"
     finally:
         seconds = time.monotonic() - began
-        for unit in units:
-            emit(Event(what, unit.label, seconds))
+        for stage in stages:
+            emit(Event(what, stage.label, seconds))
     return results
 
 
 def paced(
-    place: ExecutionSlot, lane: Lane, units: Sequence[Stage], values: Sequence[Values]
+    place: ExecutionSlot, lane: Lane, stages: Sequence[Stage], values: Sequence[Values]
 ) -> Sequence[Values]:
-    """Run; quick units are given in larger batches from then on, slow ones in smaller."""
+    """Run; quick stages are given in larger batches from then on, slow ones in smaller."""
     began = time.monotonic()
-    results = lane.run(units, values)
+    results = lane.run(stages, values)
     quick = time.monotonic() - began < _QUICK_SECONDS
     place.pace = min(_MOST_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
     return results

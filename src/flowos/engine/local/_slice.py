@@ -76,7 +76,7 @@ class Slice:
 
         values: a tuple is one run's values, anything else its only value. ahead: how many runs may
         be in flight beyond the one asked for; unless given, 2 batches per place. A batch is one
-        run, or what runs in about a millisecond where a run is one unit of Python tasks.
+        run, or what runs in about a millisecond where a run is one stage of Python tasks.
         An error comes where its item is in order, after the results before it; it ends the map.
         """
         crew = self._crew[0]

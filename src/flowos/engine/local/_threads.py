@@ -1,9 +1,9 @@
-"""Lanes that run units in the threads that call them."""
+"""Lanes that run stages in the threads that call them."""
 
 from collections.abc import Sequence
 from time import perf_counter, thread_time
 
-from flowos.engine.local._kernel import CompiledUnit, Halt
+from flowos.engine.local._kernel import CompiledStage, Halt
 from flowos.engine.local._lanes import BATCH_SECONDS
 from flowos.plan import Schedule, Stage
 
@@ -13,23 +13,23 @@ class ThreadLane:
 
     __slots__ = ("_halt", "_programs")
 
-    def __init__(self, halt: Halt, programs: Sequence[CompiledUnit]) -> None:
+    def __init__(self, halt: Halt, programs: Sequence[CompiledStage]) -> None:
         self._halt = halt
         self._programs = programs
 
     def run(
-        self, units: Sequence[Stage], values: Sequence[Sequence[object]]
+        self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
     ) -> Sequence[Sequence[object]]:
-        """One unit, as `ThreadLanes.most` says."""
-        return (self._programs[units[0].number].run(values[0], self._halt),)
+        """One stage, as `ThreadLanes.most` says."""
+        return (self._programs[stages[0].number].run(values[0], self._halt),)
 
     def run_rows(
         self,
-        unit: Stage,
+        stage: Stage,
         rows: Sequence[Sequence[object]],
         results: list[Sequence[object]],
     ) -> tuple[float, float]:
-        run, halt = self._programs[unit.number].run, self._halt
+        run, halt = self._programs[stage.number].run, self._halt
         worked, began = thread_time(), perf_counter()
         until, now = began + BATCH_SECONDS, began
         for row in rows:
@@ -51,7 +51,7 @@ class ThreadLanes:
     most = 1
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
-        programs = [CompiledUnit(u) for u in schedule.units]
+        programs = [CompiledStage(stage) for stage in schedule.stages]
         self.lanes = tuple(ThreadLane(halt, programs) for halt in halts)
 
     def close(self) -> None:

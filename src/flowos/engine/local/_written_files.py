@@ -10,17 +10,17 @@ from flowos.plan import Schedule, Stage
 
 def with_present_files(schedule: Schedule) -> Schedule:
     """Files that are written into the flow, as absolute paths of what exists. ValueRefused."""
-    return replace(schedule, units=tuple(map(_with_present_files, schedule.units)))
+    return replace(schedule, stages=tuple(map(_with_present_files, schedule.stages)))
 
 
-def _with_present_files(unit: Stage) -> Stage:
-    rest: list[Any] = list(unit.rest)
-    first = len(unit.takes)
-    for step in unit.steps:
-        for port, register in zip(step.task.inputs, step.takes, strict=True):
-            if port.type == File and register >= first and rest[register - first] is not None:
-                found = present(rest[register - first])
+def _with_present_files(stage: Stage) -> Stage:
+    constants: list[Any] = list(stage.constants)
+    first = len(stage.inputs)
+    for step in stage.steps:
+        for port, register in zip(step.task.inputs, step.inputs, strict=True):
+            if port.type == File and register >= first and constants[register - first] is not None:
+                found = present(constants[register - first])
                 if isinstance(found, str):
                     raise ValueRefused(f"task {step.label!r}, input {port.name!r}: {found}")
-                rest[register - first] = found
-    return replace(unit, rest=tuple(rest))
+                constants[register - first] = found
+    return replace(stage, constants=tuple(constants))

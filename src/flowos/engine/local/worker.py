@@ -1,6 +1,6 @@
 """The node-local worker: one file, standard library only, run by any Python from 3.11 on.
 
-It runs units that it was taught, and answers each message with one; it ends when its socket does.
+It runs stages that it was taught, and answers each message with one; it ends when its socket does.
 What else it needs of FlowOS comes as code with the first message: FlowOS itself need not be
 installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
 """
@@ -113,7 +113,7 @@ def _memory_file(content: bytes) -> int:
 
 
 class Failed(Exception):  # noqa: N818 - reads as what happened
-    """A unit failed: its place in the batch, the step, the kind, and details for the engine."""
+    """A stage failed: its place in the batch, the step, the kind, and details for the engine."""
 
 
 class Refused(Exception):  # noqa: N818
@@ -121,13 +121,13 @@ class Refused(Exception):  # noqa: N818
 
 
 class Worker:
-    """Runs units that it was taught."""
+    """Runs stages that it was taught."""
 
     def __init__(self, channel: Channel, hello: dict[str, Any], fds: Sequence[int]) -> None:
         """Become the engine's: its pipes for what is printed, its page of progress, its modules."""
         self.channel = channel
         self.functions: dict[int, Callable[..., Any]] = {}
-        self.units: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
+        self.stages: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
         self.gone: list[int] = []
         self.cores = os.sched_getaffinity(0)
         page, out, err = fds
@@ -155,9 +155,9 @@ class Worker:
         """Answer each message until the engine is gone.
 
         ("bind", cores): run on these CPUs; () is all of ours
-        ("teach", path, functions, types, units) -> {function: why it cannot be loaded}
+        ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
-        failed: () or (place, step, kind, ...). Results: of the units before it, and no more than
+        failed: () or (place, step, kind, ...). Results: of the stages before it, and no more than
         could be started in so many seconds. times: seconds, and those of the processor.
         """
         while True:
@@ -179,7 +179,7 @@ class Worker:
                 continue
 
     def _learn(
-        self, path: list[str | None], functions: dict[int, Any], kinds: bytes, units: dict[int, Any]
+        self, path: list[str | None], functions: dict[int, Any], types: bytes, new: dict[int, Any]
     ) -> dict[int, str]:
         sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
         _stand_in_for("flowos", "flowos.model", "flowos.engine", "flowos.engine.local")
@@ -190,19 +190,19 @@ class Worker:
             except BaseException as error:
                 problems[number] = line(error)
         if not problems:
-            types_ = pickle.loads(kinds)
-            for number, (empty, steps, picks) in units.items():
+            types_ = pickle.loads(types)
+            for number, (empty, steps, returns) in new.items():
                 program = [self._operation(types_, *step) for step in steps]
-                self.units[number] = (empty, program, picks)
+                self.stages[number] = (empty, program, returns)
         return problems
 
     def _operation(
-        self, types_: Any, fun: int, takes: Sequence[int], gives: Sequence[int], outputs: Any
+        self, known: Any, fun: int, inputs: Sequence[int], outputs: Sequence[int], types: Any
     ) -> tuple[Any, ...]:
-        kinds = [types_[i] for i in outputs]
+        kinds = [known[i] for i in types]
         plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
         good = kinds[0].quick() if plain else _never
-        return self.functions[fun], takes, gives[0], good, gives, kinds
+        return self.functions[fun], inputs, outputs[0], good, outputs, kinds
 
     def _run(
         self,
@@ -212,7 +212,7 @@ class Worker:
         batch: list[Any],
         seconds: float | None,
     ) -> tuple[object, Sequence[int]]:
-        """Run units one after the other.
+        """Run stages one after the other.
 
         files: (number, size) of those that values lie in; fds are of those that are not ours.
         """
@@ -223,7 +223,7 @@ class Worker:
         sent: Sequence[int] = ()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
-        failed = self._run_units(parcel, batch, results, seconds)
+        failed = self._run_stages(parcel, batch, results, seconds)
         times = time.perf_counter() - began, time.thread_time() - worked
         number = 0
         if parcel.size:
@@ -239,14 +239,14 @@ class Worker:
         del self.gone[: len(gone)]
         return (gone, *answer), sent
 
-    def _run_units(
+    def _run_stages(
         self, parcel: Any, batch: list[Any], results: list[list[Any]], seconds: float | None
     ) -> tuple[Any, ...]:
         """Append results until all have run, one fails or the time is over; how one failed."""
         until = time.perf_counter() + (sys.maxsize if seconds is None else seconds)
         try:
-            for at, unit in enumerate(batch):
-                results.append(self._run_unit(parcel, at << 32, *unit))
+            for at, stage in enumerate(batch):
+                results.append(self._run_stage(parcel, at << 32, *stage))
                 if time.perf_counter() > until:
                     break
         except Failed as failure:
@@ -267,8 +267,8 @@ class Worker:
                     fd, size, number = opened[file]
                     values[i] = (body, spans, fd, size, self.values.MappingGone(number, self.gone))
 
-    def _run_unit(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
-        empty, program, picks = self.units[number]
+    def _run_stage(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
+        empty, program, returns = self.stages[number]
         self.progress[0] = place + 1
         try:
             unpack = self.values.unpack
@@ -279,31 +279,31 @@ class Worker:
         registers += [None] * empty
         self._run_steps(place, program, registers)
         results: list[Any] = []
-        for pick in picks:
+        for register in returns:
             try:
-                results.append(parcel.add(registers[pick]))
+                results.append(parcel.add(registers[register]))
             except BaseException as error:
-                step = max(i for i, s in enumerate(program) if pick in s[4])
-                port = program[step][4].index(pick)
+                step = max(i for i, s in enumerate(program) if register in s[4])
+                port = program[step][4].index(register)
                 raise Failed(place >> 32, step, "unsendable", port, line(error)) from None
         return results
 
     def _run_steps(self, place: int, program: list[Any], registers: list[Any]) -> None:
         progress, step = self.progress, 0
-        takes: Sequence[int] = ()
+        inputs: Sequence[int] = ()
         try:
-            for step, (fun, takes, give, good, gives, kinds) in enumerate(program):
+            for step, (fun, inputs, give, good, outputs, kinds) in enumerate(program):
                 progress[0] = place + step + 1
-                result = fun(*[registers[i] for i in takes])
+                result = fun(*[registers[i] for i in inputs])
                 if good(result):
                     registers[give] = result
                 else:
-                    self._settle(result, gives, kinds, registers)
+                    self._settle(result, outputs, kinds, registers)
         except Refused as refused:
-            given = [self.ports.shown(registers[i]) for i in takes]
+            given = [self.ports.shown(registers[i]) for i in inputs]
             raise Failed(place >> 32, step, "refused", given, *refused.args) from None
         except BaseException as error:
-            given = [self.ports.shown(registers[i]) for i in takes]
+            given = [self.ports.shown(registers[i]) for i in inputs]
             raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
 
     def _described(self, error: BaseException) -> tuple[Any, str, str, str]:
@@ -320,11 +320,11 @@ class Worker:
         return wired, line(error), where(trace), text
 
     def _settle(
-        self, result: Any, gives: Sequence[int], kinds: Sequence[Any], registers: list[Any]
+        self, result: Any, outputs: Sequence[int], kinds: Sequence[Any], registers: list[Any]
     ) -> None:
         """Check and keep what a step gave, the long way: several outputs, files, wrong values."""
-        values = (result,) if len(gives) == 1 else result
-        if not isinstance(values, (tuple, list)) or len(values) != len(gives):
+        values = (result,) if len(outputs) == 1 else result
+        if not isinstance(values, (tuple, list)) or len(values) != len(outputs):
             many = isinstance(values, (tuple, list))
             raise Refused(None, f"{len(values)} values" if many else type(values).__name__)
         good = []
@@ -337,7 +337,7 @@ class Worker:
             if complaint is not None:
                 raise Refused(port, complaint)
             good.append(value)
-        for give, value in zip(gives, good, strict=True):  # the place of an input may be reused
+        for give, value in zip(outputs, good, strict=True):  # the place of an input may be reused
             registers[give] = value
 
 
