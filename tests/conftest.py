@@ -57,6 +57,7 @@ class Terminal:
         self._unread = b""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a terminal's, whatever nohup began
             os.execvpe(argv[0], list(argv), {"TERM": "dumb", **variables})
 
     def type(self, text: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from flowos.cli import COMMANDS
 from flowos.report import read_json
 from flowos.store import open_store
 
@@ -265,5 +266,19 @@ def test_what_the_time_does_not_reach_is_named_with_the_remedy(flowos: Flowos) -
 
 
 def test_flowos_alone_shows_help_and_tells_its_version(flowos_process: Flowos) -> None:
-    assert "example: flowos measure" in flowos_process().stdout
+    shown = flowos_process().stdout
+    assert "example: flowos measure" in shown
+    assert all(f"\n    {command} " in shown for command in COMMANDS)
     assert flowos_process("--version").stdout.startswith("flowos ")
+
+
+def test_help_and_version_load_no_command() -> None:
+    for word in ("--help", "--version"):
+        code = (
+            f"import sys, flowos.cli\nsys.argv[1:] = ['{word}']\n"
+            "try: flowos.cli.main()\n"
+            "except SystemExit: pass\n"
+            "print(sorted(m for m in sys.modules if m.startswith('flowos.operations')))"
+        )
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert said.stdout.endswith("[]\n")

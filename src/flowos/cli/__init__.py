@@ -4,33 +4,21 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from flowos.cli._commands import COMMANDS
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
-
-COMMANDS = (
-    "measure",
-    "list",
-    "show",
-    "compare",
-    "report",
-    "rm",
-    "doctor",
-    "exec",
-    "shell",
-    "run",
-    "image",
-    "feed",
-    "solve",
-)
-"""In the order in which help shows them; each is a module of this room."""
 
 _EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
 _EXIT_INTERRUPTED, _EXIT_CLOSED_PIPE = 130, 141
 
 
 def parser(only: str = "") -> "argparse.ArgumentParser":
-    """The whole command line, or as much of it as one command needs: what others import is slow."""
+    """The command line with one command's options, or with the names of all commands only.
+
+    What a command imports takes time, so that others are not loaded.
+    """
     import argparse
 
     from flowos.cli._shared import CommandParser, Version
@@ -42,8 +30,10 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
     )
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
-    for name in (only,) if only else COMMANDS:
-        import_module(f"flowos.cli.{name}").add(commands)
+    if only:
+        import_module(f"flowos.cli.{only}").add(commands)
+    for name in COMMANDS if not only else ():
+        commands.add_parser(name, help=COMMANDS[name])
     return top
 
 

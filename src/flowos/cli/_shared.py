@@ -3,6 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
+from flowos.cli._commands import COMMANDS
+
 
 class CommandParser(argparse.ArgumentParser):
     """Says itself what it does not know, with its own usage."""
@@ -72,6 +74,16 @@ def with_example(
         epilog=f"example: {example}" + (f"\n\nexit codes: {codes}" if codes else ""),
         formatter_class=_Help,
     )
+
+
+def top_command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    example: str,
+    codes: str = "",
+) -> argparse.ArgumentParser:
+    """The parser of one of COMMANDS, as `with_example`."""
+    return with_example(commands, name, COMMANDS[name], example, codes)
 
 
 def add_store(command: argparse.ArgumentParser) -> None:

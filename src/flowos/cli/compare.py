@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, with_example
+from flowos.cli._shared import add_json, add_store, top_command
 from flowos.model import FlowosError, UsageError
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ _EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "compare",
-        "the levels of an axis inside a run, or a second run beside a first",
         "flowos compare last --axis stores\n         flowos compare 2026-11-20-3fa2c1 last",
         codes=_CODES,
     )

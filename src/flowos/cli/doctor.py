@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, with_example
+from flowos.cli._shared import add_json, top_command
 from flowos.model import UsageError, Wanted
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _TITLES = {"measure": "Measure", "use": "Use", "enter": "Enter images"}
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    about = "say what can be measured and used on this machine, and how to mend the rest"
-    command = with_example(commands, "doctor", about, "flowos doctor --scratch /scratch/$USER")
+    command = top_command(commands, "doctor", "flowos doctor --scratch /scratch/$USER")
     command.add_argument(
         "--scratch",
         type=Path,

@@ -4,15 +4,14 @@ import argparse
 
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._ranks import add_ranks, with_ranks
-from flowos.cli._shared import with_example
+from flowos.cli._shared import top_command
 from flowos.model import UsageError
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "exec",
-        "run one command in an environment; its streams, terminal and exit code pass through",
         "flowos exec --env image.sqfs -- python3 train.py",
     )
     add_foreground(command)

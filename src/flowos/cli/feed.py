@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._feed_options import as_options
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, positive, with_example
+from flowos.cli._shared import add_json, positive, top_command, with_example
 from flowos.model import FeedError, UsageError, to_plain
 
 if TYPE_CHECKING:
@@ -33,10 +33,9 @@ _SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
 
 
 def add(commands: "Commands") -> None:
-    feed = with_example(
+    feed = top_command(
         commands,
         "feed",
-        "training data on this node's own storage: fill, look at, check and remove a cache",
         "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache",
     )
     commands = feed.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)

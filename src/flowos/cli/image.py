@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, with_example
+from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ class _Steps(Live):
 
 
 def add(commands: "Commands") -> None:
-    image = with_example(
+    image = top_command(
         commands,
         "image",
-        "images: root file systems that work can be started in, each one file in your library",
         "flowos image import docker://docker.io/library/debian:12",
     )
     commands = image.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)

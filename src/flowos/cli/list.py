@@ -4,16 +4,14 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, positive, with_example
+from flowos.cli._shared import add_json, add_store, positive, top_command
 
 if TYPE_CHECKING:
     from flowos.operations.history import ListedRun
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
-        commands, "list", "the runs that are kept, newest first", "flowos list --limit 5"
-    )
+    command = top_command(commands, "list", "flowos list --limit 5")
     command.add_argument("--limit", type=positive, metavar="N", help="show at most N runs")
     add_store(command)
     add_json(command)

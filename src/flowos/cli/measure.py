@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, with_example
+from flowos.cli._shared import add_json, add_store, top_command
 from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import COMPARED, NOMINAL, PROBES
 
@@ -26,10 +26,9 @@ _CODES = """
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "measure",
-        "measure this machine: every part against its ceiling, in about 3 minutes",
         "flowos measure --only stream,gemm --quick",
         codes=_CODES,
     )

@@ -4,14 +4,13 @@ import argparse
 from pathlib import Path
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_run, add_store, with_example
+from flowos.cli._shared import add_json, add_run, add_store, top_command
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "report",
-        "write the page, CSV, JSON and Markdown of a kept run",
         "flowos report last --out page/",
     )
     add_run(command)

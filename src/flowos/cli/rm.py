@@ -3,12 +3,11 @@
 import argparse
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, with_example
+from flowos.cli._shared import add_json, add_store, top_command
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    about = "delete kept runs with all their samples; asks nothing, cannot be undone"
-    command = with_example(commands, "rm", about, "flowos rm --dry-run 2026-11-20-3fa2c1")
+    command = top_command(commands, "rm", "flowos rm --dry-run 2026-11-20-3fa2c1")
     command.add_argument(
         "run_ids", nargs="+", metavar="RUN", help="a run's id, its beginning, or `last`"
     )

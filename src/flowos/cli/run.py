@@ -10,15 +10,14 @@ from pathlib import Path
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._output import print_json
-from flowos.cli._shared import with_example
+from flowos.cli._shared import top_command
 from flowos.model import TaskFailed, UsageError
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "run",
-        "run a flow of a Python file, or what an image itself is made to run",
         "flowos run flow.py --env image.sqfs count=100\n"
         "         flowos run --env image.sqfs -- --help",
     )

@@ -3,14 +3,13 @@
 import argparse
 
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
-from flowos.cli._shared import with_example
+from flowos.cli._shared import top_command
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "shell",
-        "work in an environment: its bash, or else the shell that it has",
         "flowos shell --env image.sqfs --bind /data:/data:ro",
     )
     add_foreground(command)

@@ -2,11 +2,11 @@
 
 import argparse
 
-from flowos.cli._shared import add_json, add_run, add_store, with_example
+from flowos.cli._shared import add_json, add_run, add_store, top_command
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(commands, "show", "a kept run, in the terminal", "flowos show last")
+    command = top_command(commands, "show", "flowos show last")
     add_run(command)
     add_store(command)
     add_json(command)

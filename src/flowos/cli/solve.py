@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, positive, with_example
+from flowos.cli._shared import add_json, positive, top_command
 
 if TYPE_CHECKING:
     from flowos.operations.solve import Solved, SolvePlan, SolveProgress, SolveRequest, Tell
@@ -20,10 +20,9 @@ _MOST_RTOL = 1e300
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = with_example(
+    command = top_command(
         commands,
         "solve",
-        "solve a symmetric positive definite sparse system, and see how its residual falls",
         "flowos solve poisson:128x128x128\n"
         "         flowos solve matrix.mtx.gz --rhs b.npy --out x.npy --plot residual.html",
     )
