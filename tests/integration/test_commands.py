@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.cli import COMMANDS
+from flowos.cli._commands import COMMANDS
 from flowos.report import read_json
 from flowos.store import open_store
 
