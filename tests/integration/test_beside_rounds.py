@@ -28,14 +28,15 @@ from flowos.operations._prepared_environments import PreparedEnvironment
 from flowos.operations._sampling import Progress, Sampler
 from flowos.operations.compare_environments import _Session
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds
-from flowos.probes import ComparedCase, Program, Startup, in_environment
-from flowos.probes._compared import METRICS
+from flowos.probes import ComparedCase, Program, in_environment
+from flowos.probes._tables import PROBES
 
 NOWHERE = Facts(
     host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
 )
 """Without a compiler, so that the machine is not spun between two samples."""
 
+PROBE = {probe.name: probe for probe in PROBES}
 Rates = Iterator[float]
 
 
@@ -52,7 +53,7 @@ class Given(ComparisonCase):
         rate = next(self.rates, None)
         if rate is None:
             raise MeasureError("it broke")
-        (metric,) = METRICS[self.case.probe]
+        (metric,) = self.compared.probe.info.deciding
         values = (rate,) * (4 if self.program.takes_turns else 1)
         return (Reading(metric=metric, unit="1/s", values=values),), outcome
 
@@ -74,7 +75,7 @@ def group(
         shown = Case(probe, (("name", name),))
         one = Given(
             place=place,
-            compared=ComparedCase(probe=Startup(), case=shown, shown=shown),
+            compared=ComparedCase(probe=PROBE[probe], case=shown, shown=shown),
             program=Program(argv=(), takes_turns=in_turns),
             words=("true",),
             rates=given,

@@ -13,7 +13,7 @@ from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
 from flowos.engine import session_folder
 from flowos.model import Facts, from_plain
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 from flowos.probes.facts import read_facts
 
 
@@ -31,7 +31,7 @@ def test_this_machine_can_measure_and_every_probe_answers(
     answer = json.loads(capsys.readouterr().out)
     assert answer["can_measure"] is True
     asked = [check["name"] for check in answer["checks"] if check["group"] == "measure"]
-    assert asked == [probe.name for probe in PROBES]
+    assert asked == [probe.name for probe in probes_for()]
     assert from_plain(Facts, answer["facts"]).allowed == tuple(sorted(os.sched_getaffinity(0)))
 
 

@@ -5,14 +5,14 @@ import math
 from flowos.model import Case, Design, Sample
 from flowos.operations._measurement_plan import ProbePlan
 from flowos.plan import next_round
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 
 CASES = tuple(Case("flops", (("cores", n),)) for n in "12")
 
 
 def part(*cases: Case) -> ProbePlan:
     seconds = dict.fromkeys(cases, 1.0)
-    return ProbePlan(probe=PROBES[0], design=Design(cases=cases, seconds=seconds))
+    return ProbePlan(probe=probes_for()[0], design=Design(cases=cases, seconds=seconds))
 
 
 def rounds_in(design: Design, seconds: float) -> int:

@@ -10,7 +10,7 @@ from flowos.cli._live import Live
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, top_command
 from flowos.model import EnvironmentRefused, UsageError, Wanted
-from flowos.probes import COMPARED, NOMINAL, PROBES
+from flowos.probes import NOMINAL, probes_for
 
 if TYPE_CHECKING:
     from flowos.operations.measure_and_report import Result
@@ -39,8 +39,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--only",
         metavar="PROBE,...",
         default="",
-        help=f"these probes only, of {', '.join(probe.name for probe in PROBES)};"
-        f" with --env of {', '.join(COMPARED)}",
+        help=f"these probes only, of {', '.join(probe.name for probe in probes_for())};"
+        f" with --env of {', '.join(probe.name for probe in probes_for(environments=2))}",
     )
     command.add_argument(
         "--minutes",

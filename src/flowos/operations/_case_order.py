@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from flowos.model import Case, Run, Sample
-from flowos.probes import ENV, PROBES
+from flowos.probes import ENV, probes_for
 
 
 def as_planned(run: Run, samples: Sequence[Sample]) -> tuple[Sample, ...]:
@@ -24,7 +24,7 @@ def as_planned(run: Run, samples: Sequence[Sample]) -> tuple[Sample, ...]:
 
 
 def _planned(run: Run, probes: set[str]) -> Iterable[Case]:
-    for probe in PROBES:
+    for probe in probes_for():
         cases = probe.cases(run.facts, run.wanted) if probe.name in probes else ()
         if isinstance(cases, tuple):
             yield from cases

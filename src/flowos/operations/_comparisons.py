@@ -17,24 +17,21 @@ from flowos.model import (
     Outcome,
     Sample,
     Unmeasured,
-    UsageError,
     Wanted,
 )
 from flowos.operations._binary_cache import BinaryCache
+from flowos.operations._measurement_plan import chosen
 from flowos.operations._mpi_inside import check_mpi_program
 from flowos.operations._prepared_environments import PreparedEnvironment
 from flowos.operations._sampling import Answer
 from flowos.probes import (
-    COMPARED,
     ENV,
     Build,
     ComparedCase,
+    Probe,
     Program,
-    compared,
-    decides,
     entered,
     in_environment,
-    margin_of,
     timed,
 )
 
@@ -114,22 +111,13 @@ class Comparison:
     spent_seconds: float = 0.0
 
     @property
-    def probe(self) -> str:
-        return next(iter(self.entries)).probe
+    def probe(self) -> Probe:
+        return next(iter(self.entries.values())).compared.probe
 
     @property
     def deciding(self) -> list[Sample]:
         """The samples that a verdict is wanted of."""
-        return [s for s in self.seen if decides(s)]
-
-
-def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """The probes that are compared between environments, in their order. UsageError."""
-    for name in names:
-        if name not in COMPARED:
-            known = ", ".join(COMPARED)
-            raise UsageError(f"probe {name!r} is not compared between environments; {known} are")
-    return tuple(name for name in COMPARED if name in names or not names)
+        return [s for s in self.seen if self.probe.decides(s)]
 
 
 def groups_of(
@@ -138,11 +126,11 @@ def groups_of(
     """All comparisons that can be made, and what cannot be measured with the reason."""
     groups: list[Comparison] = []
     unmeasured: list[Found] = []
-    for name in chosen(wanted.probes):
-        found = _in_each(name, places, node, wanted)
+    for probe in chosen(wanted.probes, len(places)):
+        found = _in_each(probe, places, node, wanted)
         base = found[0]
         if isinstance(base, Unmeasured):
-            unmeasured.append((Case(name), base))
+            unmeasured.append((Case(probe.name), base))
             continue
         for shown in base:
             entries = list(_entries(shown, places, found, shelf, unmeasured))
@@ -162,15 +150,15 @@ _Has = dict[Case, ComparedCase] | Unmeasured
 
 
 def _in_each(
-    name: str, places: Sequence[PreparedEnvironment], node: Facts, wanted: Wanted
+    probe: Probe, places: Sequence[PreparedEnvironment], node: Facts, wanted: Wanted
 ) -> list[_Has]:
     """What each environment has of this probe, by how it is shown."""
     if wanted.binary == "same":
-        return [_by_shown(compared(name, node, wanted))] * len(places)
+        return [_by_shown(probe.compared(node, wanted))] * len(places)
     return [
         place.facts
         if isinstance(place.facts, Unmeasured)
-        else _by_shown(compared(name, _like_the_node(place.facts, node), wanted))
+        else _by_shown(probe.compared(_like_the_node(place.facts, node), wanted))
         for place in places
     ]
 
@@ -222,7 +210,7 @@ def _group(entries: Sequence[ComparisonCase], base: str, node: Facts) -> Compari
             cases=tuple(by_case),
             axis=ENV,
             base=base,
-            margin=margin_of(first.probe.name),
+            margin=first.probe.info.margin,
             seconds=dict.fromkeys(by_case, seconds),
         ),
         entries=by_case,
@@ -243,28 +231,25 @@ def _entry(of: ComparedCase, place: PreparedEnvironment, shelf: BinaryCache) -> 
     entry_point = image.config.entrypoint if image else ()
     if of.way == "run" and image and not entry_point:
         raise MeasureError(f"{place.label}: the image names no entry point, so run is exec")
-    program, words = _words(of, place, shelf)
-    words = entered(of.way, words, entry_point)
+    program = of.probe.program(of.case)
+    words = entered(of.way, words_in(place, program, shelf), entry_point)
     return ComparisonCase(place=place, compared=of, program=program, words=words)
 
 
-def _words(
-    of: ComparedCase, place: PreparedEnvironment, shelf: BinaryCache
-) -> tuple[Program, Argv]:
-    program = of.probe.program(of.case)
+def words_in(place: PreparedEnvironment, program: Program, shelf: BinaryCache) -> Argv:
+    """The command line of a program there, where it or what it is made of lies now. FlowosError."""
     if program.mpi_family:
-        return program, _mpi_words(program, place, shelf)
+        return _mpi_words(program, place, shelf)
     if place.binary == "own":
         if program.build is None:
-            return program, program.argv
-        return program, (str(_own_binary(program.build, place, shelf)), *program.argv)
-    library = of.case.detail("library")
-    also = (Path(library),) if library and program.build else ()
+            return program.argv
+        return (str(_own_binary(program.build, place, shelf)), *program.argv)
+    opens = tuple(map(Path, program.opens))
     tool = shelf.built(program.build) if program.build else Path(program.argv[0])
-    made = shelf.bundled(tool, _with_siblings(also))
+    made = shelf.bundled(tool, _with_siblings(opens))
     words = program.argv if program.build else program.argv[1:]
-    inside = {str(file): str(made.holds(file)) for file in also}
-    return program, (*made.words, *(inside.get(word, word) for word in words))
+    inside = {str(file): str(made.holds(file)) for file in opens}
+    return (*made.words, *(inside.get(word, word) for word in words))
 
 
 def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from flowos.model import Entered, Measurement, Run, Sample
 from flowos.plan import NoiseThresholds, rounds_to_tell
-from flowos.probes import CHARTS, COMPARED, ENV, PROBES, Startup, blocked, verdicts_between
+from flowos.probes import blocked, probes_for, verdicts_between
 from flowos.report import Report, Section
 
 _BINARY = {
@@ -27,7 +27,7 @@ def book_beside(
         verdicts=tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts),
         sections=tuple(_sections({m.case.probe for m in measured})),
         findings=(
-            *_startup(run.environments[0].label, measured),
+            *_differences(run.environments[0].label, measured),
             _BINARY[run.wanted.binary],
             *blocked(run.environments),
             *(line for env in run.environments for line in _described(env)),
@@ -36,19 +36,14 @@ def book_beside(
 
 
 def _sections(found: set[str]) -> Iterator[Section]:
-    titles = {probe.name: probe.title for probe in (*PROBES, Startup())}
-    for name in COMPARED:
-        if name in found:
-            yield Section(probe=name, title=titles[name], charts=CHARTS[name])
+    for probe in probes_for(environments=2):
+        if probe.name in found:
+            yield Section(probe=probe.name, title=probe.info.title, charts=probe.info.env_charts)
 
 
-def _startup(base: str, measured: Sequence[Measurement]) -> Iterator[str]:
-    """What each environment adds to the start of a program, which no ratio tells well."""
-    medians = {m.case.level(ENV): m.median for m in measured if m.metric == "startup"}
-    if base in medians and len(medians) > 1:
-        bare = medians.pop(base)
-        added = ", ".join(f"{env} {1e3 * (m - bare):+.1f} ms" for env, m in medians.items())
-        yield f"a program that does nothing takes {1e3 * bare:.1f} ms in {base}; beside it {added}"
+def _differences(base: str, measured: Sequence[Measurement]) -> Iterator[str]:
+    for probe in probes_for(environments=2):
+        yield from probe.differences(base, [m for m in measured if m.case.probe == probe.name])
 
 
 def _described(env: Entered) -> Iterator[str]:

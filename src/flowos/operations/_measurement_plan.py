@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from flowos.model import Case, Design, Facts, Unmeasured, UsageError, Wanted
-from flowos.probes import PROBES, Build, Probe, Program
+from flowos.probes import Build, Probe, Program, probes_for
 
 _OVERHEAD_SECONDS = 0.2
 """About what starting a case and looking at the machine costs beside the case itself."""
@@ -88,17 +88,19 @@ def work(facts: Facts, wanted: Wanted) -> MeasurementPlan:
             unmeasured.append((Case(probe.name), cases))
             continue
         seconds = {case: probe.seconds(case) + _OVERHEAD_SECONDS for case in cases}
-        design = Design(cases=cases, seconds=seconds, min_rounds=probe.rounds)
+        design = Design(cases=cases, seconds=seconds, min_rounds=probe.info.rounds)
         parts.append(ProbePlan(probe=probe, design=design))
     return MeasurementPlan(parts=tuple(parts), unmeasured=tuple(unmeasured))
 
 
-def chosen(names: Sequence[str]) -> tuple[Probe, ...]:
-    """The probes of these names in the table's order; all of them for no name."""
-    known = {probe.name: probe for probe in PROBES}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no probe is called {name!r}; the probes are {', '.join(known)}")
+def chosen(names: Sequence[str], environments: int = 1) -> tuple[Probe, ...]:
+    """The probes of these names in the table's order; all of them for no name. UsageError."""
+    known = {probe.name: probe for probe in probes_for(environments)}
+    for name in (name for name in names if name not in known):
+        listed = ", ".join(known)
+        if environments > 1:
+            raise UsageError(f"probe {name!r} is not compared between environments; {listed} are")
+        raise UsageError(f"no probe is called {name!r}; the probes are {listed}")
     return tuple(known[n] for n in known if n in names or not names)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from flowos.model import Run, Verdict
 from flowos.operations._measurement_plan import work
 from flowos.plan import rounds_to_tell
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 
 _SLACK = 1.2
 """Facts aside, a run takes a little more than its cases."""
@@ -39,6 +39,6 @@ def _told(v: Verdict, command: str) -> Verdict:
 
 def _round_seconds(run: Run) -> dict[str, float]:
     """About what a round of each probe takes, there and back, for the cases that the run wanted."""
-    known = {probe.name for probe in PROBES}
+    known = {probe.name for probe in probes_for()}
     wanted = replace(run.wanted, probes=tuple(n for n in run.wanted.probes if n in known))
     return {part.probe.name: 2 * part.once_seconds for part in work(run.facts, wanted).parts}

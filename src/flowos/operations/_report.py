@@ -10,23 +10,14 @@ from flowos.operations._next_steps import with_time_to_tell
 from flowos.plan import NoiseThresholds, limits_for, summarize
 from flowos.probes import (
     CACHES_END_AT,
-    CEILINGS,
-    HEADLINES,
-    PROBES,
     SUSPECT,
+    Probe,
     Worth,
-    advice,
-    best_of,
-    cache_answers,
-    caches_found,
-    doubts,
-    equal_answers,
+    headlines_of,
     in_words,
-    left_out,
-    merged,
     merged_advice,
-    nominal_of,
-    slow_defaults,
+    probe_named,
+    probes_for,
     worth,
 )
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, number
@@ -37,44 +28,56 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     limits = limits_for(run.facts.architecture, (s.state for s in samples))
     ordered = as_planned(run, samples)
     suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPECT))}
-    measured = cache_answers(
-        tuple(
-            _as_ceiling(_with_suspicion(m, suspected.get((m.case, m.metric), "")))
-            for m in _measurements(run, ordered, limits)
-        )
+    measured = tuple(
+        _as_ceiling(_with_suspicion(m, suspected.get((m.case, m.metric), "")))
+        for m in _measurements(run, ordered, limits)
     )
+    for probe in probes_for():
+        measured = probe.checked(measured)
     if run.environments:
         return replace(book_beside(run, ordered, measured, limits), samples=tuple(samples))
-    streamed = [s for s in ordered if s.case.probe == "stream"]
-    best = worth(streamed, "triad", limits=limits)
+    found = [_Found(probe, measured, ordered, limits) for probe in probes_for()]
     return Report(
-        run=replace(run, unmeasured=(*run.unmeasured, *left_out(measured))),
+        run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
         measurements=measured,
         samples=tuple(samples),
-        verdicts=with_time_to_tell(run, best.settings) if best else (),
-        sections=tuple(_sections(measured)),
+        verdicts=with_time_to_tell(run, [v for f in found for v in f.verdicts]),
+        sections=tuple(f.section for f in found if f.measured),
         headlines=tuple(
-            HeadlineNumber(label=h.label, measured=found, named=tuple(axis for axis, _ in h.levels))
-            for h in HEADLINES
-            if (found := best_of(h, measured, ordered, limits))
+            HeadlineNumber(label=h.label, measured=m, named=tuple(axis for axis, _ in h.levels))
+            for h, m in headlines_of(measured, ordered, limits)
         ),
-        advice=_advice(measured, best),
-        findings=(
-            *doubts(measured),
-            *caches_found(measured),
-            *(_best_setting(best, measured) if best else ()),
-            *equal_answers(measured),
-            *merged(dict.fromkeys(s.case for s in streamed)),
-        ),
+        advice=_advice(f.advice for f in found),
+        findings=tuple(line for f in found for line in f.findings),
         steps=tuple(_steps(measured)),
     )
 
 
-def _advice(measured: Sequence[Measurement], best: Worth | None) -> tuple[Advice, ...] | None:
-    """None where neither kernels of libraries nor settings of STREAM were measured."""
-    if best is None and not any(m.case.probe == "gemm" for m in measured):
-        return None
-    return merged_advice((*slow_defaults(measured), *(advice(best) if best else ())))
+class _Found:
+    """What is concluded from the numbers of one probe."""
+
+    def __init__(
+        self,
+        probe: Probe,
+        measured: Iterable[Measurement],
+        samples: Iterable[Sample],
+        limits: NoiseThresholds,
+    ) -> None:
+        self.measured = [m for m in measured if m.case.probe == probe.name]
+        ours = [s for s in samples if s.case.probe == probe.name]
+        best = worth(ours, probe.info.tunes, limits=limits)
+        self.section = Section(probe=probe.name, title=probe.info.title, charts=probe.info.charts)
+        self.left_out = probe.left_out(self.measured)
+        self.advice = probe.advice(self.measured, best)
+        self.verdicts = best.settings if best else ()
+        told = _best_setting(best, self.measured) if best else ()
+        self.findings = (*told, *probe.findings(self.measured))
+
+
+def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | None:
+    """None where nothing was measured that could be advised on."""
+    given = [advice for advice in found if advice is not None]
+    return merged_advice(each for advice in given for each in advice) if given else None
 
 
 def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ...]:
@@ -86,23 +89,21 @@ def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ..
 def _measurements(
     run: Run, samples: Sequence[Sample], limits: NoiseThresholds
 ) -> tuple[Measurement, ...]:
-    probes = {probe.name: probe for probe in PROBES}
-
     def ceiling_of(case: Case) -> Case | None:
-        probe = probes.get(case.probe)
+        probe = probe_named(case.probe)
         return probe.ceiling(case) if probe else None
 
-    return summarize(
-        samples,
-        ceiling_of=ceiling_of,
-        nominal_of=nominal_of(run.facts, run.wanted),
-        limits=limits,
-    )
+    def nominal_of(case: Case, unit: str) -> tuple[str, float] | None:
+        probe = probe_named(case.probe)
+        return probe.nominal(case, unit, run.facts) if probe else None
+
+    return summarize(samples, ceiling_of=ceiling_of, nominal_of=nominal_of, limits=limits)
 
 
 def _as_ceiling(m: Measurement) -> Measurement:
     """Where it bounds other numbers its best counts, here and in its own shares."""
-    if (m.case.probe, m.metric) not in CEILINGS:
+    probe = probe_named(m.case.probe)
+    if probe is None or m.metric not in probe.info.ceilings:
         return m
     shares = tuple(replace(share, value=m.best / share.ceiling) for share in m.shares)
     return replace(m, ceiling=True, shares=shares)
@@ -111,13 +112,6 @@ def _as_ceiling(m: Measurement) -> Measurement:
 def _with_suspicion(m: Measurement, reason: str) -> Measurement:
     """What the probe suspects of its own reading, in any round, counts against the number."""
     return replace(m, trust=Trust(marks=(*m.trust.marks, reason))) if reason else m
-
-
-def _sections(measured: Iterable[Measurement]) -> Iterator[Section]:
-    found = {m.case.probe for m in measured}
-    for probe in PROBES:
-        if probe.name in found:
-            yield Section(probe=probe.name, title=probe.title, charts=probe.charts)
 
 
 def _steps(measured: Iterable[Measurement]) -> Iterator[ChartStep]:

@@ -31,11 +31,12 @@ from flowos.model import (
 )
 from flowos.operations._binary_cache import BinaryCache
 from flowos.operations._bundle import Bundle
-from flowos.operations._comparisons import Comparison, ComparisonCase, answers_of, chosen, groups_of
-from flowos.operations._fio_inside import with_libaio_tried
+from flowos.operations._comparisons import Comparison, ComparisonCase, answers_of, groups_of
+from flowos.operations._measurement_plan import chosen
 from flowos.operations._prepared_environments import PreparedEnvironment, places
 from flowos.operations._sampling import STOPPED, Emit, Keep, Progress, Sampler
 from flowos.operations._scratch import scratch_in
+from flowos.operations._trials import with_trials
 from flowos.operations.environment import environment
 from flowos.plan import (
     NoiseThresholds,
@@ -46,7 +47,7 @@ from flowos.plan import (
     next_round,
     turns,
 )
-from flowos.probes import ENV, allowed_everywhere, best_compiler, built_by
+from flowos.probes import ENV, Probe, allowed_everywhere, best_compiler, built_by
 
 BUDGET_SECONDS = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
 """What measuring may take; facts, builds and the report come on top."""
@@ -105,7 +106,7 @@ class _Ready:
 
 def check_beside(wanted: Wanted) -> None:
     """UsageError for an unknown probe, EnvironmentRefused for an environment that nobody has."""
-    chosen(wanted.probes)
+    chosen(wanted.probes, len(wanted.environments))
     _asked(wanted)
 
 
@@ -115,7 +116,7 @@ def _asked(wanted: Wanted) -> list[Environment]:
 
 @contextmanager
 def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
-    names = chosen(wanted.probes)
+    probes = chosen(wanted.probes, len(wanted.environments))
     asked = _asked(wanted)
     with (
         scratch_in(wanted.scratch) as scratch,
@@ -127,8 +128,7 @@ def _ready(wanted: Wanted, node: Facts, emit: Emit) -> Iterator[_Ready]:
         tries = _tries(node, shelf)
         with places(wanted, asked, node, tries, folder, Path(scratch)) as made:
             emit(Progress(doing="putting the programs into them"))
-            if "fio" in names:
-                made = with_libaio_tried(made, node, shelf)
+            made = with_trials(probes, made, node, shelf)
             everywhere = _with_tried(node, allowed_everywhere(p.entered for p in made))
             groups, unmeasured = groups_of(made, everywhere, wanted, shelf)
             yield _Ready(
@@ -192,7 +192,7 @@ class _Session:
                 through.append(group)
                 self._close(group)
 
-    def _spent(self, groups: Sequence[Comparison], probe: str) -> float:
+    def _spent(self, groups: Sequence[Comparison], probe: Probe) -> float:
         return sum(g.spent_seconds for g in groups if g.probe == probe)
 
     def _untold(self, group: Comparison) -> tuple[Case, ...]:
@@ -202,7 +202,7 @@ class _Session:
             case
             for case in others
             if case not in self.unmeasured
-            and (group.probe, case.level(ENV)) not in self.told
+            and (group.probe.name, case.level(ENV)) not in self.told
             and group.rounds < group.design.looks[-1]
         )
 
@@ -228,7 +228,7 @@ class _Session:
             looks=len(design.looks),
             limits=self._limits(groups[0]),
         )
-        probe = groups[0].probe
+        probe = groups[0].probe.name
         new = [v for v in verdicts if (probe, v.other) not in self.told]
         self.told |= {(probe, v.other) for v in new if v.answer != "inconclusive"}
         self._tell(new)

@@ -7,7 +7,7 @@ from flowos import engine
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.model import Facts, Wanted
 from flowos.operations._facts import facts
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 from flowos.probes.doctor import Check, can_measure, diagnose
 
 
@@ -23,7 +23,7 @@ class Diagnosis:
 def doctor(wanted: Wanted | None = None) -> Diagnosis:
     """Nothing is measured and nothing changed; takes some seconds."""
     node = facts(wanted)
-    checks = (*diagnose(node, PROBES, wanted), *_runtimes(), *_left_alone())
+    checks = (*diagnose(node, probes_for(), wanted), *_runtimes(), *_left_alone())
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from flowos.model import (
+    Advice,
     Argv,
     Case,
     Chart,
@@ -17,30 +18,103 @@ from flowos.model import (
     Exited,
     Facts,
     MeasureError,
+    Measurement,
     Outcome,
+    Pairs,
     Reading,
+    Sample,
     Unmeasured,
     Wanted,
 )
+from flowos.probes._worth import Worth
 
 CANNOT_MEASURE_HERE = 77
 
+ENV = "env"
+"""The axis of environments."""
+
+Way = Literal["exec", "shell", "run"]
+"""How an environment is entered: by the command itself, by its shell, by its entry point."""
+
+WAYS: tuple[Way, ...] = ("exec", "shell", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One of the few numbers by which a machine is known: the best one with these levels."""
+
+    label: str
+    metric: str
+    levels: Pairs = ()
+
+    def fits(self, measured: Measurement) -> bool:
+        return measured.metric == self.metric and set(self.levels) <= set(measured.case.levels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeInfo:
+    """What is fixed of a probe.
+
+    rounds: how many its conclusions need; four, where levels are compared.
+    ceilings: metrics that bound other numbers, so that their best value counts.
+    tunes: the rate that its sweep is to raise: its best setting, and what each setting is worth.
+    deciding: metrics whose verdict decides between environments; none where it is not compared.
+    margin: a difference between environments counts as equal up to this share.
+    env_charts: how it is drawn where environments lie side by side.
+    alone: is it measured in one environment, too?
+    """
+
+    name: str
+    title: str
+    charts: tuple[Chart, ...] = ()
+    rounds: int = 1
+    headlines: tuple[Headline, ...] = ()
+    ceilings: Argv = ()
+    tunes: str = ""
+    deciding: Argv = ()
+    margin: float = 0.03
+    env_charts: tuple[Chart, ...] = ()
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """A case of a probe that is measured in every environment.
+
+    case: the probe's own, from the facts of one environment. shown: what it is called in all of
+    them; its details tell of this one.
+    """
+
+    probe: "Probe"
+    case: Case
+    shown: Case
+
+    @property
+    def way(self) -> Way:
+        """By which the environment is entered."""
+        return next((way for way in WAYS if way == self.shown.level("way")), "exec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is run once in each environment, to learn what a tool can do in all of them.
+
+    name: as in `Facts.tried`. complaint: why it cannot; "" if it can.
+    """
+
+    name: str
+    program: "Program"
+    complaint: Callable[[Outcome], str]
+
 
 class Probe(Protocol):
-    """One kind of measurement: its cases, the flow of a case, the reader, ceiling and chart."""
+    """One kind of measurement, and all that the house knows of it; what has a body is optional."""
+
+    info: ClassVar[ProbeInfo]
 
     @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def charts(self) -> tuple[Chart, ...]: ...
-    @property
-    def build(self) -> Literal["once", "each"]: ...
-    @property
-    def rounds(self) -> int:
-        """How many rounds its conclusions need; four, where levels are compared."""
-        ...
+    def name(self) -> str:
+        return self.info.name
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         """The points of the sweep for this node, or why there is none."""
@@ -56,11 +130,70 @@ class Probe(Protocol):
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         """The program's answer as readings."""
-        ...
+        return read_answer(outcome)
 
     def ceiling(self, case: Case) -> Case | None:
         """The case whose best value bounds this one's; its probe, levels and metric by `at`."""
-        ...
+        return None
+
+    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
+        """Name and value of what data sheets promise for a number of the case in this unit."""
+        return None
+
+    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+        """What is measured in every environment, in one with these facts: few cases."""
+        cases = self.cases(facts, wanted)
+        if isinstance(cases, Unmeasured):
+            return cases
+        return tuple(compared_case(self, case, tuple(dict(case.levels))) for case in cases)
+
+    def decides(self, sample: Sample) -> bool:
+        """Is it one of the numbers whose verdict decides between environments?"""
+        return sample.metric in self.info.deciding
+
+    def trial(self, facts: Facts, works: Mapping[str, bool]) -> Trial | None:
+        """What must be tried in every environment; works: what else is allowed in all of them."""
+        return None
+
+    def differences(self, base: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        """What is better said in words than as a ratio of environments to the base."""
+        return ()
+
+    def checked(self, measured: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+        """The same, marked where one number shows that another cannot be believed."""
+        return measured
+
+    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
+        """What a program was asked for and did not measure."""
+        return ()
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        """What these numbers of its own show, in sentences."""
+        return ()
+
+    def advice(
+        self, measured: Sequence[Measurement], best: Worth | None
+    ) -> tuple[Advice, ...] | None:
+        """What to do, by numbers of its own; best: where it tunes. None: nothing was looked for."""
+        return None
+
+
+def compared_case(
+    probe: Probe, case: Case, kept: Sequence[str], stack: str = "", **added: str
+) -> ComparedCase:
+    """The case, shown with the axes `kept` and `added` only: others differ between environments.
+
+    stack: what it is made of in this environment.
+    """
+    levels: Pairs = tuple(pair for pair in case.levels if pair[0] in kept)
+    details = (*case.details, ("stack", stack))
+    shown = Case(case.probe, levels=(*levels, *added.items()), details=details)
+    return ComparedCase(probe=probe, case=case, shown=shown)
+
+
+def with_details(case: Case, **details: str) -> Case:
+    """The case with these details in place of its own of the same names."""
+    return replace(case, details=tuple({**dict(case.details), **details}.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +255,7 @@ class Program:
     starts: how often it is started where starting it is what is timed, else 0.
     takes_turns: can it run beside others of which one works at a time (flowos_turns.h)?
     memory_bytes: what it keeps while others have their turns, where that is much.
+    opens: libraries among the words of `argv`, which it loads by these names.
     """
 
     argv: Argv
@@ -135,6 +269,7 @@ class Program:
     starts: int = 0
     takes_turns: bool = False
     memory_bytes: int = 0
+    opens: Argv = ()
 
     @property
     def on_storage(self) -> bool:

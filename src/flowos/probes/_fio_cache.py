@@ -12,11 +12,11 @@ Key = tuple[frozenset[tuple[str, str]], str]
 """Levels and metric."""
 
 
-def cache_answers(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
+def cache_answers(measured: Sequence[Measurement], probe: str) -> tuple[Measurement, ...]:
     """The same measurements, with a mark on those of storage that a cache may have answered."""
-    storage = [m for m in measured if m.case.probe == "fio"]
+    storage = [m for m in measured if m.case.probe == probe]
     typical = {_key(m.case, m.metric): m.median for m in storage}
-    return tuple(_marked(m, typical) if m.case.probe == "fio" else m for m in measured)
+    return tuple(_marked(m, typical) if m.case.probe == probe else m for m in measured)
 
 
 def _key(case: Case, metric: str, **changed: str) -> Key:

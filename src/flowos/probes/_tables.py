@@ -7,10 +7,12 @@ from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
 from flowos.probes.mpi import MpiPairs
 from flowos.probes.solve import Solve
+from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
 from flowos.probes.working_set import WorkingSet
 
 PROBES: tuple[Probe, ...] = (
+    Startup(),
     Clock(),
     Flops(),
     WorkingSet(),
@@ -20,3 +22,15 @@ PROBES: tuple[Probe, ...] = (
     Solve(),
     Fio(),
 )
+
+
+def probes_for(environments: int = 1) -> tuple[Probe, ...]:
+    """Those that are measured in one environment; with several, those that are compared."""
+    if environments > 1:
+        return tuple(probe for probe in PROBES if probe.info.deciding)
+    return tuple(probe for probe in PROBES if probe.info.alone)
+
+
+def probe_named(name: str) -> Probe | None:
+    """The probe of a case; None where a run of another version measured it."""
+    return next((probe for probe in PROBES if probe.name == name), None)

@@ -1,35 +1,33 @@
 """The true clock of a core: how many dependent adds it does per second."""
 
-from dataclasses import dataclass
-from typing import Literal
-
-from flowos.model import Case, Chart, Facts, Outcome, Reading, Unmeasured, Wanted
-from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.model import Case, Chart, Facts, Unmeasured, Wanted
+from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
 from flowos.probes._cores import NO_COMPILER, build_for, list_of, remembered
 
 MAX_CPUS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Probe):
     """Metrics clock (Hz) and add_imul_ratio (1) per cpu: first and last core of each socket."""
 
-    name: str = "clock"
-    title: str = "Clock, measured by dependent adds"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="Clock under light load",
-            kind="bars",
-            x="cpu",
-            metrics=("clock",),
-            x_label="cpu",
-            y_label="Hz",
-            ceilings=False,
-            about="One add per cycle, in a chain: this is the clock, whatever the system reports.",
+    info = ProbeInfo(
+        name="clock",
+        title="Clock, measured by dependent adds",
+        charts=(
+            Chart(
+                title="Clock under light load",
+                kind="bars",
+                x="cpu",
+                metrics=("clock",),
+                x_label="cpu",
+                y_label="Hz",
+                ceilings=False,
+                about="One add per cycle, in a chain: this is the clock, whatever the system"
+                " reports.",
+            ),
         ),
+        headlines=(Headline("Clock", "clock"),),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
@@ -51,12 +49,6 @@ class Clock:
             argv=("--cpus", case.detail("cpus"), "--repetitions", repetitions),
             build=build_for(case, "clock.c", ("-O2", "-pthread")),
         )
-
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
-        return read_answer(outcome)
-
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
 
 
 def _cpus_to_ask(facts: Facts) -> tuple[int, ...]:

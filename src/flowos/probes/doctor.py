@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from flowos.model import Case, Facts, Tried, Unmeasured, Wanted
 from flowos.probes import _facts_missing as names
+from flowos.probes._base import ProbeInfo
 
 
 class CanSay(Protocol):
     """As much of a probe as the doctor asks."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
+    info: ClassVar[ProbeInfo]
+
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured: ...
 
 
@@ -61,9 +60,9 @@ def _asked(probe: CanSay, facts: Facts, wanted: Wanted) -> Check:
     if isinstance(cases, Unmeasured):
         remedy = _worded_for_here(cases, facts)
         says = cases.reason
-        return Check(group="measure", name=probe.name, works=False, says=says, remedy=remedy)
-    says = f"{probe.title}: {_count(len(cases), 'case')}"
-    return Check(group="measure", name=probe.name, works=True, says=says)
+        return Check(group="measure", name=probe.info.name, works=False, says=says, remedy=remedy)
+    says = f"{probe.info.title}: {_count(len(cases), 'case')}"
+    return Check(group="measure", name=probe.info.name, works=True, says=says)
 
 
 def _worded_for_here(unmeasured: Unmeasured, facts: Facts) -> str:

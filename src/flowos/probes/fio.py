@@ -4,13 +4,35 @@
 is one plain fio command over the session's one file, so that it runs wherever a fio is.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
-from flowos.model import Case, Chart, Facts, Outcome, Pairs, Reading, Unmeasured, Wanted
-from flowos.probes._base import Program
+from flowos.model import (
+    Case,
+    Chart,
+    Effort,
+    Facts,
+    Measurement,
+    Outcome,
+    Pairs,
+    Reading,
+    Sample,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import (
+    ComparedCase,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    Trial,
+    compared_case,
+)
+from flowos.probes._env_charts import env_bars
 from flowos.probes._fio_answer import IN_MEMORY, MIX, read_answer_of_fio
+from flowos.probes._fio_cache import cache_answers
 
 
 class Setting(NamedTuple):
@@ -58,50 +80,71 @@ LEVELS: tuple[Pairs, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fio:
+TRIED = ("--name=try", "--filename={scratch}/flowos-try", "--size=64k", "--rw=randread")
+"""A little job, which shows whether an engine answers."""
+
+
+def _headline(label: str, metric: str, workload: str, depth: str) -> Headline:
+    return Headline(label, metric, (("workload", workload), ("iodepth", depth)))
+
+
+class Fio(Probe):
     """Metrics bandwidth (byte/s), iops (1/s), latency_p50, latency_p99 (second).
 
     Numbers that another engine gave are another case, and are never compared. The program of a mix
     sweeps the axis workload itself: mixed read, mixed write.
     """
 
-    name: str = "fio"
-    title: str = "Storage"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="Storage throughput, 128 KiB sequential",
-            kind="bars",
-            x="workload",
-            metrics=("bandwidth",),
-            series=("engine", "direct"),
-            y_label="byte/s",
-            ceilings=False,
+    info = ProbeInfo(
+        name="fio",
+        title="Storage",
+        charts=(
+            Chart(
+                title="Storage throughput, 128 KiB sequential",
+                kind="bars",
+                x="workload",
+                metrics=("bandwidth",),
+                series=("engine", "direct"),
+                y_label="byte/s",
+                ceilings=False,
+            ),
+            Chart(
+                title="Storage operations, 4 KiB random",
+                kind="bars",
+                x="workload",
+                metrics=("iops",),
+                series=("iodepth", "engine", "direct"),
+                y_label="1/s",
+                ceilings=False,
+                about="Mixed is 70 % reads and 30 % writes at the same time.",
+            ),
+            Chart(
+                title="Storage latency",
+                kind="bars",
+                x="workload",
+                metrics=("latency_p50", "latency_p99"),
+                series=("iodepth", "engine", "direct"),
+                y_label="second",
+                log_y=True,
+                ceilings=False,
+                about="From asking to completion: half of the requests, and all but one in a"
+                " hundred.",
+            ),
         ),
-        Chart(
-            title="Storage operations, 4 KiB random",
-            kind="bars",
-            x="workload",
-            metrics=("iops",),
-            series=("iodepth", "engine", "direct"),
-            y_label="1/s",
-            ceilings=False,
-            about="Mixed is 70 % reads and 30 % writes at the same time.",
+        headlines=(
+            _headline("Sequential read", "bandwidth", "sequential read", "16"),
+            _headline("Sequential write", "bandwidth", "sequential write", "16"),
+            _headline("Random 4 KiB read, depth 1", "iops", "random read", "1"),
+            _headline("Random 4 KiB read, depth 16", "iops", "random read", "16"),
+            _headline("Random 4 KiB write, depth 16", "iops", "random write", "16"),
         ),
-        Chart(
-            title="Storage latency",
-            kind="bars",
-            x="workload",
-            metrics=("latency_p50", "latency_p99"),
-            series=("iodepth", "engine", "direct"),
-            y_label="second",
-            log_y=True,
-            ceilings=False,
-            about="From asking to completion: half of the requests, and all but one in a hundred.",
+        deciding=("bandwidth", "iops"),
+        margin=0.06,
+        env_charts=(
+            env_bars("Storage throughput", "workload", "bandwidth", (), "byte/s"),
+            env_bars("Storage operations", "workload", "iops", ("iodepth",), "1/s"),
         ),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         fio = facts.tool("fio")
@@ -175,8 +218,42 @@ class Fio:
         window = SETTINGS[case.detail("effort")].window_seconds
         return read_answer_of_fio(case, outcome, block_bytes, window)
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+        """Each workload, for a short time: of the same minutes many short turns tell more."""
+        effort: Effort = "normal" if wanted.effort == "full" else "quick"
+        cases = self.cases(facts, replace(wanted, effort=effort))
+        if isinstance(cases, Unmeasured):
+            return cases
+        tool = facts.tool("fio")
+        stack = f"fio {tool.version if tool else ''}"
+        return tuple(compared_case(self, case, tuple(dict(case.levels)), stack) for case in cases)
+
+    def decides(self, sample: Sample) -> bool:
+        sequential = sample.case.level("workload").startswith("sequential")
+        return sample.metric == ("bandwidth" if sequential else "iops")
+
+    def trial(self, facts: Facts, works: Mapping[str, bool]) -> Trial | None:
+        """Does each environment's fio get its answers by libaio, where io_uring is out for all?
+
+        What a libaio calls depends on its version, and some containers let its older calls through
+        only: so it is not the system call that is tried, but the fio that will measure.
+        """
+        tool = facts.tool("fio")
+        if tool is None or works.get("io_uring", False):
+            return None
+        argv = (str(tool.path), *TRIED, "--ioengine=libaio", "--unlink=1")
+        return Trial(
+            name="libaio", program=Program(argv=argv, limit_seconds=30.0), complaint=_complaint
+        )
+
+    def checked(self, measured: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+        return cache_answers(measured, self.name)
+
+
+def _complaint(outcome: Outcome) -> str:
+    said = (outcome.stdout + outcome.stderr).decode(errors="replace").splitlines()
+    found = (line.rpartition("error=")[2] for line in said if line.startswith("fio: "))
+    return "" if outcome.ok else f"fio: {next(found, outcome.end)}"
 
 
 def _file_bytes(facts: Facts, wanted: int) -> int:

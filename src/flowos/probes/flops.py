@@ -1,21 +1,11 @@
 """The flop ceiling per instruction set: registers only, from one core to all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from flowos.model import (
-    Case,
-    Chart,
-    Facts,
-    Measurement,
-    Outcome,
-    Reading,
-    Unmeasured,
-    Wanted,
-)
-from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.model import Case, Chart, Facts, Measurement, Unmeasured, Wanted
+from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
+from flowos.probes._nominal import nominal_arithmetic
 
 NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
 """The levels of axis `isa`, as in Facts.instruction_sets."""
@@ -23,27 +13,32 @@ NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
 REPETITIONS = {"quick": "4", "normal": "4", "full": "15"}
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Probe):
     """Metric flops (flop/s) per cores; the program sweeps isa and type (f32, f64) itself."""
 
-    name: str = "flops"
-    title: str = "Arithmetic ceiling"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="Arithmetic ceiling per instruction set",
-            kind="bars",
-            x="isa",
-            metrics=("flops",),
-            series=("cores",),
-            facets=("type",),
-            x_label="instruction set",
-            y_label="flop/s",
-            about="The best of several register-only kernels. No library can be faster.",
+    info = ProbeInfo(
+        name="flops",
+        title="Arithmetic ceiling",
+        charts=(
+            Chart(
+                title="Arithmetic ceiling per instruction set",
+                kind="bars",
+                x="isa",
+                metrics=("flops",),
+                series=("cores",),
+                facets=("type",),
+                x_label="instruction set",
+                y_label="flop/s",
+                about="The best of several register-only kernels. No library can be faster.",
+            ),
         ),
+        rounds=4,
+        headlines=(
+            Headline("Arithmetic ceiling, f64", "flops", (("type", "f64"),)),
+            Headline("Arithmetic ceiling, f32", "flops", (("type", "f32"),)),
+        ),
+        ceilings=("flops",),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 4
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
@@ -64,11 +59,11 @@ class Flops:
             cores=int(case.level("cores")),
         )
 
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
-        return read_answer(outcome)
+    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
+        return nominal_arithmetic(case, unit, facts)
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return doubts(measured)
 
 
 def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
@@ -78,9 +73,7 @@ def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
     measurement, or (for AVX-512) a clock that falls under wide work.
     """
     best = {
-        (m.case.level("cores"), m.case.level("type"), m.case.level("isa")): m.best
-        for m in measured
-        if m.case.probe == "flops"
+        (m.case.level("cores"), m.case.level("type"), m.case.level("isa")): m.best for m in measured
     }
     found = []
     for (cores, kind, isa), rate in best.items():

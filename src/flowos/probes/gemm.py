@@ -4,8 +4,7 @@ After figures 5 and 6 of seed 001: GEMM over matrix size per instruction set, be
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from flowos.model import (
     Advice,
@@ -22,8 +21,21 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._base import (
+    ComparedCase,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    best_compiler,
+    compared_case,
+    read_answer,
+    with_details,
+)
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
+from flowos.probes._env_charts import env_curve
+from flowos.probes._nominal import nominal_arithmetic
+from flowos.probes._worth import Worth
 
 SIGILL, SIGABRT = 4, 6
 SLOW = 0.8
@@ -67,6 +79,10 @@ SECONDS = {"quick": 4.5, "normal": 12.0, "full": 600.0}
 MAX_SECONDS_PER_CASE = {"quick": 1.0, "normal": 1.8, "full": 40.0}
 MEMORY_SHARE = 0.5
 
+COMPARED_SIZES = {"quick": "1000", "normal": "1000,2048", "full": "512,1000,2048,4096"}
+COMPARED_SECONDS = {"quick": "0.8", "normal": "1.5", "full": "8.0"}
+"""Between environments: the sizes, and how long once may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class GemmPoint:
@@ -78,27 +94,33 @@ class GemmPoint:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gemm:
+class Gemm(Probe):
     """Metric flops (flop/s) per cores, library and isa; the program sweeps type and n itself."""
 
-    name: str = "gemm"
-    title: str = "Matrix products (GEMM)"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="GEMM over matrix size",
-            kind="curve",
-            x="n",
-            metrics=("flops",),
-            series=("library", "isa"),
-            facets=("type", "cores"),
-            x_label="n (matrices of n x n)",
-            y_label="flop/s",
-            about="Each library as it comes (default), and with kernels of one instruction set.",
+    info = ProbeInfo(
+        name="gemm",
+        title="Matrix products (GEMM)",
+        charts=(
+            Chart(
+                title="GEMM over matrix size",
+                kind="curve",
+                x="n",
+                metrics=("flops",),
+                series=("library", "isa"),
+                facets=("type", "cores"),
+                x_label="n (matrices of n x n)",
+                y_label="flop/s",
+                about="Each library as it comes (default), and with kernels of one instruction"
+                " set.",
+            ),
         ),
+        headlines=(
+            Headline("Matrix product, f64", "flops", (("type", "f64"),)),
+            Headline("Matrix product, f32", "flops", (("type", "f32"),)),
+        ),
+        deciding=("flops",),
+        env_charts=(env_curve("GEMM", "n", "flops", "type", "All cores, one library.", "flop/s"),),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
@@ -133,6 +155,7 @@ class Gemm:
             ),
             cores=int(threads),
             limit_seconds=60 + 5 * float(case.detail("seconds")),
+            opens=(case.detail("library"),),
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
@@ -162,6 +185,37 @@ class Gemm:
             ("type", case.level("type")),
         )
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
+
+    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
+        return nominal_arithmetic(case, unit, facts)
+
+    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+        """One library: with its widest kernels where the binary is the same, else as it comes."""
+        cases = self.cases(facts, replace(wanted, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        families = list(FORCED)
+
+        def rank(case: Case) -> tuple[bool, int]:
+            family = case.detail("family")
+            known = families.index(family) if family in families else len(families)
+            return (case.level("isa") == DEFAULT) == (wanted.binary == "same"), known
+
+        best = min(cases, key=rank)
+        sizes, seconds = COMPARED_SIZES[wanted.effort], COMPARED_SECONDS[wanted.effort]
+        case = with_details(best, sizes=sizes, seconds=seconds)
+        stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
+        return (compared_case(self, case, ("cores",), stack),)
+
+    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
+        return left_out(measured)
+
+    def advice(
+        self,
+        measured: Sequence[Measurement],
+        best: Worth | None,
+    ) -> tuple[Advice, ...] | None:
+        return slow_defaults(measured) if measured else None
 
 
 def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
@@ -220,10 +274,9 @@ def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], 
     done: dict[Pairs, set[tuple[str, str]]] = {}
     cases: dict[Pairs, Case] = {}
     for m in measured:
-        if m.case.probe == "gemm":
-            levels = tuple(pair for pair in m.case.levels if pair[0] not in ("type", "n"))
-            done.setdefault(levels, set()).add((m.case.level("type"), m.case.level("n")))
-            cases.setdefault(levels, m.case)
+        levels = tuple(pair for pair in m.case.levels if pair[0] not in ("type", "n"))
+        done.setdefault(levels, set()).add((m.case.level("type"), m.case.level("n")))
+        cases.setdefault(levels, m.case)
     return tuple(
         (Case("gemm", (*levels, ("type", type_), ("n", ", ".join(sizes)))), _no_time(case))
         for levels, case in cases.items()
@@ -249,7 +302,7 @@ def slow_defaults(measured: Sequence[Measurement]) -> tuple[Advice, ...]:
 
     For each library its worst case, by the best values at one n of at least LARGE.
     """
-    ours = [m for m in measured if m.case.probe == "gemm" and int(m.case.level("n", "0")) >= LARGE]
+    ours = [m for m in measured if int(m.case.level("n", "0")) >= LARGE]
     forced: dict[Pairs, Measurement] = {}
     for m in ours:
         key = _but_isa(m.case)

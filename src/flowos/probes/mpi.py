@@ -5,8 +5,7 @@ seen to differ eightfold, by their eager protocols.
 Source: OSU micro-benchmarks' definitions; figures 5 and 6 of Nagai et al., AXIES 2023.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 from flowos.model import (
     Case,
@@ -16,16 +15,32 @@ from flowos.model import (
     Mpi,
     Outcome,
     Reading,
+    Sample,
     Unmeasured,
     Wanted,
 )
-from flowos.probes._base import Build, Program, read_answer
+from flowos.probes._base import (
+    Build,
+    ComparedCase,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    compared_case,
+    read_answer,
+    with_details,
+)
+from flowos.probes._env_charts import env_curve
 from flowos.probes._suspect import suspected
 
 RANKS = 2
 REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("15", "0.02")}
 """Repetitions of each size, and about how long each lasts in seconds."""
 SIZES_OF_ALL_TESTS = 65
+
+COMPARED_REPETITIONS = {"quick": "4", "normal": "8", "full": "16"}
+COMPARED_BYTES = ("8", "1024", "65536", "1048576")
+"""The messages whose verdicts decide between environments; the curves show all."""
 
 
 def _curve(title: str, metric: str, y_label: str, about: str) -> Chart:
@@ -44,19 +59,34 @@ def _curve(title: str, metric: str, y_label: str, about: str) -> Chart:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MpiPairs:
+class MpiPairs(Probe):
     """Metrics latency, allreduce (second) and bandwidth (byte/s); the program sweeps bytes."""
 
-    name: str = "mpi"
-    title: str = "MPI between two ranks of this node"
-    charts: tuple[Chart, ...] = (
-        _curve("MPI latency", "latency", "second", "Half a ping-pong round trip."),
-        _curve("MPI bandwidth", "bandwidth", "byte/s", "64 messages in flight, one way."),
-        _curve("MPI allreduce", "allreduce", "second", "Sum of floats over two ranks."),
+    info = ProbeInfo(
+        name="mpi",
+        title="MPI between two ranks of this node",
+        charts=(
+            _curve("MPI latency", "latency", "second", "Half a ping-pong round trip."),
+            _curve("MPI bandwidth", "bandwidth", "byte/s", "64 messages in flight, one way."),
+            _curve("MPI allreduce", "allreduce", "second", "Sum of floats over two ranks."),
+        ),
+        headlines=(
+            Headline("MPI latency, 8 B", "latency", (("bytes", "8"),)),
+            Headline("MPI bandwidth, 1 MiB", "bandwidth", (("bytes", "1048576"),)),
+            Headline("MPI allreduce, 8 B", "allreduce", (("bytes", "8"),)),
+            Headline("MPI allreduce, 1 MiB", "allreduce", (("bytes", "1048576"),)),
+        ),
+        deciding=("latency", "bandwidth", "allreduce"),
+        env_charts=(
+            env_curve("MPI latency", "bytes", "latency", "mpi", "Half a ping-pong.", "second"),
+            env_curve(
+                "MPI bandwidth", "bytes", "bandwidth", "mpi", "64 messages in flight.", "byte/s"
+            ),
+            env_curve(
+                "MPI allreduce", "bytes", "allreduce", "mpi", "Sum over two ranks.", "second"
+            ),
+        ),
     )
-    build: Literal["once", "each"] = "each"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         if not facts.mpis:
@@ -90,7 +120,7 @@ class MpiPairs:
             takes_turns=True,
         )
 
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         said = _own_words(outcome)
         if said and outcome.end != Exited(0):
             return Unmeasured(reason=said)
@@ -100,8 +130,29 @@ class MpiPairs:
         unbound = "*" in dict(readings[0].notes).get("cpus", "")
         return suspected(readings, ["the ranks were not bound to a core each"] if unbound else [])
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+        """The first MPI, with full effort the first of each family."""
+        cases = self.cases(facts, replace(wanted, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        of_family: dict[str, Case] = {}
+        for case in cases if wanted.effort == "full" else cases[:1]:
+            of_family.setdefault(case.detail("family"), case)
+        repetitions = COMPARED_REPETITIONS[wanted.effort]
+        return tuple(
+            compared_case(
+                self,
+                with_details(case, repetitions=repetitions),
+                (),
+                case.level("mpi"),
+                mpi=family,
+            )
+            for family, case in of_family.items()
+        )
+
+    def decides(self, sample: Sample) -> bool:
+        messages = sample.case.level("bytes", COMPARED_BYTES[0])
+        return sample.metric in self.info.deciding and messages in COMPARED_BYTES
 
 
 def _case(mpi: Mpi, wanted: Wanted) -> Case:

@@ -6,9 +6,8 @@ beside ours. x is the same bits in all of them.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from flowos.model import (
     Argv,
@@ -23,9 +22,9 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.probes._base import Build, Program, read_answer
+from flowos.probes._arrays import elements_for, last_cache_bytes
+from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
 from flowos.probes._suspect import suspected
-from flowos.probes.stream import elements_for, last_cache_bytes
 
 FOLDER = "solver/native"
 SOURCE = "mpi/solve_mpi.cpp"
@@ -152,26 +151,30 @@ def _curve(title: str, metric: str, unit: str, about: str, *, ceilings: bool = F
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Solve:
+class Solve(Probe):
     """Metrics total, setup, iteration (second), bandwidth and triad (byte/s)."""
 
-    name: str = "solve"
-    title: str = "Sparse solver (conjugate gradients)"
-    charts: tuple[Chart, ...] = (
-        _curve("Time to solution", "total", "second", "Set-up and all iterations, to 1e-7."),
-        _curve("Time of an iteration", "iteration", "second", "The problem stays the same."),
-        _curve(
-            "Memory traffic of an iteration",
-            "bandwidth",
-            "byte/s",
-            "What an iteration must move, over its time. The ceiling is the STREAM triad of as many"
-            " cores just before and after, where the line that a store reads first is counted.",
-            ceilings=True,
+    info = ProbeInfo(
+        name="solve",
+        title="Sparse solver (conjugate gradients)",
+        charts=(
+            _curve("Time to solution", "total", "second", "Set-up and all iterations, to 1e-7."),
+            _curve("Time of an iteration", "iteration", "second", "The problem stays the same."),
+            _curve(
+                "Memory traffic of an iteration",
+                "bandwidth",
+                "byte/s",
+                "What an iteration must move, over its time. The ceiling is the STREAM triad of as"
+                " many cores just before and after, where the line that a store reads first is"
+                " counted.",
+                ceilings=True,
+            ),
+        ),
+        headlines=(
+            Headline("Sparse solver, Poisson", "total", (("problem", "poisson"),)),
+            Headline("Sparse solver, memory traffic", "bandwidth", (("problem", "poisson"),)),
         ),
     )
-    build: Literal["once", "each"] = "each"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         mpis = [mpi for mpi in facts.mpis if mpi.cxx]
@@ -240,7 +243,10 @@ class Solve:
 
     def ceiling(self, case: Case) -> Case | None:
         """The best triad of as many cores, whoever shared them out how."""
-        return Case("solve", (("cores", case.level("cores")),)).at(metric="triad")
+        return Case(self.name, (("cores", case.level("cores")),)).at(metric="triad")
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return equal_answers(measured)
 
 
 def poisson(facts: Facts, wanted: Wanted) -> Problem:
@@ -357,7 +363,7 @@ def equal_answers(measured: Iterable[Measurement]) -> tuple[str, ...]:
     """For each problem and setting: was x the same bits, however many ranks, threads and MPIs?"""
     found: dict[tuple[str, ...], dict[str, list[Case]]] = {}
     for m in measured:
-        if m.case.probe == "solve" and m.metric == "total" and (x := m.case.detail("x")):
+        if m.metric == "total" and (x := m.case.detail("x")):
             key = tuple(m.case.level(axis) for axis in ("problem", "size", "setting"))
             found.setdefault(key, {}).setdefault(x, []).append(m.case)
     return tuple(_in_words(key, by_hash) for key, by_hash in found.items())

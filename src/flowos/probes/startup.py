@@ -5,37 +5,47 @@ same in every environment, and what a container adds is the difference to bare.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from flowos.model import Case, Chart, Exited, Facts, Outcome, Reading, Unmeasured, Wanted
-from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.model import (
+    Case,
+    Chart,
+    Exited,
+    Facts,
+    Measurement,
+    Outcome,
+    Reading,
+    Unmeasured,
+    Wanted,
+)
+from flowos.probes._base import ENV, Probe, ProbeInfo, Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, remembered
 
 STARTS = {"quick": 5, "normal": 10, "full": 30}
 SLOW_START_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(Probe):
     """Metric startup (second), one value per start."""
 
-    name: str = "startup"
-    title: str = "Start-up of a program that does nothing"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="Start-up",
-            kind="bars",
-            x="env",
-            metrics=("startup",),
-            x_label="environment",
-            y_label="second",
-            ceilings=False,
-            about="From asking for the start to knowing of the end.",
+    info = ProbeInfo(
+        name="startup",
+        title="Start-up of a program that does nothing",
+        rounds=4,
+        alone=False,
+        deciding=("startup",),
+        env_charts=(
+            Chart(
+                title="Start-up",
+                kind="bars",
+                x="env",
+                metrics=("startup",),
+                x_label="environment",
+                y_label="second",
+                ceilings=False,
+                about="From asking for the start to knowing of the end.",
+            ),
         ),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 4
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
@@ -55,12 +65,19 @@ class Startup:
             limit_seconds=30.0,
         )
 
-    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:  # noqa: ARG002
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         """Nothing, where it started: the times are not the program's to tell, see `timed`."""
         return () if outcome.end == Exited(0) else read_answer(outcome)
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def differences(self, base: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        """What each environment adds to the start of a program, which no ratio tells well."""
+        medians = {m.case.level(ENV): m.median for m in measured}
+        bare = medians.pop(base, 0.0)
+        added = ", ".join(f"{env} {1e3 * (m - bare):+.1f} ms" for env, m in medians.items())
+        if not bare or not added:
+            return ()
+        said = f"a program that does nothing takes {1e3 * bare:.1f} ms in {base}"
+        return (f"{said}; beside it {added}",)
 
 
 def timed(seconds: Sequence[float]) -> tuple[Reading, ...]:

@@ -6,33 +6,51 @@ Source: McCalpin, STREAM; the sweep is table A of Nagai et al., AXIES 2023 (Azur
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from flowos.model import (
+    Advice,
     Argv,
     Case,
     Chart,
     Compiler,
     Facts,
+    Measurement,
     Outcome,
     Reading,
     Unmeasured,
     Wanted,
 )
-from flowos.probes._base import Build, Program, read_answer
+from flowos.probes._advice import advice
+from flowos.probes._arrays import CACHES_PER_ARRAY, MIN_ARRAY_BYTES, elements_for, last_cache_bytes
+from flowos.probes._base import (
+    WAYS,
+    Build,
+    ComparedCase,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    compared_case,
+    read_answer,
+    with_details,
+)
+from flowos.probes._env_charts import env_bars
+from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
 from flowos.probes._suspect import suspected
+from flowos.probes._worth import Worth
 
 KERNELS = ("copy", "scale", "add", "triad")
 STORES = ("nt", "plain")
 USUAL_PAGES = "system"
 """What a program gets unasked, as the official STREAM and likwid-bench do."""
-CACHES_PER_ARRAY = 4
-MIN_ARRAY_BYTES = 64 << 20
-MEMORY_SHARE = 0.5
 BYTES_PER_PASS = 80
 REPEATS = {"quick": (8, 0.2), "normal": (8, 0.2), "full": (20, 1.0)}
 """Passes at most, and seconds after which no more begin."""
+
+COMPARED_REPEATS = {"quick": "9", "normal": "17", "full": "33"}
+"""With the first, which warms up; their number must not hang on how fast an environment is."""
+COMPARED_WAYS = {"quick": WAYS[:1], "normal": WAYS, "full": WAYS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +79,48 @@ class StreamPoint:
     pages: str = USUAL_PAGES
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Probe):
     """Metrics copy, scale, add, triad (byte/s, without write-allocate)."""
 
-    name: str = "stream"
-    title: str = "Memory bandwidth (STREAM)"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="STREAM triad over threads",
-            kind="curve",
-            x="threads",
-            metrics=("triad",),
-            series=("compiler", "flags", "stores", "places", "bind", "pages"),
-            x_label="threads",
-            y_label="byte/s",
-            about="Bytes as the kernel states them. nt stores past the caches, so nothing is read"
-            " only to be overwritten.",
+    info = ProbeInfo(
+        name="stream",
+        title="Memory bandwidth (STREAM)",
+        charts=(
+            Chart(
+                title="STREAM triad over threads",
+                kind="curve",
+                x="threads",
+                metrics=("triad",),
+                series=("compiler", "flags", "stores", "places", "bind", "pages"),
+                x_label="threads",
+                y_label="byte/s",
+                about="Bytes as the kernel states them. nt stores past the caches, so nothing is"
+                " read only to be overwritten.",
+            ),
+            Chart(
+                title="STREAM kernels",
+                kind="bars",
+                x="stores",
+                metrics=KERNELS,
+                series=("compiler", "flags"),
+                facets=("threads",),
+                y_label="byte/s",
+            ),
         ),
-        Chart(
-            title="STREAM kernels",
-            kind="bars",
-            x="stores",
-            metrics=KERNELS,
-            series=("compiler", "flags"),
-            facets=("threads",),
-            y_label="byte/s",
+        rounds=4,
+        headlines=(
+            Headline("STREAM triad, system pages", "triad", (("pages", USUAL_PAGES),)),
+            Headline("STREAM triad, huge pages", "triad", (("pages", "huge"),)),
+            Headline(
+                "STREAM triad, system pages, one thread",
+                "triad",
+                (("pages", USUAL_PAGES), ("threads", "1")),
+            ),
         ),
+        tunes="triad",
+        deciding=("triad",),
+        env_charts=(env_bars("STREAM triad", "way", "triad", ("stores",), "byte/s"),),
     )
-    build: Literal["once", "each"] = "each"
-    rounds: int = 4
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         stacks = stacks_of(facts)
@@ -161,6 +191,39 @@ class Stream:
         alone = {"cores": "1"} if case.level("threads") == "1" else {}
         return Case("working_set").at(metric="memory", **alone)
 
+    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
+        return nominal_memory(case, unit, facts)
+
+    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+        """The first compiler's first flags on all cores, plain and nt, entered in each way."""
+        cases = self.cases(facts, replace(wanted, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        most = max(int(case.level("threads")) for case in cases)
+        repeats = COMPARED_REPEATS[wanted.effort]
+        return tuple(
+            compared_case(
+                self,
+                with_details(case, repeats=repeats, seconds="3600"),
+                ("stores", "threads"),
+                f"{case.level('compiler')} {case.level('flags')}",
+                way=way,
+            )
+            for way in COMPARED_WAYS[wanted.effort]
+            for case in cases
+            if int(case.level("threads")) == most
+        )
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return merged(dict.fromkeys(m.case for m in measured))
+
+    def advice(
+        self,
+        measured: Sequence[Measurement],
+        best: Worth | None,
+    ) -> tuple[Advice, ...] | None:
+        return advice(best) if best else None
+
 
 def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
     cpus = int(dict(readings[0].notes).get("cpus", threads))
@@ -228,22 +291,6 @@ def _flags(family: str, native: str, wide: bool) -> Iterable[tuple[str, Argv]]:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
-
-
-def last_cache_bytes(facts: Facts) -> int:
-    """All last-level caches that our cpus reach, together; 0 where none is known."""
-    ours = set(facts.allowed)
-    near = [c for c in facts.caches if c.kind != "instruction" and ours & set(c.cpus)]
-    last = max((c.level for c in near), default=0)
-    return sum(c.size_bytes for c in near if c.level == last)
-
-
-def elements_for(facts: Facts) -> int:
-    """Doubles per array: four times the last-level caches, as far as half the memory allows."""
-    wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
-    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    most = int(min(limits, default=6 * wanted) * MEMORY_SHARE / 3)
-    return min(wanted, most) // 8 // 64 * 64
 
 
 def thread_counts(facts: Facts) -> tuple[int, ...]:

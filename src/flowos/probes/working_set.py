@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from flowos.model import Case, Chart, Facts, Measurement, Outcome, Reading, Unmeasured, Wanted
 from flowos.plan import find_steps, memory_plateau
-from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._arrays import elements_for, last_cache_bytes
+from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
+from flowos.probes._nominal import nominal_memory
 from flowos.probes._suspect import suspected
-from flowos.probes.stream import elements_for, last_cache_bytes
 
 KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"
@@ -51,8 +51,7 @@ EFFORTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WorkingSet:
+class WorkingSet(Probe):
     """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: what comes from beyond caches.
 
     `bytes` is the working set of all cores together. Memory is the best rate of the last plateau,
@@ -60,26 +59,28 @@ class WorkingSet:
     the curve itself shows it; where the curve falls to its end, that is said.
     """
 
-    name: str = "working_set"
-    title: str = "Memory ceiling over the working set"
-    charts: tuple[Chart, ...] = (
-        Chart(
-            title="Bandwidth over the working set",
-            kind="curve",
-            x="bytes",
-            metrics=KERNELS,
-            series=("cores",),
-            x_label="working set of all cores, bytes",
-            y_label="byte/s",
-            log_x=True,
-            log_y=True,
-            ceilings=False,
-            about="Each step is the end of a cache; the last plateau is memory. triad_nt stores"
-            " past the caches.",
+    info = ProbeInfo(
+        name="working_set",
+        title="Memory ceiling over the working set",
+        charts=(
+            Chart(
+                title="Bandwidth over the working set",
+                kind="curve",
+                x="bytes",
+                metrics=KERNELS,
+                series=("cores",),
+                x_label="working set of all cores, bytes",
+                y_label="byte/s",
+                log_x=True,
+                log_y=True,
+                ceilings=False,
+                about="Each step is the end of a cache; the last plateau is memory. triad_nt stores"
+                " past the caches.",
+            ),
         ),
+        headlines=(Headline("Memory ceiling", MEMORY),),
+        ceilings=(MEMORY,),
     )
-    build: Literal["once", "each"] = "once"
-    rounds: int = 1
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
@@ -134,13 +135,16 @@ class WorkingSet:
         beyond, stream = (float(case.detail(name, "0")) for name in ("beyond", "stream"))
         return (*readings, *_memory(readings, beyond, stream))
 
-    def ceiling(self, case: Case) -> Case | None:  # noqa: ARG002
-        return None
+    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
+        return nominal_memory(case, unit, facts)
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return caches_found(measured)
 
 
 def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """In words, per number of cores: where the curve shows caches to end and memory to begin."""
-    ours = [m for m in measured if m.case.probe == "working_set" and m.metric == MEMORY]
+    ours = [m for m in measured if m.metric == MEMORY]
     return tuple(
         f"with {counted(m.case.level('cores'), 'core')} in use the working-set curve falls at"
         f" {_in_words(m.case.detail('caches_end_at'))}; memory begins at"

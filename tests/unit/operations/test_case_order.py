@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from flowos.model import Case, Compiler, Entered, Facts, LogicalCpu, Run, Sample, Wanted
 from flowos.operations._case_order import as_planned
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 
 GCC = Compiler(
     name="gcc", family="gcc", language="c", version="12.2.0", path=PurePath("/usr/bin/gcc")
@@ -38,7 +38,7 @@ def sample(case: Case, round_: int) -> Sample:
 
 
 def planned() -> tuple[Case, ...]:
-    probe = next(p for p in PROBES if p.name == "flops")
+    probe = next(p for p in probes_for() if p.name == "flops")
     cases = probe.cases(RUN.facts, RUN.wanted)
     assert isinstance(cases, tuple)
     assert len(cases) > 1

@@ -6,7 +6,7 @@ import pytest
 
 from flowos.model import Case, Design
 from flowos.operations._measurement_plan import ProbePlan, once_each, seconds_for
-from flowos.probes import PROBES
+from flowos.probes import probes_for
 
 NUMBERS = count()
 
@@ -15,7 +15,7 @@ def part(*seconds: float, rounds: int = 1) -> ProbePlan:
     """A probe with cases that take so long each."""
     cases = {Case("p", (("n", str(next(NUMBERS))),)): taken for taken in seconds}
     design = Design(cases=tuple(cases), seconds=cases, min_rounds=rounds)
-    return ProbePlan(probe=PROBES[0], design=design)
+    return ProbePlan(probe=probes_for()[0], design=design)
 
 
 def taken(parts: list[ProbePlan], left: float) -> list[float]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Advice, Answer, Case, Verdict
-from flowos.probes import Worth, advice, merged_advice
+from flowos.probes import Worth, merged_advice
+from flowos.probes._advice import advice
 
 BEST = Case(
     "stream",

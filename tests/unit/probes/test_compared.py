@@ -22,19 +22,18 @@ from flowos.model import (
     Wanted,
 )
 from flowos.probes import (
-    CHARTS,
-    COMPARED,
     ComparedCase,
+    Probe,
     allowed_everywhere,
     blocked,
-    compared,
-    decides,
     entered,
     in_environment,
-    margin_of,
+    probes_for,
     timed,
     verdicts_between,
 )
+
+COMPARED = {probe.name: probe for probe in probes_for(environments=2)}
 
 GCC = Compiler(
     name="gcc-12",
@@ -69,7 +68,7 @@ def full(node: Callable[..., Facts]) -> Facts:
 
 
 def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[ComparedCase, ...]:
-    answer = compared(name, facts, wanted or Wanted())
+    answer = COMPARED[name].compared(facts, wanted or Wanted())
     assert not isinstance(answer, Unmeasured), answer
     return answer
 
@@ -90,13 +89,13 @@ def test_every_case_of_every_probe_has_a_program_and_its_own_name(
         program = one.probe.program(one.case)
         assert program.argv or program.build
         assert in_environment(one.shown, "a").levels[0] == ("env", "a")
-        assert margin_of(name) == (0.06 if name == "fio" else 0.03)
+        assert one.probe.info.margin == (0.06 if name == "fio" else 0.03)
         assert one.probe.ceiling(one.case) is None or name in ("gemm", "stream")
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_a_node_lacks_is_said_by_the_probe(node: Callable[..., Facts], name: str) -> None:
-    answer = compared(name, node(compilers=()), Wanted())
+    answer = COMPARED[name].compared(node(compilers=()), Wanted())
     assert isinstance(answer, Unmeasured)
     assert answer.reason
 
@@ -152,9 +151,9 @@ def test_of_several_mpis_of_a_family_the_first_is_compared(full: Facts) -> None:
 
 def test_some_message_sizes_decide_and_the_rest_is_shown(full: Facts) -> None:
     of = found("mpi", full)[0]
-    assert decides(sample(of, "latency", bytes="8"))
-    assert not decides(sample(of, "latency", bytes="16"))
-    assert not decides(sample(of, "clock", bytes="8"))
+    assert of.probe.decides(sample(of, "latency", bytes="8"))
+    assert not of.probe.decides(sample(of, "latency", bytes="16"))
+    assert not of.probe.decides(sample(of, "clock", bytes="8"))
 
 
 def test_sequential_storage_is_decided_by_its_bandwidth_and_random_by_its_operations(
@@ -164,9 +163,9 @@ def test_sequential_storage_is_decided_by_its_bandwidth_and_random_by_its_operat
     assert len(cases) == 8
     for of in cases:
         sequential = of.shown.level("workload").startswith("sequential")
-        assert decides(sample(of, "bandwidth")) == sequential
-        assert decides(sample(of, "iops")) != sequential
-        assert not decides(sample(of, "latency_p99"))
+        assert of.probe.decides(sample(of, "bandwidth")) == sequential
+        assert of.probe.decides(sample(of, "iops")) != sequential
+        assert not of.probe.decides(sample(of, "latency_p99"))
 
 
 def test_ways_to_enter() -> None:
@@ -189,11 +188,11 @@ def test_what_one_environment_blocks_is_used_in_none() -> None:
     assert blocked([pod, pod]) == ()
 
 
-def test_every_compared_probe_is_drawn_with_its_environments() -> None:
-    assert set(CHARTS) == set(COMPARED)
-    for charts in CHARTS.values():
-        for chart in charts:
-            assert "env" in (chart.x, *chart.series)
+@pytest.mark.parametrize("probe", COMPARED.values(), ids=COMPARED)
+def test_every_compared_probe_is_drawn_with_its_environments(probe: Probe) -> None:
+    assert probe.info.env_charts
+    for chart in probe.info.env_charts:
+        assert "env" in (chart.x, *chart.series)
 
 
 def test_starts_are_timed_by_the_engine() -> None:

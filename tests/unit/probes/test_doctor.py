@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import ClassVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
+from flowos.probes import ProbeInfo
 from flowos.probes.doctor import Check, can_measure, diagnose
 from flowos.probes.facts import read_facts
 
@@ -27,9 +29,8 @@ BARE = read_facts({"files": {"/etc/os-release": "ID=debian"}, "uid": 1000})
 class Says:
     """A probe with this answer."""
 
+    info: ClassVar = ProbeInfo(name="stream", title="Memory")
     answer: tuple[Case, ...] | Unmeasured
-    name: str = "stream"
-    title: str = "Memory"
 
     def cases(self, _facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         assert isinstance(wanted, Wanted)
@@ -69,8 +70,8 @@ def test_a_probe_that_cannot_says_why_and_what_mends_it() -> None:
 
 
 def test_a_probes_remedy_is_worded_for_this_system_where_the_facts_know_it() -> None:
-    probe = Says(Unmeasured(reason="fio was not found", remedy="apt install fio"), name="fio")
-    check = named(diagnose(BARE, [probe]), "fio", "measure")
+    probe = Says(Unmeasured(reason="fio was not found", remedy="apt install fio"))
+    check = named(diagnose(BARE, [probe]), "stream", "measure")
     assert check.remedy == "sudo apt install fio"
 
 

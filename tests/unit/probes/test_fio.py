@@ -161,5 +161,5 @@ def test_a_folder_whose_name_fio_would_split_is_refused() -> None:
 
 def test_the_charts_draw_levels_that_there_are() -> None:
     axes = {axis for case in cases() for axis, _ in case.levels}
-    for chart in PROBE.charts:
+    for chart in PROBE.info.charts:
         assert {chart.x, *chart.series} <= axes

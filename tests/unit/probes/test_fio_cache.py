@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Case, Measurement, Trust
-from flowos.probes import cache_answers
+from flowos.probes.fio import Fio
 
 CACHED = "answers come after 1.2 us: a cache answers, not a device"
 
@@ -25,7 +25,7 @@ def measured(metric: str, workload: str, median: float, **levels: str) -> Measur
 
 
 def marks(*measurements: Measurement) -> list[tuple[str, ...]]:
-    return [m.trust.marks for m in cache_answers(measurements)]
+    return [m.trust.marks for m in Fio().checked(measurements)]
 
 
 READ = measured("bandwidth", "sequential read", 1.5e9)
@@ -77,4 +77,4 @@ def test_numbers_that_were_reached_in_another_way_are_no_witnesses(changed: dict
 
 def test_other_probes_are_let_through() -> None:
     other = measured("bandwidth", "sequential write", 9e9, probe="mpi")
-    assert cache_answers([READ, other]) == (READ, other)
+    assert Fio().checked((READ, other)) == (READ, other)

@@ -4,8 +4,12 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Case, Exited, Facts, Measurement, Outcome, Unmeasured, Wanted
-from flowos.probes._nominal import nominal_flops, nominal_of
+from flowos.probes._nominal import nominal_flops
+from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops, doubts
+from flowos.probes.gemm import Gemm
+from flowos.probes.stream import Stream
+from flowos.probes.working_set import WorkingSet
 
 PROBE = Flops()
 MakeNode = Callable[..., Facts]
@@ -84,7 +88,6 @@ def test_a_wider_set_that_is_slower_is_doubted_by_name() -> None:
 def test_sets_in_order_other_probes_and_other_cores_raise_no_doubt() -> None:
     fine = (measured("avx", 68e9), measured("avx2", 66e9), measured("avx512f", 130e9))
     assert doubts(fine) == ()
-    assert doubts((measured("avx2", 9.0), measured("avx512f", 1.0, probe="gemm"))) == ()
     assert doubts((measured("avx2", 9.0, cores="2"), measured("avx512f", 8.0))) == ()
 
 
@@ -97,32 +100,32 @@ def test_the_nominal_ceiling_is_that_of_the_paper() -> None:
 
 
 def test_the_nominal_ceiling_of_a_case_names_its_assumptions(node: MakeNode) -> None:
-    nominal = nominal_of(node(nominal_hz=2.0e9), Wanted())
+    here = node(nominal_hz=2.0e9)
     case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
-    assert nominal(case, "flop/s") == ("2.00 GHz x avx2 x 2 pipes x 2 cores", 64e9)
+    assert Flops().nominal(case, "flop/s", here) == ("2.00 GHz x avx2 x 2 pipes x 2 cores", 64e9)
     gemm = Case(
         "gemm",
         levels=(("cores", "2"), ("isa", "default"), ("type", "f64")),
         details=(("widest", "avx512f"),),
     )
-    assert nominal(gemm, "flop/s") == ("2.00 GHz x avx512f x 2 pipes x 2 cores", 128e9)
-    assert nominal(case.at(isa="sve"), "flop/s") is None
-    assert nominal(case, "Hz") is None
-    assert nominal(Case("fio"), "byte/s") is None
+    said = "2.00 GHz x avx512f x 2 pipes x 2 cores"
+    assert Gemm().nominal(gemm, "flop/s", here) == (said, 128e9)
+    assert Flops().nominal(case.at(isa="sve"), "flop/s", here) is None
+    assert Flops().nominal(case, "Hz", here) is None
+    assert Fio().nominal(Case("fio"), "byte/s", here) is None
 
 
 def test_without_a_known_clock_or_memory_there_is_no_nominal_ceiling(node: MakeNode) -> None:
-    nominal = nominal_of(node(), Wanted())
     case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
-    assert nominal(case, "flop/s") is None
-    assert nominal(Case("stream"), "byte/s") is None
+    assert Flops().nominal(case, "flop/s", node()) is None
+    assert Stream().nominal(Case("stream"), "byte/s", node()) is None
 
 
 def test_the_nominal_speed_of_memory_bounds_only_what_lies_in_memory(node: MakeNode) -> None:
     facts = node(l3_bytes=32 << 20)
     facts = replace(facts, memory=replace(facts.memory, bytes_per_second=100e9))
-    nominal = nominal_of(facts, Wanted())
     in_memory = Case("working_set", levels=(("bytes", str(256 << 20)),))
-    assert nominal(Case("stream"), "byte/s") == ("memory, nominal", 100e9)
-    assert nominal(in_memory, "byte/s") == ("memory, nominal", 100e9)
-    assert nominal(in_memory.at(bytes="65536"), "byte/s") is None
+    assert Stream().nominal(Case("stream"), "byte/s", facts) == ("memory, nominal", 100e9)
+    assert WorkingSet().nominal(in_memory, "byte/s", facts) == ("memory, nominal", 100e9)
+    assert WorkingSet().nominal(in_memory.at(bytes="65536"), "byte/s", facts) is None
+    assert WorkingSet().nominal(in_memory, "second", facts) is None

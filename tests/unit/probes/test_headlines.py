@@ -1,7 +1,8 @@
 from dataclasses import replace
 
 from flowos.model import Case, Measurement, Sample
-from flowos.probes._headlines import CEILINGS, HEADLINES, Headline, best_of
+from flowos.probes._base import Headline
+from flowos.probes._headlines import best_of, headlines_of
 from flowos.probes._tables import PROBES
 from flowos.probes._worth import worth
 
@@ -22,16 +23,16 @@ def measured(metric: str, unit: str, value: float, **levels: str) -> Measurement
 def test_the_highest_rate_and_the_shortest_time_win() -> None:
     rates = [measured("triad", "byte/s", v, stores=f"s{v}") for v in (1.0, 3.0, 2.0)]
     times = [measured("latency", "second", v, mpi=f"m{v}") for v in (2.0, 1.0)]
-    assert best_of(Headline("", "p", "triad"), rates) is rates[1]
-    assert best_of(Headline("", "p", "latency"), times) is times[1]
+    assert best_of(Headline("", "triad"), rates) is rates[1]
+    assert best_of(Headline("", "latency"), times) is times[1]
 
 
 def test_only_cases_with_the_levels_of_the_headline_count() -> None:
     at_one = measured("triad", "byte/s", 1.0, threads="1", stores="nt")
     at_two = measured("triad", "byte/s", 2.0, threads="2", stores="nt")
-    assert best_of(Headline("", "p", "triad", (("threads", "1"),)), [at_two, at_one]) is at_one
-    assert best_of(Headline("", "other", "triad"), [at_one]) is None
-    assert best_of(Headline("", "p", "copy"), [at_one]) is None
+    assert best_of(Headline("", "triad", (("threads", "1"),)), [at_two, at_one]) is at_one
+    assert best_of(Headline("", "triad"), []) is None
+    assert best_of(Headline("", "copy"), [at_one]) is None
 
 
 def turn(m: Measurement, number: int, value: float) -> Sample:
@@ -46,13 +47,13 @@ def test_the_headline_is_the_case_that_the_best_setting_names_and_not_the_highes
     found = worth(samples, "triad")
     assert found is not None
     assert found.best == nt.case
-    assert best_of(Headline("", "p", "triad"), [plain, nt], samples) is nt
+    assert best_of(Headline("", "triad"), [plain, nt], samples) is nt
 
 
 def test_the_shortest_time_is_the_best_by_that_rule_too() -> None:
     slow, fast = (measured("latency", "second", v, mpi=f"m{v}") for v in (2.0, 1.0))
     samples = [turn(m, n, m.median) for n in (1, 2) for m in (slow, fast)]
-    assert best_of(Headline("", "p", "latency"), [slow, fast], samples) is fast
+    assert best_of(Headline("", "latency"), [slow, fast], samples) is fast
 
 
 def test_of_ceilings_the_one_of_the_highest_best_is_shown() -> None:
@@ -63,27 +64,30 @@ def test_of_ceilings_the_one_of_the_highest_best_is_shown() -> None:
     steady = replace(steady, median=1.05, case=replace(steady.case, probe="flops"))
     peak = replace(peak, case=replace(peak.case, probe="flops"))
     samples = [turn(m, 1, m.median) for m in (steady, peak)]
-    assert best_of(Headline("", "flops", "flops"), [steady, peak], samples) is peak
+    assert best_of(Headline("", "flops"), [steady, peak], samples) is peak
 
 
-def test_ceilings_are_measured_by_probes() -> None:
-    assert {probe for probe, _ in CEILINGS} <= {p.name for p in PROBES}
+def test_the_headlines_of_each_probe_are_of_its_own_numbers() -> None:
+    ours, other = (
+        replace(measured("clock", "Hz", hz), case=Case(probe))
+        for probe, hz in (("clock", 1.0), ("other", 2.0))
+    )
+    ((headline, found),) = headlines_of([other, ours], ())
+    assert (headline.label, found) == ("Clock", ours)
 
 
 def test_a_headline_of_stream_names_its_pages_and_is_of_no_other() -> None:
-    found = [h for h in HEADLINES if h.probe == "stream"]
+    (found,) = (p.info.headlines for p in PROBES if p.name == "stream")
     assert {dict(h.levels)["pages"] for h in found} == {"system", "huge"}
     assert all(f"{dict(h.levels)['pages']} pages" in h.label for h in found)
 
 
 def test_the_solver_has_a_headline_that_memory_bounds() -> None:
-    ours = {h.metric for h in HEADLINES if h.probe == "solve"}
-    assert ours == {"total", "bandwidth"}
+    (found,) = (p.info.headlines for p in PROBES if p.name == "solve")
+    assert {h.metric for h in found} == {"total", "bandwidth"}
 
 
-def test_every_headline_belongs_to_a_probe_that_measures_it() -> None:
-    assert {h.probe for h in HEADLINES} <= {p.name for p in PROBES}
-    drawn = {(p.name, metric) for p in PROBES for chart in p.charts for metric in chart.metrics}
-    ours = [h for h in HEADLINES if h.probe in ("stream", "mpi", "fio")]
-    assert ours
-    assert {(h.probe, h.metric) for h in ours} <= drawn
+def test_every_headline_is_a_metric_that_its_probe_draws_or_a_ceiling() -> None:
+    for probe in PROBES:
+        drawn = {metric for chart in probe.info.charts for metric in chart.metrics}
+        assert {h.metric for h in probe.info.headlines} <= drawn | set(probe.info.ceilings)

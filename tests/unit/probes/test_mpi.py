@@ -130,8 +130,8 @@ def test_a_starter_that_fails_by_itself_is_quoted() -> None:
 def test_every_chart_is_over_the_message_size() -> None:
     found = PROBE.cases(NODE, Wanted())
     assert not isinstance(found, Unmeasured)
-    assert {chart.x for chart in PROBE.charts} == {"bytes"}
-    assert [chart.metrics for chart in PROBE.charts] == [
+    assert {chart.x for chart in PROBE.info.charts} == {"bytes"}
+    assert [chart.metrics for chart in PROBE.info.charts] == [
         ("latency",),
         ("bandwidth",),
         ("allreduce",),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from flowos.model import Exited, Facts, Killed, Outcome, Unmeasured, Wanted
-from flowos.probes import Startup
+from flowos.probes.startup import Startup
 
 PROBE = Startup()
 

@@ -15,15 +15,9 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
+from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._suspect import suspected
-from flowos.probes.stream import (
-    Stream,
-    elements_for,
-    last_cache_bytes,
-    merged,
-    stacks_of,
-    thread_counts,
-)
+from flowos.probes.stream import Stream, merged, stacks_of, thread_counts
 
 MIB = 1 << 20
 PROBE = Stream()
@@ -312,5 +306,5 @@ def test_memory_bounds_it_one_core_where_one_thread_ran() -> None:
 
 def test_the_charts_draw_axes_that_the_cases_have() -> None:
     axes = {axis for axis, _ in cases(node())[0].levels}
-    for chart in PROBE.charts:
+    for chart in PROBE.info.charts:
         assert {chart.x, *chart.series, *chart.facets} <= axes

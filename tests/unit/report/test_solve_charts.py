@@ -50,7 +50,7 @@ def book(run: Run) -> Report:
     return Report(
         run=run,
         measurements=summarize(samples(), ceiling_of=PROBE.ceiling),
-        sections=(Section(probe=PROBE.name, title=PROBE.title, charts=PROBE.charts),),
+        sections=(Section(probe=PROBE.name, title=PROBE.info.title, charts=PROBE.info.charts),),
     )
 
 
@@ -77,4 +77,4 @@ def test_strong_scaling_is_drawn_as_it_was(small: Report) -> None:
 
 def test_the_page_shows_every_chart_of_the_solver(small: Report) -> None:
     page = html(book(small.run))
-    assert all(chart.title in page for chart in PROBE.charts)
+    assert all(chart.title in page for chart in PROBE.info.charts)

@@ -1,0 +1,42 @@
+"""What a probe must know of all environments beforehand is tried in each of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flowos.model import Facts, FlowosError, Tried
+from flowos.operations._binary_cache import BinaryCache
+from flowos.operations._comparisons import words_in
+from flowos.operations._prepared_environments import PreparedEnvironment
+from flowos.probes import Probe, allowed_everywhere
+
+
+def with_trials(
+    probes: Sequence[Probe],
+    places: Sequence[PreparedEnvironment],
+    node: Facts,
+    shelf: BinaryCache,
+) -> tuple[PreparedEnvironment, ...]:
+    """The places, with what these probes had to try there among what was tried."""
+    for probe in probes:
+        works = {t.name: t.works for t in allowed_everywhere(p.entered for p in places)}
+        places = [_tried(probe, works, place, node, shelf) for place in places]
+    return tuple(places)
+
+
+def _tried(
+    probe: Probe,
+    works: dict[str, bool],
+    place: PreparedEnvironment,
+    node: Facts,
+    shelf: BinaryCache,
+) -> PreparedEnvironment:
+    facts = node if place.binary == "same" else place.facts
+    trial = probe.trial(facts, works) if isinstance(facts, Facts) else None
+    if trial is None:
+        return place
+    try:
+        outcome = place.run(words_in(place, trial.program, shelf), trial.program)
+    except FlowosError:  # the case that needs it says why
+        return place
+    tried = Tried(name=trial.name, works=outcome.ok, says=trial.complaint(outcome))
+    return replace(place, entered=replace(place.entered, tried=(*place.entered.tried, tried)))

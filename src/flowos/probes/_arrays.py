@@ -1,0 +1,23 @@
+"""How large arrays are that memory serves, and not the caches."""
+
+from flowos.model import Facts
+
+CACHES_PER_ARRAY = 4
+MIN_ARRAY_BYTES = 64 << 20
+MEMORY_SHARE = 0.5
+
+
+def last_cache_bytes(facts: Facts) -> int:
+    """All last-level caches that our cpus reach, together; 0 where none is known."""
+    ours = set(facts.allowed)
+    near = [c for c in facts.caches if c.kind != "instruction" and ours & set(c.cpus)]
+    last = max((c.level for c in near), default=0)
+    return sum(c.size_bytes for c in near if c.level == last)
+
+
+def elements_for(facts: Facts) -> int:
+    """Doubles per array: four times the last-level caches, as far as half the memory allows."""
+    wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
+    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
+    most = int(min(limits, default=6 * wanted) * MEMORY_SHARE / 3)
+    return min(wanted, most) // 8 // 64 * 64
