@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 import flowos as fo
+from flowos.engine import here
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._process import ProcessLanes
 from flowos.plan import compile_flow
 
@@ -93,7 +95,7 @@ def hops(rounds: int) -> dict[str, Any]:
         total = plus(total, b)
     chain = compile_flow(fo.flow_output(total))
     began = time.perf_counter()
-    lanes = [ProcessLanes(s, 1) for s in (single, chain)]
+    lanes = [ProcessLanes(s, 1, around=Surroundings(node=here())) for s in (single, chain)]
     results = [
         ls.lanes[0].run(s.stages, [[1, 2]]) for ls, s in zip(lanes, (single, chain), strict=True)
     ]
@@ -129,7 +131,7 @@ def arrays(rounds: int, use: Callable[..., Any]) -> dict[str, Any]:
     schedule = compile_flow(
         fo.flow_output(task("use", use, (kind,), fo.float64)(made)), fuse="none"
     )
-    lanes = ProcessLanes(schedule, 2)
+    lanes = ProcessLanes(schedule, 2, around=Surroundings(node=here()))
     make, take = schedule.stages
     seconds, results = [], set()
     for _ in range(rounds + 2):
@@ -151,7 +153,7 @@ def memory_bytes() -> int:
     a = fo.flow_input("a", fo.int64)
     plus = task("add", add, (fo.int64, fo.int64), fo.int64)
     schedule = compile_flow(fo.flow_output(plus(a, a), plus(a, a)))
-    lanes = ProcessLanes(schedule, 2)
+    lanes = ProcessLanes(schedule, 2, around=Surroundings(node=here()))
     for lane, stage in zip(lanes.lanes, schedule.stages, strict=True):
         lane.run([stage], [[1]])
     me = os.getpid()

@@ -13,8 +13,17 @@ from pathlib import Path, PurePath
 import pytest
 
 import flowos as fo
-from flowos.engine import Ready, RunningProcess, check_mpi, image_at, run, session_folder, start
-from flowos.engine.local import open_slice
+from flowos.engine import (
+    Ready,
+    RunningProcess,
+    check_mpi,
+    here,
+    image_at,
+    run,
+    session_folder,
+    start,
+)
+from flowos.engine.local import SliceOptions, open_slice
 from flowos.model import (
     Environment,
     EnvironmentRefused,
@@ -250,7 +259,7 @@ def test_mpi4py_in_the_image_is_one_world(asked: Environment) -> None:
         starter=openmpi,
     )
     ready_or_skip(asked).close()
-    with open_slice(fo.flow_output(task()), env=asked) as held:
+    with open_slice(fo.flow_output(task()), here(), SliceOptions(env=asked)) as held:
         (said,) = held.run()
     assert sorted(str(said).splitlines()) == ["rank 0 of 2 sum 3", "rank 1 of 2 sum 3"]
 
@@ -300,7 +309,10 @@ def refusal(small: Path, launcher: str, starter: str) -> str:
     with ready_or_skip(env) as ready:
         task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, starter=found)
         flow = fo.flow_output(task())
-        with open_slice(flow, env=env) as held, pytest.raises(TaskFailed) as refused:
+        with (
+            open_slice(flow, here(), SliceOptions(env=env)) as held,
+            pytest.raises(TaskFailed) as refused,
+        ):
             held.run()
         with pytest.raises(EnvironmentRefused) as told:
             check_mpi(ready.env, launcher, found, INSIDE)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine.local._node import usable_cores
+from flowos.engine._processors import usable_cores
 from flowos.model import flow_input
 
 CORES = usable_cores()

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine.local._executor import Executor
 from flowos.engine.local._kernel import Halt
-from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._runs import ExecutionSlot, FlowRun
 from flowos.engine.local._threads import ThreadLanes
 from flowos.model import Flow, flow_input
 from flowos.plan import Fuse, compile_flow
 
 PLACES = 8
+HAS = Resources(tuple(range(PLACES)), 0, 0)
 
 
 @fo.task
@@ -48,7 +49,7 @@ def crew_of(flow: Flow, fuse: Fuse = "chains") -> Executor:
     halts = [Halt() for _ in range(PLACES)]
     lanes = ThreadLanes(schedule, halts)
     places = [ExecutionSlot(a, a, h) for a, h in zip(lanes.lanes, halts, strict=True)]
-    ledgers = ResourceLedger(range(PLACES), 0, 0), ResourceLedger(range(PLACES), 0, 0)
+    ledgers = ResourceLedger(HAS), ResourceLedger(HAS)
     return Executor(schedule, lanes, places, ledgers, helpers=PLACES)
 
 

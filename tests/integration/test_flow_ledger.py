@@ -12,9 +12,8 @@ from typing import Any, Literal
 import pytest
 
 import flowos as fo
-from flowos.engine.local import _core_share
-from flowos.engine.local._core_share import node_ledger
-from flowos.engine.local._node import usable_cores
+from flowos.engine import here
+from flowos.engine._processors import usable_cores
 from flowos.model import flow_input
 
 PATIENCE_SECONDS = 60.0
@@ -26,7 +25,7 @@ Way = Literal["thread", "inline"]
 @pytest.fixture(autouse=True)
 def _all_is_given_back() -> Iterator[None]:
     yield
-    ledger = node_ledger()
+    ledger = here().ledger
     assert sorted(ledger.idle) == sorted(os.sched_getaffinity(0))[:CORES]
     assert not ledger.line
 
@@ -200,7 +199,7 @@ def test_who_is_alone_is_alone_on_the_node() -> None:
 
 def test_memory_is_counted_over_all_slices() -> None:
     inside = Watched()
-    most = node_ledger()._whole[1]
+    most = here().ledger.whole.memory_bytes
 
     @fo.task(needs=fo.Needs(memory_bytes=most // 2 + 1))
     def large(x: fo.int64) -> fo.int64:
@@ -311,7 +310,7 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
         textwrap.dedent("""
             import signal, time
             import flowos as fo
-            from flowos.engine.local._core_share import node_ledger
+            from flowos.engine import here
 
             @fo.task
             def nap(x: fo.float64) -> fo.float64:
@@ -321,7 +320,8 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
                 return x
 
             x = fo.flow_input("x", fo.float64)
-            before = sorted(node_ledger().idle)
+            ledger = here().ledger
+            before = sorted(ledger.idle)
             for flow in ([nap(x)], [nap(x)] * 1 + [nap(x), nap(x), nap(x)]):
                 with fo.slice(flow) as s:
                     for _ in range(3):
@@ -332,7 +332,7 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
                         except KeyboardInterrupt:
                             pass
                     assert s.run(0.0) == [0.0] * len(flow)
-            print(sorted(node_ledger().idle) == before, len(node_ledger().line))
+            print(sorted(ledger.idle) == before, len(ledger.line))
         """)
     )
     done = subprocess.run(
@@ -342,12 +342,12 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
 
 
 def test_a_forked_child_has_all_cores() -> None:
-    ledger = node_ledger()
+    ledger = here().ledger
     core = ledger.idle.pop()
     try:
         child = os.fork()
         if child == 0:
-            os._exit(len(_core_share.node_ledger().idle))
+            os._exit(len(here().ledger.idle))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == CORES
     finally:
         ledger.idle.append(core)
@@ -360,7 +360,7 @@ def test_what_the_node_has_gained_since_the_first_slice_is_there_for_the_next(
     had = fo.command(["echo", "had"], stdout="said")
     with fo.slice(fo.flow_output(had())) as s:
         s.run()
-    monkeypatch.setattr("flowos.engine.local._open.gpu_count", lambda: 3)
+    monkeypatch.setattr("flowos.engine._here.gpu_count", lambda: 3)
     asks = fo.command(["echo", "had"], stdout="said", needs=fo.Needs(gpus=3))
     for _ in range(2):
         with fo.slice(fo.flow_output(asks())) as s:

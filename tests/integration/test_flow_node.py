@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores
+from flowos.engine._processors import gpu_count, memory_bytes, usable_cores
 
 ALLOWED = len(os.sched_getaffinity(0))
 

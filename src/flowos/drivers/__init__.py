@@ -15,7 +15,7 @@ _PARTS = {
         " wrong_starter"
     ),
     "_overlay": "OVERLAY_ROOT in_overlay overlaid overlay_folder",
-    "_tables": "LAUNCHERS RUNTIMES launcher_named runtime_named",
+    "_tables": "LAUNCHERS RUNTIMES bind_for_us launcher_named runtime_named",
 }
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from flowos.drivers._tables import (
         LAUNCHERS as LAUNCHERS,
         RUNTIMES as RUNTIMES,
+        bind_for_us as bind_for_us,
         launcher_named as launcher_named,
         runtime_named as runtime_named,
     )

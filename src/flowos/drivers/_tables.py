@@ -79,6 +79,11 @@ def runtime_named(name: str) -> Runtime:
     return RUNTIMES[name]
 
 
+def bind_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
+    """A bind that nobody asked for, read-only where the runtime can."""
+    return source, target + ":ro" * RUNTIMES[runtime].traits.binds_read_only
+
+
 def launcher_named(name: str, starter: str = "", *, oversubscribe: bool = False) -> Launcher:
     """The launcher; without `starter` the usual name of its program, to be found in PATH."""
     if name not in LAUNCHERS:

@@ -7,8 +7,10 @@ from flowos._lazy import lazily
 _PARTS = {
     "_clock": "now utc utc_of",
     "_foreground": "run_in_foreground",
+    "_here": "Here here",
     "_orphans": "await_unused",
     "_launching": "PreparedLaunch composed own_variables",
+    "_node": "Node",
     "_private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
     "_run_folder": "left_alone session_folder",
     "_running": "RunningProcess",
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
     )
     from flowos.engine._foreground import (
         run_in_foreground as run_in_foreground,
+    )
+    from flowos.engine._here import (
+        Here as Here,
+        here as here,
+    )
+    from flowos.engine._node import (
+        Node as Node,
     )
     from flowos.engine._orphans import (
         await_unused as await_unused,

@@ -3,16 +3,16 @@
 import functools
 import os
 import shutil
-import subprocess
 import zlib
 from pathlib import Path
 
+from flowos.engine._ask import ask
 from flowos.engine._run_folder import session_folder
 from flowos.model import LaunchFailed
 
 _IN_PACKAGE = Path(__file__).parent / "init"
 _COMPILERS = ("cc", "gcc", "clang", "icx", "nvc", "tcc")
-_LIMIT_SECONDS = 60.0
+_LIMIT_SECONDS, _ASK_SECONDS = 60.0, 10.0
 
 
 @functools.cache
@@ -63,10 +63,8 @@ def cache_folder() -> Path:
 
 def runs(program: Path) -> bool:
     try:
-        said = subprocess.run(
-            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        said = ask([program, "--version"], seconds=_ASK_SECONDS)
+    except OSError:
         return False
     return said.stdout.startswith(b"flowos-init ")
 
@@ -112,17 +110,15 @@ def _compile_one(compiler: str, sources: Path, to: Path) -> str:
     complaint = ""
     for link in (["-static"], []):
         try:
-            done = subprocess.run(
+            done = ask(
                 [Path(compiler).absolute(), "-O2", *link, "-o", to.name, *files],
+                seconds=_LIMIT_SECONDS,
                 cwd=to.parent,  # some compilers leave object files where they run
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_LIMIT_SECONDS,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             return f"{compiler}: {error}"
-        if done.returncode == 0:
+        if done.code == 0:
             return ""
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        last = done.says.splitlines()[-1:]
         complaint = f"{compiler}: {' '.join(last)}"
     return complaint

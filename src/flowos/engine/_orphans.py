@@ -4,11 +4,12 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from flowos.engine._ask import ask
 
 _PASSES = 100
 _PASS_SECONDS = 0.005
@@ -166,13 +167,8 @@ def unmount(folder: Path) -> None:
     """Undo FUSE mounts there and below, as a killed server leaves them."""
     program = shutil.which("fusermount3") or shutil.which("fusermount")
     for mount in _mounts(folder) if program else ():
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                [str(program), "-u", "-z", mount],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_UNMOUNT_SECONDS,
-            )
+        with contextlib.suppress(OSError):
+            ask([str(program), "-u", "-z", mount], seconds=_UNMOUNT_SECONDS)
 
 
 def _mounts(folder: Path) -> Iterable[str]:

@@ -4,11 +4,11 @@ import fcntl
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from flowos.engine._ask import ask
 from flowos.model import EnvironmentRefused
 
 CLOSED, PASSABLE = 0o700, 0o711
@@ -68,14 +68,8 @@ def remove_tree(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     if root.exists():
         argv = ["unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(root)]
-        with suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_REMOVE_SECONDS,
-                cwd="/",
-            )
+        with suppress(OSError):
+            ask(argv, seconds=_REMOVE_SECONDS, cwd="/")
 
 
 def open_folders(root: Path) -> None:

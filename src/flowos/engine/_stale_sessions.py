@@ -10,10 +10,10 @@ we cannot look. Who is in there removes it, or anybody once the node has been st
 """
 
 import contextlib
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from flowos.engine._ask import ask
 from flowos.engine._orphans import (
     end_orphans,
     is_elsewhere,
@@ -58,14 +58,8 @@ def _undo(folder: Path) -> None:
     steps, pids = _noted(folder)
     if steps and pids == pid_namespace() and is_of_these_processes(folder / _UNDO):
         for argv in steps:
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    timeout=_LIMIT_SECONDS,
-                    cwd="/",
-                )
+            with contextlib.suppress(OSError):
+                ask(argv, seconds=_LIMIT_SECONDS, cwd="/")
 
 
 def _noted(folder: Path) -> tuple[list[list[str]], int]:

@@ -11,7 +11,7 @@ from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_fo
 from flowos.feeder._data import CacheLimits, Data, open_data
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
-from flowos.feeder._settings import Settings
+from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._start import started
 from flowos.model import FeedError
@@ -107,9 +107,9 @@ def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
         yield batch, done, done - had
 
 
-def _through() -> Settings:
+def _through() -> FeedSettings:
     """One epoch, as it lies there; what cannot be read is counted."""
-    return Settings(
+    return FeedSettings(
         batch_size=_BATCH,
         shuffle=False,
         seed=0,

@@ -19,7 +19,7 @@ from flowos.feeder._peers import Peers, checked
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._ranks import Ranks, ranks_of
 from flowos.feeder._resolve_source import Where
-from flowos.feeder._settings import Settings
+from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import asked
 from flowos.feeder._start import record_of, started
 from flowos.feeder._stats import Stats, stats_of
@@ -115,7 +115,7 @@ class Feed:
         threads: int | None = None,
         peers: Peers | None = None,
     ) -> None:
-        self._settings = Settings(
+        self._settings = FeedSettings(
             batch_size=batch_size,
             shuffle=shuffle,
             seed=seed,

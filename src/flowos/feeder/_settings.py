@@ -13,7 +13,7 @@ ON_ERROR = ("error", "skip", "replace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class FeedSettings:
     """As `Feed` has them. FeedError: one of them cannot be so.
 
     epochs_ahead: how many are read ahead after the one that is asked for.

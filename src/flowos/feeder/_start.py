@@ -7,7 +7,7 @@ from flowos.feeder._mounted import Mounted
 from flowos.feeder._peers import Peers
 from flowos.feeder._python_source_thread import serve
 from flowos.feeder._ranks import Ranks
-from flowos.feeder._settings import Settings
+from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import Record
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def record_of(data: Data) -> Record | None:
 
 def started(
     data: Data,
-    s: Settings,
+    s: FeedSettings,
     ranks: Ranks,
     decoder: "Decoder | None" = None,
     peers: Peers | None = None,

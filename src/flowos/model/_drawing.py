@@ -17,7 +17,7 @@ else in a long chain that reads one input at every step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnNode:
     kind: Kind
     label: str
     about: str
@@ -28,7 +28,7 @@ class Graph:
     """Nodes in an order in which none comes before what it depends on; edges by position."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[DrawnNode, ...]
     edges: tuple[tuple[int, int], ...]
 
 
@@ -69,7 +69,7 @@ def _quoted(words: str) -> str:
     return f'"{safe}"'
 
 
-def _box(node: Node, x: float, y: float) -> str:
+def _box(node: DrawnNode, x: float, y: float) -> str:
     wide = _width(node)
     round_ = 4 if node.kind == "task" else 14
     return (
@@ -81,7 +81,7 @@ def _box(node: Node, x: float, y: float) -> str:
     )
 
 
-def _width(node: Node) -> float:
+def _width(node: DrawnNode) -> float:
     return 2.0 if node.kind == "bend" else _LETTER * min(len(node.label), 30) + 20
 
 
@@ -115,7 +115,7 @@ class _Layout:
             return [a, b]
         for layer in range(self.layer[a] + 1, self.layer[b]):
             chain.append(len(self.nodes))
-            self.nodes.append(Node("bend", "", ""))
+            self.nodes.append(DrawnNode("bend", "", ""))
             self.layer.append(layer)
         return [*chain, b]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Union
 
 from flowos.model._bodies import Command, Gang, PortSpec, Python
-from flowos.model._drawing import Graph, Node, dot, shortened, svg
+from flowos.model._drawing import DrawnNode, Graph, dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
@@ -375,19 +375,19 @@ def _argument_text(argument: Port | Constant, names: Mapping[Call, str]) -> str:
 
 def _graph(flow: Flow) -> Graph:
     names = _call_names(flow)
-    nodes: list[Node] = []
+    nodes: list[DrawnNode] = []
     edges: dict[tuple[int, int], None] = {}
     at: dict[Port | Call, int] = {}
     for port in flow.inputs:
         at[port] = len(nodes)
-        nodes.append(Node("input", port.spec.name, str(port.spec)))
+        nodes.append(DrawnNode("input", port.spec.name, str(port.spec)))
     for call in flow.calls:
         at[call] = len(nodes)
-        nodes.append(Node("task", names[call], str(call.task)))
+        nodes.append(DrawnNode("task", names[call], str(call.task)))
         for argument in call.arguments:
             if isinstance(argument, Port):
                 edges[at[argument.call or argument], at[call]] = None
     for port in flow.outputs:
         edges[at[port.call or port], len(nodes)] = None
-        nodes.append(Node("output", _port_text(port, names), f"output: {port.spec.type}"))
+        nodes.append(DrawnNode("output", _port_text(port, names), f"output: {port.spec.type}"))
     return Graph(flow.name, tuple(nodes), tuple(edges))

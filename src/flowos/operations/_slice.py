@@ -5,7 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from flowos.engine.local import Emit, Slice, Workers, open_slice, remedy_of
+from flowos.engine import here
+from flowos.engine.local import Emit, Slice, SliceOptions, Workers, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 from flowos.operations.environment import Word, environment
 
@@ -46,8 +47,7 @@ def slice_(
     if cores is not None and (type(cores) is not int or cores < 1):
         raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
     try:
-        return open_slice(
-            flow if isinstance(flow, Flow) else flow_output(flow),
+        options = SliceOptions(
             workers=workers,
             env=environment(env),
             cores=cores,
@@ -55,5 +55,6 @@ def slice_(
             fuse=None if fuse == "chains" else fuse,
             emit=emit,
         )
+        return open_slice(flow if isinstance(flow, Flow) else flow_output(flow), here(), options)
     except OSError as error:  # the node is short of something
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error

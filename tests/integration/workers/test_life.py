@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.engine import here
 from flowos.engine._run_folder import session_folder
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._process import ProcessLanes
 from flowos.plan import compile_flow
@@ -43,7 +45,7 @@ def test_stop_from_another_thread_ends_the_run_as_cancelled_and_the_next_run_wor
     tmp_path: Path,
 ) -> None:
     schedule = compile_flow(fo.flow_output(task("sleeps", sleeps)(fo.flow_input("x", fo.any_))))
-    lanes = ProcessLanes(schedule, 1)
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()))
     lane = lanes.lanes[0]
     try:
         assert lane.run(schedule.stages, [[None]]) == [[None]]
@@ -67,7 +69,7 @@ def test_stop_while_a_worker_starts_ends_the_start(tmp_path: Path) -> None:
     slow.chmod(0o755)
     schedule = compile_flow(fo.flow_output(task("only", same)(fo.flow_input("x", fo.any_))))
     before = descendants(os.getpid())
-    lanes = ProcessLanes(schedule, 1, python=str(slow))
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), python=str(slow))
     try:
         stopper = once_begun(tmp_path / "begun", lanes.lanes[0].stop)
         with pytest.raises(fo.Cancelled):
@@ -121,7 +123,7 @@ def test_a_slice_that_was_forgotten_ends_its_workers() -> None:
 def test_a_stop_that_comes_before_its_run_holds_until_the_next(tmp_path: Path) -> None:
     schedule = compile_flow(fo.flow_output(task("sleeps", sleeps)(fo.flow_input("x", fo.any_))))
     halt = Halt()
-    lanes = ProcessLanes(schedule, 1, halts=[halt])
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), halts=[halt])
     try:
         halt.on = True
         with pytest.raises(fo.Cancelled):
@@ -155,7 +157,7 @@ def test_close_during_a_run_that_no_kill_ends_gives_all_back_when_it_has_ended(
     monkeypatch.setenv("FLOWOS_TEST_READER", str(os.getpid()))
     schedule = compile_flow(fo.flow_output(task("same", same)(fo.flow_input("x", fo.any_))))
     before = open_files()
-    lanes = ProcessLanes(schedule, 1)
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()))
     run = threading.Thread(target=lanes.lanes[0].run, args=(schedule.stages, [[SlowToRead()]]))
     run.start()
     assert reading.wait(PATIENCE_SECONDS)

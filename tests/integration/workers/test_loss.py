@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from flowos.engine import here
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._process import ProcessLanes
 from flowos.model import LaunchFailed
 from flowos.plan import compile_flow
@@ -111,7 +113,7 @@ def test_a_python_that_is_missing_or_broken_is_told_in_one_line(tmp_path: Path) 
     broken.write_text("#!/bin/sh\necho 'no module named site' >&2\nexit 1\n")
     broken.chmod(0o755)
     for python, told in (("/no/such/python", "/no/such/python"), (str(broken), "no module named")):
-        lanes = ProcessLanes(schedule, 1, python=python)
+        lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), python=python)
         try:
             with pytest.raises(LaunchFailed, match=told) as caught:
                 lanes.lanes[0].run(schedule.stages, [[1]])
@@ -180,7 +182,7 @@ def test_a_worker_that_dies_at_its_first_word_is_told_and_leaves_nothing(tmp_pat
     )
     hasty.chmod(0o755)
     schedule = compile_flow(fo.flow_output(task("only", same)(fo.flow_input("x", fo.any_))))
-    lanes = ProcessLanes(schedule, 1, python=str(hasty))
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), python=str(hasty))
     try:
         with pytest.raises(fo.WorkerLost, match=r"'only'.*while it loaded.*code 4"):
             lanes.lanes[0].run(schedule.stages, [[1]])

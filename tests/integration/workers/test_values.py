@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from flowos.engine import here
+from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._process import ProcessLanes
 from flowos.engine.local._process_blobs import Packed
 from flowos.engine.local._process_values import OUT_OF_BAND
@@ -209,7 +211,7 @@ def test_a_child_forked_here_reads_what_it_was_forked_with() -> None:
 def test_values_that_only_workers_read_are_neither_mapped_nor_copied_here() -> None:
     value = fo.flow_input("value", fo.float64)
     schedule = compile_flow(fo.flow_output(total(filled(value))), fuse="none")
-    lanes = ProcessLanes(schedule, 2)
+    lanes = ProcessLanes(schedule, 2, around=Surroundings(node=here()))
     try:
         make, use = schedule.stages
         gc.collect()
@@ -238,7 +240,7 @@ def test_one_task_takes_more_arrays_than_fit_one_packet_of_descriptors() -> None
     )
     flow = fo.flow_output(gather(*[filled(value) for _ in range(count)]))
     schedule = compile_flow(flow, fuse="none")
-    lanes = ProcessLanes(schedule, 1)
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()))
     lane = lanes.lanes[0]
     try:
         made = [lane.run([stage], [[2.0]])[0][0] for stage in schedule.stages[:count]]

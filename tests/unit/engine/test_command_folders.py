@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from flowos.engine import here
 from flowos.engine.local._commands import Folders
 from flowos.model import Cancelled
 
 
 def test_threads_that_ask_at_once_get_folders_of_their_own_and_none_is_left() -> None:
     for _ in range(50):
-        folders, barrier = Folders(), threading.Barrier(8)
+        folders, barrier = Folders(here()), threading.Barrier(8)
         made: list[Path] = []
 
         def ask(folders: Folders, barrier: threading.Barrier, made: list[Path]) -> None:
@@ -30,7 +31,7 @@ def test_threads_that_ask_at_once_get_folders_of_their_own_and_none_is_left() ->
 
 
 def test_a_freed_slice_makes_no_folder_any_more(tmp_path: Path) -> None:
-    own, kept = Folders(), Folders(tmp_path / "kept")
+    own, kept = Folders(here()), Folders(here(), tmp_path / "kept")
     gone, stays = own.fresh("task"), kept.fresh("task")
     for folders in (own, kept):
         folders.clear()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flowos.engine.local._process_functions import by_value, facts_of, named
-from flowos.engine.local._process_values import OUT_OF_BAND, MappingGone, Parcel, Pool, unpack
+from flowos.engine.local._process_values import OUT_OF_BAND, MappingGone, Parcel, SlabPool, unpack
 from flowos.engine.local.worker import AWAKE_SECONDS, FDS_PER_PACKET, PACKET, Channel
 
 Pair = tuple[Channel, Channel]
@@ -154,7 +154,7 @@ class Large:
 
 
 def test_buffers_lie_aligned_in_one_file_and_small_ones_stay_in_the_pickle() -> None:
-    parcel, pool = Parcel(), Pool(0, 1 << 20, 8)
+    parcel, pool = Parcel(), SlabPool(0, 1 << 20, 8)
     wired = [parcel.add(Large(bytearray(n))) for n in (OUT_OF_BAND + 1, 10, OUT_OF_BAND)]
     spans = [s for _, spans in wired for s in spans]
     assert [end - start for start, end in spans] == [OUT_OF_BAND + 1, OUT_OF_BAND]
@@ -187,7 +187,7 @@ def test_plain_and_short_values_stand_for_themselves() -> None:
 
 
 def test_what_is_written_to_a_mapping_is_seen_by_nobody_else() -> None:
-    parcel, pool = Parcel(), Pool(0, 1 << 20, 8)
+    parcel, pool = Parcel(), SlabPool(0, 1 << 20, 8)
     wired = parcel.add(Large(bytearray(OUT_OF_BAND)))
     number, slab = pool.take(parcel.size)
     parcel.fill(slab)
@@ -218,7 +218,7 @@ def test_a_mapping_that_a_forked_child_may_read_is_told_with_the_other_sign() ->
 
 
 def test_a_pool_uses_again_what_came_back_and_only_that() -> None:
-    pool = Pool(100, 1 << 30, 8)
+    pool = SlabPool(100, 1 << 30, 8)
     (a, first), (b, second) = pool.take(100_000), pool.take(100_000)
     assert first is not second
     pool.returned.append(a)
@@ -232,7 +232,7 @@ def test_a_pool_uses_again_what_came_back_and_only_that() -> None:
 
 
 def test_a_pool_keeps_no_more_idle_than_it_may() -> None:
-    pool = Pool(0, 1 << 20, 8)
+    pool = SlabPool(0, 1 << 20, 8)
     before = open_files()
     taken = [pool.take(1 << 19) for _ in range(8)]
     pool.returned.extend(number for number, _ in taken)

@@ -12,7 +12,7 @@ from flowos.feeder._cache_entry import cache_folder
 from flowos.feeder._data import CacheLimits
 from flowos.feeder._decoding import chosen
 from flowos.feeder._peers import Peers, checked
-from flowos.feeder._settings import Settings
+from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import Record, asked
 from flowos.model import FeedError
 
@@ -49,14 +49,14 @@ GOOD: dict[str, Any] = {
 )
 def test_a_wrong_value_is_one_line_with_its_name(name: str, value: object, said: str) -> None:
     with pytest.raises(FeedError, match=said) as refused:
-        Settings(**{**GOOD, name: value})
+        FeedSettings(**{**GOOD, name: value})
     assert str(refused.value).startswith(f"Feed: {name}=")
     assert "\n" not in str(refused.value)
 
 
 def test_a_function_is_called_by_as_many_threads_as_we_have_processors() -> None:
-    assert Settings(**GOOD).decode_threads >= 1
-    assert Settings(**{**GOOD, "threads": 5}).decode_threads == 5
+    assert FeedSettings(**GOOD).decode_threads >= 1
+    assert FeedSettings(**{**GOOD, "threads": 5}).decode_threads == 5
 
 
 @pytest.mark.parametrize(

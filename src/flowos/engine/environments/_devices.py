@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from flowos.drivers import (
     CdiSpec,
     Placed,
+    bind_for_us,
     device_edits,
     draws,
     every_gpu,
@@ -22,7 +23,6 @@ from flowos.drivers import (
 )
 from flowos.engine._run_folder import session_folder
 from flowos.engine._start import runtime_for
-from flowos.engine.environments._inside import bound_for_us
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
@@ -53,7 +53,7 @@ class Devices:
             variables = dict(self.placed.variables) | dict(env.variables)
             return replace(env, variables=tuple(variables.items()))
         binds = tuple(
-            bound_for_us(env.runtime, source, target[:-3])
+            bind_for_us(env.runtime, source, target[:-3])
             if target.endswith(":ro")
             else (source, target)
             for source, target in self.placed.binds

@@ -3,15 +3,10 @@
 import os
 from pathlib import Path
 
-from flowos.drivers import RUNTIMES, path_inside, variables_inside
+from flowos.drivers import path_inside, variables_inside
 from flowos.engine._launching import own_variables
 from flowos.engine._run_folder import session_folder
 from flowos.model import Environment, Pairs
-
-
-def bound_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
-    """A bind that nobody asked for, read-only where the runtime can."""
-    return source, target + ":ro" * RUNTIMES[runtime].traits.binds_read_only
 
 
 def launch_variables(

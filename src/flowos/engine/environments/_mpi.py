@@ -7,7 +7,6 @@ guard their ranks besides (see `Launcher.guards`).
 
 import functools
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from flowos.drivers import (
     mpis_in_files,
     wrong_starter,
 )
+from flowos.engine._ask import ask
 from flowos.engine._start import prepare
 from flowos.engine.environments._shared_container import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
@@ -76,15 +76,10 @@ def usual_starter(launcher: str) -> str:
 @functools.cache
 def _said_outside(program: str) -> str:
     try:
-        said = subprocess.run(
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_LIMIT_SECONDS,
-        )
+        said = ask([program, "--version"], seconds=_LIMIT_SECONDS)
     except FileNotFoundError as error:
         raise LaunchFailed(f"no such launcher '{program}'") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise LaunchFailed(f"'{program} --version': {error}") from error
     return said.stdout.decode(errors="replace")
 

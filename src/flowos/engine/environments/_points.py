@@ -7,7 +7,6 @@ namespaces: nothing is unpacked, and neither the image nor the node is changed.
 import errno
 import os
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
+from flowos.engine._ask import ask
 from flowos.engine._launch_init import init_program
 from flowos.engine._private_dirs import remove_tree
 from flowos.engine._run_folder import make_run_folder
@@ -95,13 +95,10 @@ def try_overlay() -> Tried:
         _write_overlay(root, [MountPoint(PurePath("/below/new"))], folder)
         argv = [str(init_program()), "--overlay", str(folder), "--", "true"]
         try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_SECONDS
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            done = ask(argv, seconds=_LIMIT_SECONDS)
+        except OSError as error:
             return Tried(name="overlay", works=False, says=str(error))
-    says = done.stderr.decode(errors="replace").strip()
-    return Tried(name="overlay", works=done.returncode == 0, says=says)
+    return Tried(name="overlay", works=done.code == 0, says=done.says)
 
 
 def _is_there(root: Path, target: PurePath) -> bool:

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from flowos.drivers.images import squashfs
+from flowos.engine._ask import ToolAnswer, ask
 from flowos.engine._launching import own_variables
 from flowos.engine._start import run
 from flowos.model import EnvironmentRefused, Exited, Launch
@@ -21,7 +21,7 @@ def read_in_squashfs(image: Path, inside: str) -> bytes:
     if shutil.which("unsquashfs") is None:
         return b""
     done = _unsquashfs("-no-wildcards", "-cat", str(image), inside)
-    return done.stdout if done.returncode == 0 else b""
+    return done.stdout if done.code == 0 else b""
 
 
 def found_in_squashfs(image: Path, paths: Sequence[PurePath]) -> set[PurePath]:
@@ -35,7 +35,7 @@ def found_in_squashfs(image: Path, paths: Sequence[PurePath]) -> set[PurePath]:
 def unpacked_bytes(image: Path) -> int:
     """What its files add up to. ValueError: it cannot be read."""
     done = _unsquashfs("-llnumeric", str(image))
-    if complaint := squashfs.complaint(done.returncode, done.stderr.decode(errors="replace")):
+    if complaint := squashfs.complaint(done.code, done.says):
         raise ValueError(complaint)
     return sum(map(_size_in, done.stdout.splitlines()))
 
@@ -59,15 +59,10 @@ def _size_in(line: bytes) -> int:
     return int(words[2]) if line.startswith(b"-") and len(words) > 2 else 0
 
 
-def _unsquashfs(*words: str) -> "subprocess.CompletedProcess[bytes]":
+def _unsquashfs(*words: str) -> ToolAnswer:
     try:
-        return subprocess.run(
-            ["unsquashfs", *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_LOOK_SECONDS,
-        )
+        return ask(["unsquashfs", *words], seconds=_LOOK_SECONDS)
     except FileNotFoundError as error:
         raise EnvironmentRefused(f"no unsquashfs to look into an image; {_INSTALL}") from error
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentRefused(f"unsquashfs: no answer within {_LOOK_SECONDS:.0f} s") from error
+    except TimeoutError as error:
+        raise EnvironmentRefused(str(error)) from error

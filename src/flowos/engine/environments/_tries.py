@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.drivers import Runtime
+from flowos.engine._ask import ask
 from flowos.engine._launch_init import init_program
 from flowos.engine._launching import prepare
 from flowos.engine._private_dirs import ON_DISK, own_folder
@@ -121,11 +121,11 @@ def _squash(folder: Path, file: Path) -> None:
     os.close(handle)
     words = ["mksquashfs", str(folder), beside, "-noappend", "-no-xattrs", "-no-progress", "-quiet"]
     try:
-        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        made = ask(words, seconds=None)
+        if made.code != 0:
+            raise OSError(f"mksquashfs: {made.says}")
         Path(beside).replace(file)
     except FileNotFoundError as error:
         raise OSError("no mksquashfs to make an image to try it with") from error
-    except subprocess.CalledProcessError as error:
-        raise OSError(f"mksquashfs: {error.stderr.decode(errors='replace').strip()}") from error
     finally:
         Path(beside).unlink(missing_ok=True)

@@ -14,13 +14,13 @@ import fcntl
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from flowos.drivers.images import squashfs
+from flowos.engine._ask import ask
 from flowos.engine._private_dirs import ON_DISK, locked, open_folders, own_folder, remove_tree
 from flowos.engine.environments._digest import tree_identity
 from flowos.engine.environments._points import MountPoint, missing_points, place_inside
@@ -138,14 +138,9 @@ def _file_bytes(path: Path) -> int:
 
 
 def _copy(source: Path, to: Path) -> None:
-    done = subprocess.run(
-        ["cp", "-R", "-p", "--reflink=auto", "--", source, to],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise EnvironmentRefused(f"image {source}: cannot be copied: {done.stderr.strip()[:200]}")
+    done = ask(["cp", "-R", "-p", "--reflink=auto", "--", source, to], seconds=None)
+    if done.code != 0:
+        raise EnvironmentRefused(f"image {source}: cannot be copied: {done.says[:200]}")
 
 
 def _refuse_without_room(image: Image, place: Path, size: int) -> None:

@@ -8,12 +8,12 @@ kept until the node is started again or something that it depends on changes.
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.drivers import RUNTIMES, Reason
+from flowos.engine._ask import ask
 from flowos.engine._launch_init import init_program
 from flowos.engine.environments._kept import keep, kept
 from flowos.engine.environments._points import try_overlay
@@ -149,16 +149,8 @@ def _said(*argv: str) -> tuple[str, str]:
     """What a program prints, and its complaint if it does not end well."""
     variables = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants one
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT_SECONDS,
-            env=variables,
-            text=True,
-            errors="replace",
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = ask(argv, seconds=LIMIT_SECONDS, variables=variables)
+    except OSError as error:
         return "", str(error)
-    complaint = f"exit {done.returncode}: {done.stderr.strip()}" if done.returncode else ""
-    return done.stdout + done.stderr, complaint
+    complaint = f"exit {done.code}: {done.says}" if done.code else ""
+    return (done.stdout + done.stderr).decode(errors="replace"), complaint

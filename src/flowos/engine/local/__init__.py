@@ -1,8 +1,17 @@
 """Our own engine: this process, threads and node-local workers."""
 
 from flowos.engine.local._failures import RemoteTraceback, remedy_of
-from flowos.engine.local._open import Workers, open_slice
+from flowos.engine.local._open import SliceOptions, Workers, open_slice
 from flowos.engine.local._runs import Emit, Event
 from flowos.engine.local._slice import Slice
 
-__all__ = ["Emit", "Event", "RemoteTraceback", "Slice", "Workers", "open_slice", "remedy_of"]
+__all__ = [
+    "Emit",
+    "Event",
+    "RemoteTraceback",
+    "Slice",
+    "SliceOptions",
+    "Workers",
+    "open_slice",
+    "remedy_of",
+]

@@ -18,16 +18,12 @@ from pathlib import Path
 
 from flowos.engine._launch_output import Capture
 from flowos.engine._launching import MAX_OUTPUT_BYTES
-from flowos.engine._run_folder import session_folder
+from flowos.engine._node import Node
 from flowos.engine._running import RunningProcess
-from flowos.engine._start import start
-from flowos.engine.environments._inside import launch_variables
-from flowos.engine.environments._mpi import check_mpi
 from flowos.engine.local._bound import is_bound, with_threads
 from flowos.engine.local._failures import refused, remedy_of
 from flowos.engine.local._inside import Surroundings, bound_for_once
 from flowos.engine.local._kernel import Halt
-from flowos.engine.local._node import memory_bytes
 from flowos.model import (
     Cancelled,
     Command,
@@ -69,7 +65,8 @@ class Folders:
     Any thread may ask; after `clear`, a run that is not over yet is Cancelled.
     """
 
-    def __init__(self, kept: Path | None = None) -> None:
+    def __init__(self, node: Node, kept: Path | None = None) -> None:
+        self._node = node
         self._kept = kept
         self._own: Path | None = None
         self._cleared = False
@@ -91,7 +88,7 @@ class Folders:
 
     def _temporary(self) -> Path:
         if self._own is None:
-            self._own = Path(tempfile.mkdtemp(prefix="slice-", dir=session_folder()))
+            self._own = Path(tempfile.mkdtemp(prefix="slice-", dir=self._node.folder()))
         return self._own
 
 
@@ -181,7 +178,9 @@ class CommandLane:
     ) -> Outcome:
         if not self._around.in_image:
             return self._launched_in(self._around.env, step, command, given, folder)
-        with tempfile.TemporaryDirectory(prefix="inputs-", dir=session_folder()) as inputs:
+        with tempfile.TemporaryDirectory(
+            prefix="inputs-", dir=self._around.node.folder()
+        ) as inputs:
             env, seen = self._seen(step, given, Path(inputs))
             return self._launched_in(env, step, command, seen, folder)
 
@@ -207,8 +206,8 @@ class CommandLane:
         given: Mapping[str, object],
         folder: Path,
     ) -> Outcome:
-        needs, body = step.task.needs, step.task.body
-        variables = launch_variables(env, command.variables, inherit=command.inherit)
+        node, needs, body = self._around.node, step.task.needs, step.task.body
+        variables = node.variables(env, command.variables, inherit=command.inherit)
         if is_bound(needs) and command.inherit:
             variables = with_threads(variables, needs.cores)
         launch = Launch(
@@ -223,9 +222,8 @@ class CommandLane:
         )
         launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
         try:
-            check_mpi(launch.env, launcher, starter, launch.variables)
-            captures = _captures(command)
-            running = start(launch, launcher=launcher, starter=starter, captures=captures)
+            captures = _captures(command, node)
+            running = node.start(launch, launcher=launcher, starter=starter, captures=captures)
         except EnvironmentRefused as error:
             raise TaskFailed(f"task {step.label!r}: {error}") from error
         outcome = self._waited(step, running)
@@ -255,10 +253,10 @@ def _command_of(task: Task) -> Command:
     return body
 
 
-def _captures(command: Command) -> tuple[Capture, Capture]:
+def _captures(command: Command, node: Node) -> tuple[Capture, Capture]:
     """What is an output is kept whole; of what else is printed, both ends are for messages."""
     captured = {what for _, what in command.captures}
-    most = min(MAX_CAPTURED_BYTES, memory_bytes() // _CAPTURED_SHARE)
+    most = min(MAX_CAPTURED_BYTES, node.ledger.whole.memory_bytes // _CAPTURED_SHARE)
     first, second = (
         Capture(most, whole=True) if {stream, "outcome"} & captured else Capture(MAX_OUTPUT_BYTES)
         for stream in _STREAMS

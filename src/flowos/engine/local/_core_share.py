@@ -4,18 +4,15 @@ A task that runs a slice itself waits for it meanwhile: what it holds is lent, a
 afterwards as far as it is still there.
 """
 
-import os
 import threading
 import weakref
 from collections.abc import Container, Sequence
-from functools import cache
 
-from flowos.engine.local._ledger import Asker, Grant, ResourceLedger
-from flowos.engine.local._node import gpu_count, memory_bytes, usable_cpus
+from flowos.engine._ledger import Asker, Grant, ResourceLedger
 from flowos.engine.local._runs import ExecutionSlot, SlotThread
 from flowos.model import Needs
 
-Held = int | tuple[Grant, Grant]
+Holding = int | tuple[Grant, Grant]
 """One core of the node without more, or what was granted by the slice's ledger and the node's."""
 
 ONE = Needs()
@@ -42,7 +39,7 @@ class CoreShare:
         with _changing:
             _shares.add(self)
 
-    def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Held | None:
+    def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Holding | None:
         if self._plain and not self.node.line:
             try:
                 return self.node.idle.pop()
@@ -62,7 +59,7 @@ class CoreShare:
         held, place.held = place.held, None
         self.give(held)
 
-    def give(self, held: Held | None) -> None:
+    def give(self, held: Holding | None) -> None:
         if isinstance(held, int):
             self.node.idle.append(held)
         elif held is not None:
@@ -77,7 +74,7 @@ class CoreShare:
 
 def cores_of(place: ExecutionSlot) -> tuple[int, ...]:
     """The numbers of the cores that the place holds."""
-    held: Held | None = place.held
+    held: Holding | None = place.held
     if isinstance(held, int):
         return (held,)
     return () if held is None else held[1].cores
@@ -103,14 +100,6 @@ def take_back(worker: SlotThread, asker: Asker) -> None:
     while worker.lent:
         share, place, needs = worker.lent.pop()
         place.held = share.acquire(needs, asker, wait=False)
-
-
-@cache
-def node_ledger() -> ResourceLedger:
-    """The one ledger of all slices of this process on this node."""
-    ledger = ResourceLedger(usable_cpus(), memory_bytes(), gpu_count())
-    os.register_at_fork(after_in_child=ledger.reset)
-    return ledger
 
 
 _changing = threading.Lock()

@@ -15,10 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from flowos.engine._ledger import ResourceLedger
 from flowos.engine.local._core_share import cores_of, take_back
 from flowos.engine.local._failures import not_run
 from flowos.engine.local._lanes import Lanes, Values
-from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._roster import Batch, Roster
 from flowos.engine.local._runs import (
     Emit,

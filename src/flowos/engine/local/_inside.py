@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from flowos.drivers import path_inside, path_outside
-from flowos.engine.environments._inside import bound_for_us
+from flowos.drivers import bind_for_us, path_inside, path_outside
+from flowos.engine._node import Node
 from flowos.model import BARE, Environment, File, ValueRefused
 from flowos.plan import Schedule, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """In what the tasks of a slice run. named: as the person named it, for messages."""
+    """In what the tasks of a slice run, and where. named: as the person named it, for messages."""
 
+    node: Node
     env: Environment = BARE
     named: str = ""
 
@@ -35,9 +36,6 @@ class Surroundings:
     def outside(self, path: Path) -> PurePath | None:
         """What a path that a task told is called on the host."""
         return path_outside(path, self.env.binds) if self.in_image else path
-
-
-NO_IMAGE = Surroundings()
 
 
 class TaskFiles:
@@ -126,5 +124,5 @@ def bound_for_once(env: Environment, file: Path, folder: Path) -> tuple[Environm
         place.mkdir()
     else:
         place.touch()
-    bind = bound_for_us(env.runtime, str(file.resolve()), str(place))
+    bind = bind_for_us(env.runtime, str(file.resolve()), str(place))
     return replace(env, binds=(*env.binds, bind)), place

@@ -1,55 +1,62 @@
-"""Opening a slice of this node for a flow."""
+"""Opening a slice of a node for a flow."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from flowos.drivers import path_inside
-from flowos.engine.environments._devices import gpu_devices
-from flowos.engine.environments._ready import make_ready
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._node import Node
 from flowos.engine.local._commands import CommandLane, Folders
-from flowos.engine.local._core_share import node_ledger
 from flowos.engine.local._executor import Executor
 from flowos.engine.local._inside import Surroundings
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import Lanes
-from flowos.engine.local._ledger import ResourceLedger
-from flowos.engine.local._node import gpu_count, memory_bytes, usable_cores, usable_cpus
 from flowos.engine.local._runs import Emit, ExecutionSlot
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
 from flowos.engine.local._written_files import with_present_files
-from flowos.model import BARE, Environment, Flow, Python, SliceRefused
-from flowos.plan import Fuse, Schedule, Stage, compile_flow
+from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
+from flowos.plan import Fuse, Schedule, compile_flow
 
 Workers = Literal["thread", "process", "inline"]
 
 
-def open_slice(
-    flow: Flow,
-    *,
-    workers: Workers | None = None,
-    cores: int | None = None,
-    folder: Path | None = None,
-    env: Environment = BARE,
-    emit: Emit | None = None,
-    fuse: Fuse | None = None,
-) -> Slice:
-    """Compile the flow and hold the places that it runs on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceOptions:
+    """How a slice runs its flow.
 
     workers: threads by default; in an image processes, as no thread can enter one. cores: how many
     to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
-    commands write are kept; without it they go when the slice is freed. env: made ready here, and
-    undone when the slice is freed. SliceRefused, EnvironmentRefused.
+    commands write are kept; without it they go when the slice is freed. env: made ready on the
+    node, and undone when the slice is freed.
     """
-    held = _held(cores)
-    fuse = fuse or ("all" if workers == "inline" else "chains")
+
+    workers: Workers | None = None
+    cores: int | None = None
+    folder: Path | None = None
+    env: Environment = BARE
+    emit: Emit | None = None
+    fuse: Fuse | None = None
+
+
+def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
+    """Compile the flow and hold the places of this node that it runs on.
+
+    Raises SliceRefused for what is not to be had there, EnvironmentRefused.
+    """
+    workers, env, folder = options.workers, options.env, options.folder
+    has = node.resources()
+    held = _held(options.cores, len(has.cpus))
+    fuse = options.fuse or ("all" if workers == "inline" else "chains")
     schedule = with_present_files(compile_flow(flow, fuse=fuse))
-    room = _room_for(schedule, held)
+    own = replace(has, cpus=tuple(range(held)))
+    _refuse_unmet(schedule, own, node)
+    node.ledger.widen(has)
     kind = _workers(schedule, workers, env)
-    ready = make_ready(_with_folder(_with_gpus(schedule, env), folder))
-    around, folders = _around(env, ready.env), Folders(folder)
+    ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
+    around, folders = _around(node, env, ready.env), Folders(node, folder)
     places = 1 if workers == "inline" else held
 
     def hire() -> Executor:
@@ -60,9 +67,9 @@ def open_slice(
             schedule,
             lanes,
             [ExecutionSlot(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
-            (ResourceLedger(range(held), *room[1:]), node_ledger()),
+            (ResourceLedger(own), node.ledger),
             helpers=0 if workers == "inline" else places,
-            emit=emit,
+            emit=options.emit,
         )
 
     def clear() -> None:
@@ -76,12 +83,11 @@ def open_slice(
         raise
 
 
-def _around(asked: Environment, ready: Environment) -> Surroundings:
-    return Surroundings(env=ready, named=asked.image.source.name if asked.image else "")
+def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:
+    return Surroundings(node=node, env=ready, named=asked.image.source.name if asked.image else "")
 
 
-def _held(cores: int | None) -> int:
-    have = usable_cores()
+def _held(cores: int | None, have: int) -> int:
     held = have if cores is None else cores
     if not 1 <= held <= have:
         raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
@@ -109,12 +115,12 @@ def _with_folder(env: Environment, folder: Path | None) -> Environment:
     return replace(env, binds=(*env.binds, (str(folder), str(folder))))
 
 
-def _with_gpus(schedule: Schedule, env: Environment) -> Environment:
+def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
     """In an image, a task that needs GPUs gets the node's with their driver."""
     asking = [stage.steps[0].label for stage in schedule.stages if stage.needs.gpus]
     if env.image is None or not asking or env.devices:
         return env
-    devices = gpu_devices()
+    devices = node.gpu_devices()
     if not devices:
         raise SliceRefused(
             f"slice: task {asking[0]!r} needs GPUs, and no CDI spec says what image "
@@ -141,26 +147,23 @@ _LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
 }
 
 
-def _room_for(schedule: Schedule, held: int) -> tuple[int, int, int]:
-    """Cores, memory and GPUs for its tasks. Raises SliceRefused if one could never start."""
-    room = (held, memory_bytes(), gpu_count())
-    for stage in schedule.stages:
-        _refuse_unmet(stage, *room)
-    node_ledger().widen(usable_cpus(), *room[1:])
-    return room
-
-
-def _refuse_unmet(stage: Stage, cores: int, memory: int, gpus: int) -> None:
+def _refuse_unmet(schedule: Schedule, own: Resources, node: Node) -> None:
     """A task that could never start is refused before any other has run."""
-    needs = stage.needs
-    where = f"slice: task {stage.steps[0].label!r} needs"
+    for stage in schedule.stages:
+        complaint = _unmet(stage.needs, own, node)
+        if complaint:
+            raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")
+
+
+def _unmet(needs: Needs, own: Resources, node: Node) -> str:
+    """What is not to be had of the slice or its node; "" if all is."""
+    cores = len(own.cpus)
     if needs.cores * needs.ranks > cores:
         ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
-        raise SliceRefused(f"{where} {needs.cores} cores{ranks}, the slice has {cores}")
-    if needs.memory_bytes > memory:
-        raise SliceRefused(f"{where} {needs.memory_bytes} bytes, the node has {memory}")
-    if needs.gpus > gpus:
-        raise SliceRefused(f"{where} {needs.gpus} GPUs, the node has {gpus}")
-    for device in needs.devices:
-        if not Path(device).exists():
-            raise SliceRefused(f"{where} {device}, which the node lacks")
+        return f"{needs.cores} cores{ranks}, the slice has {cores}"
+    if needs.memory_bytes > own.memory_bytes:
+        return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
+    if needs.gpus > own.gpus:
+        return f"{needs.gpus} GPUs, the node has {own.gpus}"
+    missing = [device for device in needs.devices if not node.has(device)]
+    return f"{missing[0]}, which the node lacks" if missing else ""

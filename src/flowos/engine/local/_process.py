@@ -19,10 +19,9 @@ from flowos._collected import when_collected
 from flowos.engine._running import RunningProcess
 from flowos.engine.local._bound import is_bound
 from flowos.engine.local._failures import remedy_of
-from flowos.engine.local._inside import NO_IMAGE, Surroundings, TaskFiles
+from flowos.engine.local._inside import Surroundings, TaskFiles
 from flowos.engine.local._kernel import Halt
 from flowos.engine.local._lanes import BATCH_SECONDS, Values
-from flowos.engine.local._node import memory_bytes
 from flowos.engine.local._process_blobs import Packed, Unpackable, pack
 from flowos.engine.local._process_failures import (
     input_unsendable,
@@ -34,7 +33,7 @@ from flowos.engine.local._process_numpy import meet_old_names
 from flowos.engine.local._process_output import Output
 from flowos.engine.local._process_program import WorkerProgram
 from flowos.engine.local._process_start import KILL_SECONDS, Start, how_ended, start_worker
-from flowos.engine.local._process_values import Parcel, Pool, Slab, max_files
+from flowos.engine.local._process_values import Parcel, Slab, SlabPool, max_files
 from flowos.engine.local._process_worker import WorkerProcess, owners
 from flowos.engine.local.worker import OWNER_SHIFT
 from flowos.model import (
@@ -70,9 +69,9 @@ class ProcessLanes:
         schedule: Schedule,
         count: int,
         *,
+        around: Surroundings,
         halts: Sequence[Halt] = (),
         python: str = sys.executable,
-        around: Surroundings = NO_IMAGE,
     ) -> None:
         start = Start(count=count, python=python, around=around, threads=_threads(schedule))
         shop = _Shop(schedule, start)
@@ -293,14 +292,15 @@ class _Shop:
         self.files = TaskFiles(schedule, start.around)
         if start.around.in_image:
             meet_old_names()
-        self.keep_bytes = min(memory_bytes() // _KEPT_SHARE // count, _KEPT_BYTES)
+        memory = start.around.node.ledger.whole.memory_bytes
+        self.keep_bytes = min(memory // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()
         self.closed = False
         self.output = Output()
         self.leaving: deque[RunningProcess] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
         self.max_files = max(1, max_files() // count)
-        self._pool = Pool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
+        self._pool = SlabPool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
         self._constants: dict[int, list[Any]] = {}
 
     def pack(self, stage: Stage, values: Values) -> list[Any]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.local._process_values import PLAIN, Parcel, Pool, Slab, Span, forks, unpack
+from flowos.engine.local._process_values import PLAIN, Parcel, Slab, SlabPool, Span, forks, unpack
 
 
 class Blob:
@@ -52,7 +52,7 @@ def pack(
     values: Sequence[object],
     parcel: Callable[[], Parcel],
     take: Callable[[int], tuple[int, Slab]],
-    pool: Pool,
+    pool: SlabPool,
 ) -> list[Any]:
     """Plain and packed values as they are, others packed; their buffers share one new blob."""
     for value in values:

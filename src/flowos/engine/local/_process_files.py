@@ -8,19 +8,19 @@ import tempfile
 import threading
 from pathlib import Path
 
-from flowos.engine._run_folder import session_folder
+from flowos.engine._node import Node
 from flowos.engine.local import worker
 from flowos.engine.local._inside import Surroundings
 
 _making = threading.Lock()
 
 
-def worker_file() -> Path:
+def worker_file(node: Node) -> Path:
     """The worker's file under a name that is seen in every environment; made once per session.
 
     Beside it lies cloudpickle, by which functions without a name cross: images seldom have it.
     """
-    folder = session_folder() / "python"
+    folder = node.folder() / "python"
     with _making:
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
@@ -32,7 +32,7 @@ def worker_file() -> Path:
 
 def path_there(around: Surroundings) -> list[str | None]:
     """For sys.path there: ours for the worker, its own, and our folders of a person's code."""
-    return [str(worker_file().parent), None, *_shared(around)]
+    return [str(worker_file(around.node).parent), None, *_shared(around)]
 
 
 def _fill(folder: Path) -> None:

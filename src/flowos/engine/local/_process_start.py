@@ -11,12 +11,9 @@ from pathlib import Path
 
 from flowos.engine._launching import PreparedLaunch
 from flowos.engine._running import RunningProcess
-from flowos.engine._start import prepare, run
-from flowos.engine.environments._inside import launch_variables
 from flowos.engine.local import worker
 from flowos.engine.local._bound import with_threads
 from flowos.engine.local._inside import Surroundings
-from flowos.engine.local._node import usable_cores
 from flowos.engine.local._process_files import path_there, worker_file
 from flowos.model import (
     Cancelled,
@@ -46,8 +43,8 @@ class Start:
     """
 
     count: int
+    around: Surroundings
     python: str = sys.executable
-    around: Surroundings = Surroundings()  # noqa: RUF009 - frozen
     threads: int | None = None
 
     @property
@@ -55,8 +52,9 @@ class Start:
         """Of a worker, but for the path of its socket."""
         inside = self.around.in_image
         python = "python3" if inside else self.python
+        file = worker_file(self.around.node) if inside else Path(worker.__file__)
         return Launch(
-            argv=(*_argv(python), "-u", str(worker_file() if inside else Path(worker.__file__))),
+            argv=(*_argv(python), "-u", str(file)),
             env=self.around.env,
             variables=_variables(self),
             cwd=self.around.inside(_folder()) or Path("/tmp"),
@@ -72,7 +70,7 @@ def start_worker(
     start: Start, cancelled: Callable[[], bool]
 ) -> tuple[RunningProcess, worker.Channel]:
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
-    prepared = prepare(start.launch)
+    prepared = start.around.node.prepare(start.launch)
     path = prepared.folder / "worker"
     with _listener(prepared, str(path)) as listener:
         running = _started(prepared, str(path))
@@ -124,8 +122,9 @@ def _argv(python: str) -> tuple[str, ...]:
 
 def _variables(start: Start) -> Pairs:
     """So that workers do not ask for more cores than there are, their libraries get a share."""
-    share = start.threads or max(1, usable_cores() // start.count)
-    return with_threads(launch_variables(start.around.env), share)
+    node = start.around.node
+    share = start.threads or max(1, len(node.resources().cpus) // start.count)
+    return with_threads(node.variables(start.around.env), share)
 
 
 def _folder() -> Path:
@@ -193,7 +192,7 @@ def _version_inside(start: Start) -> str:
     """A Python that is too old to read the worker's file can still tell its version."""
     say = "import sys; print('%d.%d' % sys.version_info[:2])"
     launch = replace(start.launch, argv=("python3", "-c", say), limit_seconds=START_SECONDS)
-    outcome = run(launch)
+    outcome = start.around.node.prepare(launch).run()
     return outcome.stdout.decode(errors="replace").strip() if outcome.ok else ""
 
 

@@ -79,7 +79,7 @@ class Slab:
         os.close(self.fd)
 
 
-class Pool:
+class SlabPool:
     """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
 
     first: files are numbered from here. keep_bytes bounds what is kept idle, most how many are

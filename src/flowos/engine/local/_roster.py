@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
+from flowos.engine._ledger import ResourceLedger
 from flowos.engine.local._bound import is_bound
 from flowos.engine.local._core_share import ONE, CoreShare, lend
-from flowos.engine.local._ledger import ResourceLedger
 from flowos.engine.local._runs import ExecutionSlot, FlowRun, MapBatch, SlotThread
 from flowos.model import Needs, Python
 from flowos.plan import Schedule, Stage

@@ -145,7 +145,7 @@ class Worker:
         self.files: Any = sys.modules["flowos.engine.local._files"]
         self.crossing: Any = sys.modules["flowos.engine.local._process_functions"]
         self.values: Any = sys.modules["flowos.engine.local._process_values"]
-        self.pool = self.values.Pool(
+        self.pool = self.values.SlabPool(
             hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
         )
         if hello["in_image"]:

@@ -8,12 +8,21 @@ have ended.
 
 import threading
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Protocol
 
 from flowos.model import Needs
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a node lets us use: the numbers of its cores, memory, GPUs."""
+
+    cpus: tuple[int, ...]
+    memory_bytes: int
+    gpus: int
 
 
 class Asker(Protocol):
@@ -47,29 +56,32 @@ class ResourceLedger:
     long as nobody stands in the `line`; whoever puts some back calls `tell` if somebody does.
     """
 
-    def __init__(self, cores: Iterable[int], memory_bytes: int, gpus: int) -> None:
-        self._whole = (tuple(cores), memory_bytes, gpus)
+    def __init__(self, whole: Resources) -> None:
+        self.whole = whole
         self.reset()
 
     def reset(self) -> None:
         """As when it was made: in a forked child nothing of what its parent runs is running."""
-        cores, self._memory, self._gpus = self._whole
+        cores = self.whole.cpus
+        self._memory, self._gpus = self.whole.memory_bytes, self.whole.gpus
         self.idle = deque(cores)
         self.line: list[Claim] = []
         self._all = len(cores)
         self._lock = threading.Lock()
 
-    def widen(self, cores: Iterable[int], memory_bytes: int, gpus: int) -> None:
+    def widen(self, now: Resources) -> None:
         """Take in what has come since it was made: a wider affinity mask, a GPU.
 
         Else a slice that was promised it would wait for ever. What has gone stays counted.
         """
         with self._lock:
-            known, memory, known_gpus = self._whole
-            new = tuple(core for core in cores if core not in known)
-            more_memory = max(0, memory_bytes - memory)
-            more_gpus = max(0, gpus - known_gpus)
-            self._whole = ((*known, *new), memory + more_memory, known_gpus + more_gpus)
+            known = self.whole
+            new = tuple(core for core in now.cpus if core not in known.cpus)
+            more_memory = max(0, now.memory_bytes - known.memory_bytes)
+            more_gpus = max(0, now.gpus - known.gpus)
+            self.whole = Resources(
+                (*known.cpus, *new), known.memory_bytes + more_memory, known.gpus + more_gpus
+            )
             self._all += len(new)
             self.idle.extend(new)
             self._memory += more_memory

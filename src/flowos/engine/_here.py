@@ -1,0 +1,74 @@
+"""This machine, as a node."""
+
+import os
+import platform
+from functools import cache, partial
+from pathlib import Path
+from typing import Unpack
+
+from flowos.engine import _start, _state
+from flowos.engine._launching import LaunchKeywords, PreparedLaunch, Stdin
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._processors import gpu_count, memory_bytes, usable_cpus
+from flowos.engine._run_folder import session_folder
+from flowos.engine._running import RunningProcess
+from flowos.engine.environments._devices import gpu_devices
+from flowos.engine.environments._inside import launch_variables
+from flowos.engine.environments._mpi import check_mpi
+from flowos.engine.environments._ready import Ready, make_ready
+from flowos.model import Environment, Facts, Launch, Pairs
+
+
+class Here:
+    """The machine that this process runs on. See `Node` for what its methods promise.
+
+    name, ledger: of another node that this machine stands in for, as a fake one.
+    """
+
+    def __init__(self, name: str = "", ledger: ResourceLedger | None = None) -> None:
+        self.name = name or platform.node()
+        self.ledger = ledger or ResourceLedger(self.resources())
+
+    def resources(self) -> Resources:
+        return Resources(tuple(usable_cpus()), memory_bytes(), gpu_count())
+
+    def facts(self) -> Facts:
+        from flowos.engine.environments._usability import runtime_facts  # slow to import
+
+        return runtime_facts()
+
+    def has(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def gpu_devices(self) -> tuple[str, ...]:
+        return gpu_devices()
+
+    def ready(self, env: Environment) -> Ready:
+        return make_ready(env)
+
+    def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:
+        return launch_variables(env, task, inherit=inherit)
+
+    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+        launcher, starter = options.get("launcher", "direct"), options.get("starter", "")
+        check_mpi(launch.env, launcher, starter, launch.variables)
+        return _start.prepare(launch, **options)
+
+    def start(
+        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
+    ) -> RunningProcess:
+        return self.prepare(launch, **options).start(stdin=stdin)
+
+    def folder(self) -> Path:
+        return session_folder()
+
+    def look(self, storage: Path | None = None) -> _state.Look:
+        return _state.look(storage=storage)
+
+
+@cache
+def here() -> Here:
+    """This machine, the same for all slices of this process."""
+    node = Here()
+    os.register_at_fork(after_in_child=partial(ResourceLedger.reset, node.ledger))
+    return node

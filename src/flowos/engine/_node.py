@@ -1,0 +1,75 @@
+"""One machine, as flows and measurements see it: what it has, and how processes start on it.
+
+Nothing that runs a flow asks the operating system itself: it asks its node. `_here.Here` is this
+machine; a node of a cluster has the same methods.
+"""
+
+from pathlib import Path
+from typing import Protocol, Unpack
+
+from flowos.engine._launching import LaunchKeywords, PreparedLaunch, Stdin
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._running import RunningProcess
+from flowos.engine._state import Look
+from flowos.engine.environments._ready import Ready
+from flowos.model import Environment, Facts, Launch, Pairs
+
+
+class Node(Protocol):
+    """Methods may be called from any thread.
+
+    ledger: of what all slices of this process have acquired on the node: two never get the same
+    core, and a task that is to be alone is alone on the node.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ledger(self) -> ResourceLedger: ...
+
+    def resources(self) -> Resources:
+        """What it lets us use now: cpuset and cgroup may have changed since the last time."""
+        ...
+
+    def facts(self) -> Facts:
+        """What it has for entering images, and which runtimes were found to work."""
+        ...
+
+    def has(self, path: str) -> bool:
+        """Whether a file or device is there."""
+        ...
+
+    def gpu_devices(self) -> tuple[str, ...]:
+        """The CDI names of its GPUs; none where no spec tells of them."""
+        ...
+
+    def ready(self, env: Environment) -> Ready:
+        """See to it that launches in `env` can start. Raises EnvironmentRefused if they cannot."""
+        ...
+
+    def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:
+        """All variables of a launch in `env`; of two of one name the later one counts."""
+        ...
+
+    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+        """Check the launch and make its run folder.
+
+        Raises LaunchFailed if it cannot be started so; EnvironmentRefused if the MPI of its ranks'
+        launcher does not fit that of the image.
+        """
+        ...
+
+    def start(
+        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
+    ) -> RunningProcess:
+        """Start a launch and return at once. Raises what `prepare` does."""
+        ...
+
+    def folder(self) -> Path:
+        """A folder for files of this process that all ranks of its launches see under this name."""
+        ...
+
+    def look(self, storage: Path | None = None) -> Look:
+        """Counters of the machine's state. storage: a folder on the disk to be counted."""
+        ...
