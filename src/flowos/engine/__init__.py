@@ -7,10 +7,15 @@ from flowos._lazy import lazily
 _PARTS = {
     "_clock": "now utc utc_of",
     "_foreground": "run_in_foreground",
+    "_fake_provider": "FakeProvider",
+    "_held_slice": "FlowSlice HeldSlice",
     "_here": "Here here",
+    "_local_provider": "LocalProvider",
     "_orphans": "await_unused",
     "_launching": "PreparedLaunch composed own_variables",
     "_node": "Node",
+    "_provider": "Held HoldEvent OnHoldEvent Provider ignore",
+    "_providers": "PROVIDERS provider_of",
     "_private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
     "_run_folder": "left_alone session_folder",
     "_running": "RunningProcess",
@@ -36,9 +41,30 @@ if TYPE_CHECKING:
     from flowos.engine._foreground import (
         run_in_foreground as run_in_foreground,
     )
+    from flowos.engine._fake_provider import (
+        FakeProvider as FakeProvider,
+    )
+    from flowos.engine._held_slice import (
+        FlowSlice as FlowSlice,
+        HeldSlice as HeldSlice,
+    )
     from flowos.engine._here import (
         Here as Here,
         here as here,
+    )
+    from flowos.engine._local_provider import (
+        LocalProvider as LocalProvider,
+    )
+    from flowos.engine._provider import (
+        Held as Held,
+        HoldEvent as HoldEvent,
+        OnHoldEvent as OnHoldEvent,
+        Provider as Provider,
+        ignore as ignore,
+    )
+    from flowos.engine._providers import (
+        PROVIDERS as PROVIDERS,
+        provider_of as provider_of,
     )
     from flowos.engine._node import (
         Node as Node,

@@ -27,6 +27,7 @@ _PARTS = {
         "Array File PortType any_ array bool_ bytes_ float16 float32 float64 int8 int16 "
         "int32 int64 shown str_ uint8 uint16 uint32 uint64"
     ),
+    "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price",
     "_samples": (
         "Advice Answer Binary Case Chart Design Effort Entered MachineState Measurement "
         "Reading Run Sample Share Trust Unmeasured Verdict Wanted lower_is_better"
@@ -118,6 +119,14 @@ if TYPE_CHECKING:
         Pairs as Pairs,
         RuntimeFailed as RuntimeFailed,
         Usage as Usage,
+    )
+    from flowos.model._pool import (
+        LOCAL as LOCAL,
+        Ask as Ask,
+        NodeInfo as NodeInfo,
+        Pool as Pool,
+        PoolKind as PoolKind,
+        Price as Price,
     )
     from flowos.model._ports import (
         Array as Array,

@@ -46,9 +46,9 @@ class Slice:
         self._files = any(p.spec.type == File for p in flow.inputs)
         self._hire = hire
         self._lock = threading.Lock()
-        self._freed = False
+        self._over: Callable[[], FlowosError] | None = None
         self._crew: list[Executor] = [hire()]
-        self._end = partial(_end, self._crew, clear)
+        self._end: Callable[..., None] = partial(_end, self._crew, clear)
         self._ending = when_collected(self, self._end)
 
     def run(self, /, *values: object, **named: object) -> list[object]:
@@ -89,10 +89,14 @@ class Slice:
 
     def free(self) -> None:
         """Give all back. Twice is once."""
+        self.end(_freed)
+
+    def end(self, error: Callable[[], FlowosError]) -> None:
+        """Give all back; runs in progress raise this error, and so do later ones."""
         with self._lock:
-            self._freed = True
+            self._over = self._over or error
         if self._ending.detach():
-            self._end()
+            self._end(error)
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +110,7 @@ class Slice:
         self.free()
 
     def __repr__(self) -> str:
-        state = "freed" if self._freed else f"places: {len(self._crew[0].places)}"
+        state = "freed" if self._over else f"places: {len(self._crew[0].places)}"
         return f"<slice of {self.flow!r}, {state}>"
 
     def _checked(self, values: tuple[object, ...]) -> Sequence[object]:
@@ -137,8 +141,10 @@ class Slice:
     def _replace(self, ended: Executor) -> None:
         """After a Ctrl-C another crew goes on; after `free` nobody does."""
         with self._lock:
-            if self._freed:
+            if self._over is _freed:
                 raise SliceFreed("the slice was freed: make another with fo.slice(...)")
+            if self._over is not None:
+                raise self._over()
             if self._crew[0] is ended:
                 self._crew[0] = self._hire()
 
@@ -202,8 +208,10 @@ def _leave(flight: Iterable[tuple[Executor, FlowRun | MapBatch]]) -> None:
         crew.cancel(run, Cancelled("the map was left before this run ended"))
 
 
-def _end(crews: list[Executor], clear: Callable[[], None]) -> None:
+def _end(
+    crews: list[Executor], clear: Callable[[], None], error: Callable[[], FlowosError] = _freed
+) -> None:
     try:
-        crews[0].end(_freed, _GRACE_SECONDS)
+        crews[0].end(error, _GRACE_SECONDS)
     finally:
         clear()

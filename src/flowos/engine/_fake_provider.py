@@ -1,0 +1,175 @@
+"""A pool whose nodes this machine stands in for, with answers from a script: for tests.
+
+Each slice that is asked for takes the next line of the pool's script, and what is beyond it is had
+at once:
+
+    wait SECONDS REASON          it waits that long first, for this reason; several wait in turn
+    refuse REASON                it is refused
+    lose NUMBER after SECONDS    its node of this number, from 1, is lost then
+    end after SECONDS            its lease ends then
+
+with `;` between them. Who asks for more nodes than are free waits until others free theirs.
+"""
+
+import re
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flowos.engine._here import Here
+from flowos.engine._leases import Leases
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._node import Node
+from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
+from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
+
+_STEP = re.compile(
+    r"wait (?P<wait>[\d.]+)(?: (?P<reason>.+))?|refuse(?: (?P<refuse>.+))?"
+    r"|lose (?P<lose>\d+) after (?P<lost>[\d.]+)|end after (?P<end>[\d.]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeStep:
+    """One step of a line of the script. reason: why it waits or is refused."""
+
+    what: Literal["wait", "refuse", "lose", "end"]
+    seconds: float = 0.0
+    reason: str = ""
+    node: int = 0
+
+
+def read_script(line: str) -> tuple[FakeStep, ...]:
+    """The steps of one line. Raises ValueError for a word that it does not know."""
+    return tuple(_step(each.strip()) for each in line.split(";") if each.strip())
+
+
+def _step(text: str) -> FakeStep:
+    found = _STEP.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"script: {text!r}: expected wait SECONDS REASON, refuse REASON, "
+            "lose NUMBER after SECONDS or end after SECONDS"
+        )
+    if found["wait"]:
+        return FakeStep("wait", float(found["wait"]), found["reason"] or "Resources")
+    if found["lose"]:
+        return FakeStep("lose", float(found["lost"]), node=int(found["lose"]))
+    if found["end"]:
+        return FakeStep("end", float(found["end"]))
+    return FakeStep("refuse", reason=found["refuse"] or "no reason given")
+
+
+class FakeNode(Here):
+    """A node that this machine stands in for, with a ledger of its own."""
+
+    def __init__(self, name: str, cores: int | None) -> None:
+        self._cores = cores
+        super().__init__(name, ResourceLedger(self.resources()))
+
+    def resources(self) -> Resources:
+        has = super().resources()
+        return has if self._cores is None else replace(has, cpus=tuple(range(self._cores)))
+
+
+class FakeProvider:
+    """See `Provider`, and the top of this file for its pool's script."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._script = [read_script(line) for line in pool.script]
+        self._all = tuple(
+            FakeNode(f"{pool.name}-{number}", pool.cores) for number in range(1, pool.nodes + 1)
+        )
+        self._lost: set[str] = set()
+        self._free: list[Node] = list(self._all)
+        self._changed = threading.Condition()
+        self._leases = Leases(pool, self._put_back)
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        with self._changed:
+            free = {node.name for node in self._free}
+        return tuple(self._info(node, free) for node in self._all)
+
+    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
+        with self._changed:
+            steps = self._script.pop(0) if self._script else ()
+        for step in steps:
+            if step.what == "refuse":
+                raise SliceRefused(f"pool {self.pool.name}: {step.reason}")
+            if step.what == "wait":
+                on_event(HoldEvent(what="waiting", reason=step.reason))
+                threading.Event().wait(step.seconds)
+        held = self._leases.begin(self._taken(ask.nodes, 0, on_event), ask, on_event)
+        for step in steps:
+            self._plan(step, held)
+        return held
+
+    def resize(self, held: Held, nodes: int) -> Held:
+        now = self._leases.now(held)
+        missing = nodes - len(now.nodes)
+        if missing > 0:
+            more = self._taken(missing, len(now.nodes), ignore)
+            return self._leases.change(now, (*now.nodes, *more))
+        if nodes < 1:
+            raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
+        changed = self._leases.change(now, now.nodes[:nodes])
+        self._put_back(now.nodes[nodes:])
+        return changed
+
+    def free(self, held: Held) -> None:
+        self._leases.free(held)
+
+    def attach(self, id: str) -> Held | Lost:
+        return self._leases.find(id)
+
+    def _info(self, node: FakeNode, free: Collection[str]) -> NodeInfo:
+        has = node.resources()
+        held = "free" if node.name in free else "held"
+        return NodeInfo(
+            name=node.name,
+            cores=len(has.cpus),
+            memory_bytes=has.memory_bytes,
+            gpus=has.gpus,
+            state="lost" if node.name in self._lost else held,
+        )
+
+    def _taken(self, count: int, have: int, on_event: OnHoldEvent) -> tuple[Node, ...]:
+        """Wait for this many beside those that the slice has."""
+        told = False
+        while True:
+            with self._changed:
+                there = len(self._all) - len(self._lost)
+                if have + count > there:
+                    asked = f"{have + count} nodes asked for, it has {there}"
+                    raise SliceRefused(f"pool {self.pool.name}: {asked}")
+                if len(self._free) >= count:
+                    taken = tuple(self._free[:count])
+                    del self._free[:count]
+                    return taken
+                free = len(self._free)
+                if told:
+                    self._changed.wait()
+                    continue
+            on_event(HoldEvent(what="waiting", reason=f"{free} of {there} nodes are free"))
+            told = True
+
+    def _plan(self, step: FakeStep, held: Held) -> None:
+        if step.what == "end":
+            why = f"after {step.seconds:g} s"
+            self._leases.later(held, step.seconds, lambda: self._leases.end(held, why))
+        elif step.what == "lose" and step.node <= len(held.nodes):
+            name = held.nodes[step.node - 1].name
+            self._leases.later(held, step.seconds, lambda: self._lose(held, name))
+
+    def _lose(self, held: Held, name: str) -> None:
+        with self._changed:
+            self._lost.add(name)
+            self._changed.notify_all()  # who waits for more than there is now is refused
+        self._leases.lose(held, name, "the node does not answer")
+
+    def _put_back(self, nodes: Collection[Node]) -> None:
+        with self._changed:
+            self._free += [node for node in nodes if node.name not in self._lost]
+            self._changed.notify_all()

@@ -1,0 +1,273 @@
+"""A slice apart from a flow: nodes that are held, on which flows run until they are freed.
+
+A run stays on one node, the one with the fewest of ours; the items of a `map` go to all nodes in
+turn. A node that is lost ends what runs on it with WorkerLost, and gets no more; a lease that ends
+ends all with SliceFreed.
+"""
+
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import cycle
+from types import TracebackType
+from typing import Self
+
+from flowos._collected import when_collected
+from flowos.engine._node import Node
+from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
+from flowos.engine.local import Slice, SliceOptions, open_slice
+from flowos.model import Ask, Flow, FlowosError, SliceFreed, WorkerLost
+
+
+class HeldSlice:
+    """Nodes of a pool. Made by `fo.slice(pool=...)`; free it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        ask: Ask,
+        options: SliceOptions,
+        on_event: OnHoldEvent = ignore,
+    ) -> None:
+        self._provider = provider
+        self._options = options
+        self._on_event = on_event
+        self._lock = threading.RLock()
+        self._slices: dict[str, dict[Flow, Slice]] = {}
+        self._busy: Counter[str] = Counter()
+        self._over: Callable[[], FlowosError] | None = None
+        self._lost: list[str] = []
+        self._held = provider.hold(ask, _weakly(self))
+        self._ending = when_collected(self, partial(provider.free, self._held))
+
+    @property
+    def held(self) -> Held:
+        """What is held now."""
+        with self._lock:
+            return self._held
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes that are held now."""
+        return tuple(node.name for node in self._here())
+
+    def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
+        """Run a flow once, on one of the nodes. Raises what `Slice.run` does."""
+        node, on = self._begun(flow)
+        try:
+            return on.run(*values, **named)
+        finally:
+            with self._lock:
+                self._busy[node] -= 1
+
+    def map(
+        self, flow: Flow, values: Iterable[object], *, ahead: int | None = None
+    ) -> Iterator[list[object]]:
+        """Results of one run per item, in order. See `Slice.map`; ahead is for each node."""
+        slices = self.opened(flow)
+        parts = _dealt(values, len(slices))
+        maps = [s.map(part, ahead=ahead) for s, part in zip(slices, parts, strict=True)]
+        return _in_turns(maps)
+
+    def opened(self, flow: Flow) -> list[Slice]:
+        """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
+        return [self._slice(node, flow) for node in self._here()]
+
+    def resize(self, nodes: int) -> None:
+        """Hold this many nodes instead. Runs on a node that is given back raise SliceFreed."""
+        with self._lock:
+            before = self._held
+        held = self._provider.resize(before, Ask(nodes=nodes).nodes)
+        with self._lock:
+            left = {node.name for node in held.nodes} - set(self._lost)
+            gone = [node.name for node in before.nodes if node.name not in left]
+            self._held = held
+        for name in gone:
+            self._close(name, _given_back)
+
+    def free(self) -> None:
+        """Give all back. Twice is once."""
+        self._end(_freed)
+        if self._ending.detach():
+            self._provider.free(self._held)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        state = "over" if self._over else f"nodes: {', '.join(self.nodes)}"
+        return f"<slice of pool {self._held.pool!r}, {state}>"
+
+    def _here(self) -> tuple[Node, ...]:
+        """The nodes that are left. Raises why there are none."""
+        with self._lock:
+            if self._over is not None:
+                raise self._over()
+            nodes = tuple(node for node in self._held.nodes if node.name not in self._lost)
+        if not nodes:
+            raise WorkerLost(f"slice {self._held.id}: all its nodes are lost")
+        return nodes
+
+    def _begun(self, flow: Flow) -> tuple[str, Slice]:
+        with self._lock:
+            node = min(self._here(), key=lambda each: self._busy[each.name])
+            on = self._slice(node, flow)
+            self._busy[node.name] += 1
+        return node.name, on
+
+    def _slice(self, node: Node, flow: Flow) -> Slice:
+        with self._lock:
+            slices = self._slices.setdefault(node.name, {})
+            if flow not in slices:
+                slices[flow] = open_slice(flow, node, self._options)
+            return slices[flow]
+
+    def happened(self, event: HoldEvent) -> None:
+        """What the provider says, by any thread."""
+        if event.what == "lost":
+            with self._lock:
+                self._lost.append(event.node)
+        try:
+            self._on_event(event)
+        finally:  # what runs may take a while to end
+            if event.what == "lost":
+                self._close(event.node, partial(_lost, event.node, event.reason))
+            elif event.what == "ended":
+                self._end(partial(_ended, event.reason))
+
+    def _end(self, error: Callable[[], FlowosError]) -> None:
+        with self._lock:
+            self._over = self._over or error
+            names = tuple(self._slices)
+        for name in names:
+            self._close(name, error)
+
+    def _close(self, node: str, error: Callable[[], FlowosError]) -> None:
+        """End what is open on a node; not under the lock, as runs there may take a while to end."""
+        with self._lock:
+            slices = self._slices.pop(node, {})
+        for each in slices.values():
+            each.end(error)
+
+
+class FlowSlice:
+    """A flow on held nodes. Made by `fo.slice(flow, pool=...)`; free it, or use it in a `with`."""
+
+    def __init__(self, held: HeldSlice, flow: Flow) -> None:
+        self.flow = flow
+        self._held = held
+        try:
+            self.notes = tuple(dict.fromkeys(n for s in held.opened(flow) for n in s.notes))
+        except BaseException:
+            held.free()
+            raise
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes that are held now."""
+        return self._held.nodes
+
+    def run(self, /, *values: object, **named: object) -> list[object]:
+        """Run the flow once, on one of the nodes. See `Slice.run`."""
+        return self._held.run(self.flow, *values, **named)
+
+    def map(self, values: Iterable[object], *, ahead: int | None = None) -> Iterator[list[object]]:
+        """Results of one run per item, in order, over all nodes. See `Slice.map`."""
+        return self._held.map(self.flow, values, ahead=ahead)
+
+    def resize(self, nodes: int) -> None:
+        """Hold this many nodes instead. See `HeldSlice.resize`."""
+        self._held.resize(nodes)
+        self._held.opened(self.flow)
+
+    def free(self) -> None:
+        """Give all back. Twice is once."""
+        self._held.free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        return f"<slice of {self.flow!r} on {self._held!r}>"
+
+
+def _weakly(to: HeldSlice) -> OnHoldEvent:
+    """The provider knows who is to be told, and does not keep it."""
+    known = weakref.ref(to)
+
+    def tell(event: HoldEvent) -> None:
+        alive = known()
+        if alive is not None:
+            alive.happened(event)
+
+    return tell
+
+
+def _dealt(values: Iterable[object], count: int) -> list[Iterator[object]]:
+    """The items dealt to so many in turn; an error on the way ends each of them, once its items
+    before it are out."""
+    items = iter(values)
+    hands: list[deque[object]] = [deque() for _ in range(count)]
+    turns = cycle(hands)
+    failed: list[Exception] = []
+
+    def hand(mine: deque[object]) -> Iterator[object]:
+        while True:
+            while not mine:
+                if failed:
+                    raise failed[0]
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+                except Exception as error:
+                    failed.append(error)
+                    raise
+                next(turns).append(item)
+            yield mine.popleft()
+
+    return [hand(each) for each in hands]
+
+
+def _in_turns(maps: Sequence[Iterator[list[object]]]) -> Iterator[list[object]]:
+    """One of each in turn, up to the first that has no more: it is the next in order."""
+    for each in cycle(maps):
+        try:
+            result = next(each)
+        except StopIteration:
+            return
+        yield result
+
+
+def _freed() -> SliceFreed:
+    return SliceFreed("the slice was freed: make another with fo.slice(...)")
+
+
+def _given_back() -> SliceFreed:
+    return SliceFreed("the node that this ran on was given back by resize")
+
+
+def _ended(why: str) -> SliceFreed:
+    return SliceFreed(f"the slice's lease ended {why}: ask for more seconds, or free it sooner")
+
+
+def _lost(node: str, why: str) -> WorkerLost:
+    return WorkerLost(f"node {node} is lost: {why}")

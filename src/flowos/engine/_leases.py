@@ -1,0 +1,123 @@
+"""What a provider of this process holds: ids, leases that end, nodes that are lost."""
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from flowos.engine._node import Node
+from flowos.engine._provider import Held, HoldEvent, OnHoldEvent
+from flowos.model import Ask, Lost, Pool, SliceRefused
+
+_numbers = itertools.count(1)
+
+
+@dataclass(slots=True)
+class _Lease:
+    held: Held
+    on_event: OnHoldEvent
+    timers: list[threading.Timer] = field(default_factory=list)
+    telling: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Leases:
+    """Of one pool. give_back: gets the nodes of a lease that is over, under no lock."""
+
+    def __init__(self, pool: Pool, give_back: Callable[[Collection[Node]], None]) -> None:
+        self._pool = pool
+        self._give_back = give_back
+        self._lock = threading.Lock()
+        self._leases: dict[str, _Lease] = {}
+        self._over: dict[str, str] = {}
+
+    def begin(self, nodes: tuple[Node, ...], ask: Ask, on_event: OnHoldEvent) -> Held:
+        """Hold these nodes; the lease ends by itself after what was asked for, or is allowed."""
+        id = f"{self._pool.name}-{os.getpid()}-{next(_numbers)}"
+        limits = [s for s in (ask.seconds, self._pool.max_seconds) if s is not None]
+        until = time.time() + min(limits) if limits else None
+        held = Held(id=id, pool=self._pool.name, nodes=nodes, until=until)
+        with self._lock:
+            lease = self._leases[id] = _Lease(held, on_event)
+        try:
+            self._tell(lease, HoldEvent(what="held"))
+        except BaseException:
+            self.free(held)
+            raise
+        if limits:
+            self.later(held, min(limits), lambda: self.end(held, f"after {min(limits):g} s"))
+        return held
+
+    def later(self, held: Held, seconds: float, act: Callable[[], None]) -> None:
+        """Do something to what is held, unless it is freed before."""
+        timer = threading.Timer(seconds, act)
+        timer.daemon = True
+        with self._lock:
+            lease = self._leases.get(held.id)
+            if lease is not None:
+                lease.timers.append(timer)
+                timer.start()
+
+    def now(self, held: Held) -> Held:
+        """As it is now. Raises SliceRefused if it is not held any more."""
+        found = self.find(held.id)
+        if isinstance(found, Lost):
+            raise SliceRefused(f"slice {held.id}: {found.reason}")
+        return found
+
+    def find(self, id: str) -> Held | Lost:
+        with self._lock:
+            lease = self._leases.get(id)
+            if lease is not None:
+                return lease.held
+        return Lost(self._over.get(id, f"pool {self._pool.name} holds nothing of this name here"))
+
+    def change(self, held: Held, nodes: tuple[Node, ...]) -> Held:
+        """Under the same id, and until the same end."""
+        with self._lock:
+            lease = self._leases.get(held.id)
+            if lease is not None:
+                lease.held = replace(lease.held, nodes=nodes)
+        if lease is None:  # it ended while more was waited for
+            self._give_back(nodes)
+            raise SliceRefused(f"slice {held.id}: {self._over.get(held.id, 'it is over')}")
+        self._tell(lease, HoldEvent(what="resized"))
+        return lease.held
+
+    def lose(self, held: Held, name: str, reason: str) -> None:
+        """One of its nodes is gone, and does not come back."""
+        with self._lock:
+            lease = self._leases.get(held.id)
+            if lease is None or name not in [node.name for node in lease.held.nodes]:
+                return
+            left = tuple(node for node in lease.held.nodes if node.name != name)
+            lease.held = replace(lease.held, nodes=left)
+        self._tell(lease, HoldEvent(what="lost", node=name, reason=reason))
+
+    def end(self, held: Held, why: str) -> None:
+        """Its lease is over."""
+        self._remove(held, f"its lease ended {why}", HoldEvent(what="ended", reason=why))
+
+    def free(self, held: Held) -> None:
+        self._remove(held, "it was freed", None)
+
+    def _remove(self, held: Held, why: str, event: HoldEvent | None) -> None:
+        with self._lock:
+            lease = self._leases.pop(held.id, None)
+            if lease is not None:
+                self._over[held.id] = why
+        if lease is None:
+            return
+        for timer in lease.timers:
+            timer.cancel()
+        try:
+            if event is not None:
+                self._tell(lease, event)
+        finally:
+            with lease.telling:  # what is being told is told to its end
+                self._give_back(lease.held.nodes)
+
+    def _tell(self, lease: _Lease, event: HoldEvent) -> None:
+        with lease.telling:
+            lease.on_event(event)

@@ -1,0 +1,341 @@
+"""What every provider of nodes promises; see flowos.engine._provider. A new kind joins `KINDS`."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+import flowos as fo
+from flowos.engine import Held, HeldSlice, HoldEvent, Provider, provider_of
+from flowos.engine.local import SliceOptions
+from flowos.model import Ask, Lost, Pool, PoolKind
+
+PATIENCE_SECONDS = 30.0
+KINDS: tuple[PoolKind, ...] = ("local", "fake")
+
+
+@dataclass
+class Heard:
+    """The events of one slice."""
+
+    events: list[HoldEvent] = field(default_factory=list)
+
+    def __call__(self, event: HoldEvent) -> None:
+        self.events.append(event)
+
+    @property
+    def whats(self) -> list[str]:
+        return [event.what for event in self.events]
+
+
+def comes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+_pools = iter(range(1_000_000))
+
+
+def pool(kind: PoolKind, *script: str, max_seconds: float | None = None) -> Pool:
+    """A small one, like no other."""
+    name, nodes = f"{kind}{next(_pools)}", 1 if kind == "local" else 3
+    return Pool(name=name, kind=kind, nodes=nodes, script=script, max_seconds=max_seconds)
+
+
+@pytest.fixture(params=KINDS)
+def provider(request: pytest.FixtureRequest) -> Provider:
+    return provider_of(pool(request.param))
+
+
+@pytest.fixture(params=[kind for kind in KINDS if kind != "local"])
+def several(request: pytest.FixtureRequest) -> Provider:
+    """Of a pool with three nodes; this machine is one."""
+    return provider_of(pool(request.param))
+
+
+@pytest.fixture
+def held(provider: Provider) -> Iterator[Held]:
+    held = provider.hold(Ask())
+    yield held
+    provider.free(held)
+
+
+def names(held: Held) -> list[str]:
+    return [node.name for node in held.nodes]
+
+
+@fo.task
+def double(x: fo.int64) -> fo.int64:
+    return 2 * x
+
+
+@fo.task
+def nap(x: fo.float64) -> fo.float64:
+    until = time.monotonic() + x
+    while time.monotonic() < until:
+        time.sleep(0.005)
+    return x
+
+
+def flow_of(task: fo.Task, kind: object) -> fo.Flow:
+    return fo.flow_output(task(fo.flow_input("x", kind)))
+
+
+DOUBLE, NAP = flow_of(double, fo.int64), flow_of(nap, fo.float64)
+
+
+def test_as_many_nodes_are_held_as_were_asked_for(provider: Provider) -> None:
+    heard = Heard()
+    held = provider.hold(Ask(nodes=provider.pool.nodes), heard)
+    assert len(set(names(held))) == provider.pool.nodes
+    assert held.pool == provider.pool.name
+    assert heard.whats[-1] == "held"
+    provider.free(held)
+
+
+def test_each_slice_has_an_id_of_its_own(provider: Provider, held: Held) -> None:
+    other = provider.hold(Ask())
+    assert other.id != held.id
+    provider.free(other)
+
+
+def test_what_a_pool_can_never_give_is_refused_at_once(provider: Provider) -> None:
+    with pytest.raises(fo.SliceRefused, match=f"pool {provider.pool.name}: 9 nodes asked for"):
+        provider.hold(Ask(nodes=9))
+    provider.free(provider.hold(Ask(nodes=provider.pool.nodes)))
+
+
+def test_the_pool_says_what_nodes_it_has(provider: Provider, held: Held) -> None:
+    found = {node.name: node for node in provider.nodes()}
+    assert len(found) == provider.pool.nodes
+    assert set(names(held)) <= set(found)
+    assert all(node.cores >= 1 for node in found.values())
+
+
+def test_a_node_tells_what_it_has_and_runs_flows(held: Held) -> None:
+    for node in held.nodes:
+        assert len(node.resources().cpus) >= 1
+        assert sorted(node.ledger.idle) == sorted(node.resources().cpus)
+        assert node.folder().is_dir()
+        assert node.look().at > 0
+
+
+def test_freeing_twice_is_once(provider: Provider) -> None:
+    held = provider.hold(Ask(nodes=provider.pool.nodes))
+    provider.free(held)
+    provider.free(held)
+    provider.free(provider.hold(Ask(nodes=provider.pool.nodes)))
+
+
+def test_no_event_comes_after_it_was_freed(provider: Provider) -> None:
+    heard = Heard()
+    provider.free(provider.hold(Ask(seconds=0.05), heard))
+    before = list(heard.events)
+    time.sleep(0.15)
+    assert heard.events == before
+
+
+def test_what_is_held_is_found_by_its_id(provider: Provider, held: Held) -> None:
+    assert provider.attach(held.id) == held
+
+
+def test_what_was_freed_or_never_was_is_lost_with_a_reason(provider: Provider) -> None:
+    held = provider.hold(Ask())
+    provider.free(held)
+    for id_ in (held.id, "no-such-slice"):
+        found = provider.attach(id_)
+        assert isinstance(found, Lost)
+        assert found.reason
+
+
+def test_a_lease_ends_with_an_event_and_gives_all_back(provider: Provider) -> None:
+    heard = Heard()
+    before = time.time()
+    held = provider.hold(Ask(nodes=provider.pool.nodes, seconds=0.05), heard)
+    assert held.until is not None
+    assert before < held.until < time.time() + 0.05
+    assert comes(lambda: heard.whats == ["held", "ended"])
+    assert comes(lambda: isinstance(provider.attach(held.id), Lost))
+    provider.free(held)
+    provider.free(provider.hold(Ask(nodes=provider.pool.nodes)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_lease_is_longer_than_the_pool_allows(kind: PoolKind) -> None:
+    provider = provider_of(pool(kind, max_seconds=50))
+    for seconds in (None, 100.0):
+        held = provider.hold(Ask(seconds=seconds))
+        assert held.until is not None
+        assert held.until < time.time() + 51
+        provider.free(held)
+
+
+def test_resizing_keeps_the_id_and_the_nodes_that_stay(several: Provider) -> None:
+    heard = Heard()
+    held = several.hold(Ask(nodes=1), heard)
+    more = several.resize(held, 3)
+    assert (more.id, names(more)[0], len(more.nodes)) == (held.id, names(held)[0], 3)
+    less = several.resize(more, 2)
+    assert names(less) == names(more)[:2]
+    assert several.attach(held.id) == less
+    assert heard.whats == ["held", "resized", "resized"]
+    several.free(less)
+
+
+def test_a_refused_resize_leaves_what_is_held_as_it_was(provider: Provider, held: Held) -> None:
+    for nodes in (0, 9):
+        with pytest.raises(fo.SliceRefused):
+            provider.resize(held, nodes)
+    assert provider.attach(held.id) == held
+
+
+def test_what_was_freed_cannot_be_resized(provider: Provider) -> None:
+    held = provider.hold(Ask())
+    provider.free(held)
+    with pytest.raises(fo.SliceRefused, match="it was freed"):
+        provider.resize(held, 1)
+
+
+def test_who_asks_for_more_than_is_free_waits_and_hears_why(several: Provider) -> None:
+    first = several.hold(Ask(nodes=2))
+    heard, got = Heard(), list[Held]()
+    waits = threading.Thread(target=lambda: got.append(several.hold(Ask(nodes=2), heard)))
+    waits.start()
+    assert comes(lambda: "waiting" in heard.whats)
+    assert all(event.reason for event in heard.events if event.what == "waiting")
+    assert not got
+    several.free(first)
+    waits.join(PATIENCE_SECONDS)
+    assert heard.whats[-1] == "held"
+    several.free(got[0])
+
+
+def on(provider: Provider, nodes: int = 1, **how: float) -> HeldSlice:
+    return HeldSlice(provider, Ask(nodes=nodes, **how), SliceOptions())
+
+
+def test_several_flows_run_on_one_slice(provider: Provider) -> None:
+    with on(provider) as s:
+        assert s.run(DOUBLE, 4) == [8]
+        assert s.run(NAP, x=0.0) == [0.0]
+        assert s.run(DOUBLE, 5) == [10]
+        assert list(s.map(DOUBLE, range(50))) == [[2 * i] for i in range(50)]
+
+
+def test_runs_go_to_all_nodes(several: Provider) -> None:
+    with on(several, 3) as s:
+        got: list[object] = []
+        runs = [threading.Thread(target=lambda: got.append(s.run(NAP, 0.3))) for _ in range(3)]
+        for run in runs:
+            run.start()
+        assert comes(lambda: sorted(s._busy.values()) == [1, 1, 1])
+        for run in runs:
+            run.join()
+        assert got == [[0.3]] * 3
+        assert list(s.map(DOUBLE, range(100))) == [[2 * i] for i in range(100)]
+
+
+def test_what_runs_when_a_slice_is_freed_raises(provider: Provider) -> None:
+    s = on(provider)
+    got: list[BaseException] = []
+
+    def run() -> None:
+        with pytest.raises(fo.SliceFreed) as raised:
+            s.run(NAP, 1.0)
+        got.append(raised.value)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert comes(lambda: sum(s._busy.values()) == 1)
+    s.free()
+    thread.join(PATIENCE_SECONDS)
+    assert len(got) == 1
+    with pytest.raises(fo.SliceFreed):
+        s.run(DOUBLE, 1)
+
+
+def test_what_runs_when_the_lease_ends_raises(provider: Provider) -> None:
+    with on(provider, seconds=0.3) as s:
+        with pytest.raises(fo.SliceFreed, match=r"lease ended after 0\.3 s"):
+            s.run(NAP, 1.0)
+        with pytest.raises(fo.SliceFreed, match="lease ended"):
+            s.run(DOUBLE, 1)
+
+
+def test_a_slice_is_resized_while_it_runs(several: Provider) -> None:
+    with on(several) as s:
+        assert s.run(DOUBLE, 1) == [2]
+        s.resize(3)
+        assert len(s.nodes) == 3
+        assert list(s.map(DOUBLE, range(9))) == [[2 * i] for i in range(9)]
+        s.resize(1)
+        assert len(s.nodes) == 1
+        assert s.run(DOUBLE, 2) == [4]
+
+
+def test_an_error_among_the_items_of_a_map_comes_in_its_place(several: Provider) -> None:
+    def items() -> Iterator[int]:
+        yield from range(7)
+        raise KeyError("no more")
+
+    with on(several, 3) as s:
+        results = s.map(DOUBLE, items())
+        assert [next(results) for _ in range(7)] == [[2 * i] for i in range(7)]
+        with pytest.raises(KeyError, match="no more"):
+            next(results)
+
+
+def test_a_slice_that_nobody_has_any_more_is_given_back(several: Provider) -> None:
+    s = on(several, 3)
+    assert s.run(DOUBLE, 1) == [2]
+    del s
+    assert comes(lambda: all(node.state == "free" for node in several.nodes()))
+
+
+def test_a_fake_pool_waits_and_refuses_as_its_script_says() -> None:
+    fake = provider_of(pool("fake", "wait 0.01 Priority; wait 0.01 Resources", "refuse no account"))
+    heard = Heard()
+    fake.free(fake.hold(Ask(), heard))
+    assert [(e.what, e.reason) for e in heard.events] == [
+        ("waiting", "Priority"),
+        ("waiting", "Resources"),
+        ("held", ""),
+    ]
+    with pytest.raises(fo.SliceRefused, match="no account"):
+        fake.hold(Ask())
+    fake.free(fake.hold(Ask()))
+
+
+def test_a_lost_node_ends_its_runs_and_the_others_go_on() -> None:
+    fake = provider_of(pool("fake", "lose 1 after 0.2"))
+    heard = Heard()
+    with HeldSlice(fake, Ask(nodes=2), SliceOptions(), heard) as s:
+        lost, left = s.nodes
+        with pytest.raises(fo.WorkerLost, match=f"node {lost} is lost"):
+            s.run(NAP, 1.0)
+        assert s.nodes == (left,)
+        assert s.run(DOUBLE, 3) == [6]
+        assert [e.node for e in heard.events if e.what == "lost"] == [lost]
+    assert [node.state for node in fake.nodes()] == ["lost", "free", "free"]
+    with pytest.raises(fo.SliceRefused, match="3 nodes asked for, it has 2"):
+        fake.hold(Ask(nodes=3))
+
+
+def test_a_slice_whose_last_node_is_lost_says_so() -> None:
+    fake = provider_of(pool("fake", "lose 1 after 0.01"))
+    with on(fake) as s:
+        assert comes(lambda: "lost" in [node.state for node in fake.nodes()])
+        assert comes(lambda: not s._held.nodes or bool(s._lost))
+        with pytest.raises(fo.WorkerLost, match="all its nodes are lost"):
+            s.run(DOUBLE, 1)
+
+
+def test_a_script_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(fo.SliceRefused, match="'explode 3': expected wait SECONDS"):
+        provider_of(pool("fake", "wait 1 x; explode 3"))
