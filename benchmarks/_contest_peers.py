@@ -154,25 +154,41 @@ def ray_graphs() -> Iterator[Cases]:
 
         remote = ray.remote(num_cpus=1)(Actor)
         first, second = remote.remote(), remote.remote()
-        with InputNode() as given:
-            two = second.subtract.bind(first.add.bind(given, 2), 3).experimental_compile()
-        with InputNode() as given:
-            one = first.increment.bind(given).experimental_compile()
-        with InputNode() as given:
-            node = given
+
+        def two(given: Any) -> Any:
+            return second.subtract.bind(first.add.bind(given, 2), 3)
+
+        def one(given: Any) -> Any:
+            return first.increment.bind(given)
+
+        def hop(given: Any) -> Any:
             for _ in range(HOPS // 2):
-                node = second.add.bind(first.add.bind(node, 2), 2)
-            hop = node.experimental_compile()
+                given = second.add.bind(first.add.bind(given, 2), 2)
+            return given
+
+        compiled: dict[Any, Any] = {}
+
+        def graph(build: Callable[[Any], Any]) -> Any:
+            """An actor works for one compiled graph at a time: the one before is torn down."""
+            if build not in compiled:
+                tear_down()
+                with InputNode() as given:
+                    compiled[build] = build(given).experimental_compile()
+            return compiled[build]
+
+        def tear_down() -> None:
+            while compiled:
+                compiled.popitem()[1].teardown()
+
         try:
             yield {
-                "two": lambda: [ray.get(two.execute(1))],
-                "loop": lambda: [ray.get(one.execute(i)) for i in range(TASKS)],
-                "map": lambda: pipelined(ray, one),
-                "hop": lambda: [ray.get(hop.execute(1))],
+                "two": lambda: [ray.get(graph(two).execute(1))],
+                "loop": lambda: [ray.get(graph(one).execute(i)) for i in range(TASKS)],
+                "map": lambda: pipelined(ray, graph(one)),
+                "hop": lambda: [ray.get(graph(hop).execute(1))],
             }
         finally:
-            for graph in (two, one, hop):
-                graph.teardown()
+            tear_down()
 
 
 def pipelined(ray: Any, graph: Any, most: int = 8) -> list[int]:

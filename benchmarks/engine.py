@@ -38,6 +38,8 @@ CLAIMS = (
     ("flowos processes", "array", 20e-3),
 )
 MAX_PSS_BYTES = 60_000_000
+MAX_SECONDS = 300
+"""After which a contestant is given up: Ray waits for ever in places."""
 
 Answer = dict[str, Any]
 
@@ -70,15 +72,22 @@ def arguments() -> argparse.Namespace:
 
 def contestant(*words: str) -> "subprocess.CompletedProcess[str]":
     line = [sys.executable, str(PROGRAM), *words]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
+    try:
+        return subprocess.run(
+            line, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(line, 1, "", f"not done in {MAX_SECONDS} s")
 
 
 def contest(name: str, seconds: float, answers: list[Answer], skipped: dict[str, str]) -> None:
     done = contestant(name, str(seconds))
     if done.returncode == NOT_HERE:
         skipped[name] = done.stderr.strip().splitlines()[-1]
-    elif done.returncode != 0:
+    elif done.returncode != 0 and name.startswith("flowos"):
         raise SystemExit(f"{name} failed:\n{done.stderr}")
+    elif done.returncode != 0:  # the others are measured all the same
+        skipped[name] = f"it failed: {done.stderr.strip().splitlines()[-1]}"
     else:
         answers.append(json.loads(done.stdout.splitlines()[-1]))
 
