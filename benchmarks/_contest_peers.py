@@ -166,20 +166,7 @@ def ray_graphs() -> Iterator[Cases]:
                 given = second.add.bind(first.add.bind(given, 2), 2)
             return given
 
-        compiled: dict[Any, Any] = {}
-
-        def graph(build: Callable[[Any], Any]) -> Any:
-            """An actor works for one compiled graph at a time: the one before is torn down."""
-            if build not in compiled:
-                tear_down()
-                with InputNode() as given:
-                    compiled[build] = build(given).experimental_compile()
-            return compiled[build]
-
-        def tear_down() -> None:
-            while compiled:
-                compiled.popitem()[1].teardown()
-
+        graph = CompiledGraph(InputNode)
         try:
             yield {
                 "two": lambda: [ray.get(graph(two).execute(1))],
@@ -188,7 +175,29 @@ def ray_graphs() -> Iterator[Cases]:
                 "hop": lambda: [ray.get(graph(hop).execute(1))],
             }
         finally:
-            tear_down()
+            graph.tear_down()
+
+
+class CompiledGraph:
+    """The one that was asked for last: an actor works for one compiled graph at a time."""
+
+    def __init__(self, input_node: Any) -> None:
+        self._input_node = input_node
+        self._build: Callable[[Any], Any] | None = None
+        self._compiled: Any = None
+
+    def __call__(self, build: Callable[[Any], Any]) -> Any:
+        if build is not self._build:
+            self.tear_down()
+            with self._input_node() as given:
+                self._compiled = build(given).experimental_compile()
+            self._build = build
+        return self._compiled
+
+    def tear_down(self) -> None:
+        if self._build is not None:
+            self._build = None
+            self._compiled.teardown()
 
 
 def pipelined(ray: Any, graph: Any, most: int = 8) -> list[int]:

@@ -50,9 +50,10 @@ def main() -> int:
     names = [n for n in listed if any(n.startswith(w) for w in options.only.split(","))]
     answers: dict[str, list[Answer]] = {name: [] for name in names}
     skipped: dict[str, str] = {}
-    for _ in range(options.rounds):
+    for turn in range(options.rounds):
         for name in names:
             if name not in skipped:
+                print(f"turn {turn + 1} of {options.rounds}: {name}", file=sys.stderr)
                 contest(name, options.seconds, answers[name], skipped)
     report = summary({n: a for n, a in answers.items() if a}, skipped, options.rounds)
     print(json.dumps(report, indent=1) if options.json else table(report))
