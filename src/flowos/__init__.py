@@ -19,6 +19,7 @@ _MODEL = (
     "Out",
     "Outcome",
     "SampleError",
+    "SettingsError",
     "SliceFreed",
     "SliceRefused",
     "SolveError",

@@ -22,6 +22,7 @@ from flowos.model import Out as Out
 from flowos.model import Outcome as Outcome
 from flowos.model import PortType as _PortType
 from flowos.model import SampleError as SampleError
+from flowos.model import SettingsError as SettingsError
 from flowos.model import SliceFreed as SliceFreed
 from flowos.model import SliceRefused as SliceRefused
 from flowos.model import SolveError as SolveError

@@ -337,5 +337,5 @@ def test_a_slice_whose_last_node_is_lost_says_so() -> None:
 
 
 def test_a_script_that_cannot_be_read_is_refused() -> None:
-    with pytest.raises(fo.SliceRefused, match="'explode 3': expected wait SECONDS"):
-        provider_of(pool("fake", "wait 1 x; explode 3"))
+    with pytest.raises(ValueError, match="'explode 3': expected wait SECONDS"):
+        pool("fake", "wait 1 x; explode 3")

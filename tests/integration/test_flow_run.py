@@ -325,7 +325,7 @@ def test_an_environment_that_is_not_to_be_had_is_refused(env: Any, words: str) -
 
 def test_what_is_no_flow_is_refused() -> None:
     with pytest.raises(fo.WiringError, match="expected ports, given 3"):
-        fo.slice(3)  # type: ignore[arg-type]
+        fo.slice(3)  # type: ignore[call-overload]
 
 
 def test_what_happens_is_told_as_it_happens() -> None:

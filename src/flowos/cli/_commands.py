@@ -11,6 +11,7 @@ COMMANDS = {
     "exec": "run one command in an environment; its streams, terminal and exit code pass through",
     "shell": "work in an environment: its bash, or else the shell that it has",
     "run": "run a flow of a Python file, or what an image itself is made to run",
+    "pools": "where nodes come from, as flowos.toml says",
     "image": "images: root file systems that work can be started in, each one file in your library",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",
     "solve": "solve a symmetric positive definite sparse system, and see how its residual falls",

@@ -1,64 +1,19 @@
 """A pool whose nodes this machine stands in for, with answers from a script: for tests.
 
-Each slice that is asked for takes the next line of the pool's script, and what is beyond it is had
-at once:
-
-    wait SECONDS REASON          it waits that long first, for this reason; several wait in turn
-    refuse REASON                it is refused
-    lose NUMBER after SECONDS    its node of this number, from 1, is lost then
-    end after SECONDS            its lease ends then
-
-with `;` between them. Who asks for more nodes than are free waits until others free theirs.
+See `model/_fake_script.py` for the script. Who asks for more nodes than are free waits until others
+free theirs.
 """
 
-import re
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from flowos.engine._here import Here
 from flowos.engine._leases import Leases
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
-from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
-
-_STEP = re.compile(
-    r"wait (?P<wait>[\d.]+)(?: (?P<reason>.+))?|refuse(?: (?P<refuse>.+))?"
-    r"|lose (?P<lose>\d+) after (?P<lost>[\d.]+)|end after (?P<end>[\d.]+)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class FakeStep:
-    """One step of a line of the script. reason: why it waits or is refused."""
-
-    what: Literal["wait", "refuse", "lose", "end"]
-    seconds: float = 0.0
-    reason: str = ""
-    node: int = 0
-
-
-def read_script(line: str) -> tuple[FakeStep, ...]:
-    """The steps of one line. Raises ValueError for a word that it does not know."""
-    return tuple(_step(each.strip()) for each in line.split(";") if each.strip())
-
-
-def _step(text: str) -> FakeStep:
-    found = _STEP.fullmatch(text)
-    if found is None:
-        raise ValueError(
-            f"script: {text!r}: expected wait SECONDS REASON, refuse REASON, "
-            "lose NUMBER after SECONDS or end after SECONDS"
-        )
-    if found["wait"]:
-        return FakeStep("wait", float(found["wait"]), found["reason"] or "Resources")
-    if found["lose"]:
-        return FakeStep("lose", float(found["lost"]), node=int(found["lose"]))
-    if found["end"]:
-        return FakeStep("end", float(found["end"]))
-    return FakeStep("refuse", reason=found["refuse"] or "no reason given")
+from flowos.model import Ask, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
 
 
 class FakeNode(Here):
@@ -74,7 +29,7 @@ class FakeNode(Here):
 
 
 class FakeProvider:
-    """See `Provider`, and the top of this file for its pool's script."""
+    """See `Provider`."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool

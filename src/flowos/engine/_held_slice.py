@@ -18,7 +18,7 @@ from flowos._collected import when_collected
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine.local import Slice, SliceOptions, open_slice
-from flowos.model import Ask, Flow, FlowosError, SliceFreed, WorkerLost
+from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, shown
 
 
 class HeldSlice:
@@ -119,6 +119,11 @@ class HeldSlice:
         return nodes
 
     def _begun(self, flow: Flow) -> tuple[str, Slice]:
+        if not isinstance(flow, Flow):
+            raise WiringError(
+                f"run: the first argument is a flow, not {shown(flow)}: make one with "
+                "fo.flow_output(...)"
+            )
         with self._lock:
             node = min(self._here(), key=lambda each: self._busy[each.name])
             on = self._slice(node, flow)

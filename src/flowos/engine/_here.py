@@ -1,7 +1,7 @@
 """This machine, as a node."""
 
 import os
-import platform
+import threading
 from functools import cache, partial
 from pathlib import Path
 from typing import Unpack
@@ -26,7 +26,7 @@ class Here:
     """
 
     def __init__(self, name: str = "", ledger: ResourceLedger | None = None) -> None:
-        self.name = name or platform.node()
+        self.name = name or os.uname().nodename
         self.ledger = ledger or ResourceLedger(self.resources())
 
     def resources(self) -> Resources:
@@ -66,9 +66,23 @@ class Here:
         return _state.look(storage=storage)
 
 
-@cache
+_first = threading.Lock()
+
+
 def here() -> Here:
     """This machine, the same for all slices of this process."""
+    with _first:  # two threads that open their first slices at once share one ledger
+        return _here()
+
+
+@cache
+def _here() -> Here:
     node = Here()
-    os.register_at_fork(after_in_child=partial(ResourceLedger.reset, node.ledger))
+    os.register_at_fork(after_in_child=partial(_begin_in_child, node))
     return node
+
+
+def _begin_in_child(node: Here) -> None:
+    global _first
+    _first = threading.Lock()
+    node.ledger.reset()

@@ -1,12 +1,13 @@
 """The providers by kind of pool; one for each pool, as all slices of the process share it."""
 
+import threading
 from collections.abc import Callable
 from functools import cache
 
 from flowos.engine._fake_provider import FakeProvider
 from flowos.engine._local_provider import LocalProvider
 from flowos.engine._provider import Provider
-from flowos.model import Pool, PoolKind, SliceRefused
+from flowos.model import Pool, PoolKind
 
 PROVIDERS: dict[PoolKind, Callable[[Pool], Provider]] = {
     "local": LocalProvider,
@@ -14,10 +15,15 @@ PROVIDERS: dict[PoolKind, Callable[[Pool], Provider]] = {
 }
 
 
-@cache
+_first = threading.Lock()
+
+
 def provider_of(pool: Pool) -> Provider:
-    """What holds this pool's nodes. Raises SliceRefused for a fake pool's script with an error."""
-    try:
-        return PROVIDERS[pool.kind](pool)
-    except ValueError as error:
-        raise SliceRefused(f"pool {pool.name}: {error}") from error
+    """What holds this pool's nodes."""
+    with _first:
+        return _provider_of(pool)
+
+
+@cache
+def _provider_of(pool: Pool) -> Provider:
+    return PROVIDERS[pool.kind](pool)

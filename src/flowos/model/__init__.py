@@ -11,13 +11,14 @@ _PARTS = {
     "_define_commands": "command gang",
     "_errors": (
         "Cancelled EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
-        "SampleError SliceFreed SliceRefused SolveError StoreError TaskFailed UsageError "
-        "ValueRefused WiringError WorkerLost"
+        "SampleError SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
+        "UsageError ValueRefused WiringError WorkerLost"
     ),
     "_facts": (
         "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
         "Tried"
     ),
+    "_fake_script": "FakeStep read_script",
     "_graph": "Body Call Constant Flow Port Task as_task flow_input flow_output",
     "_launch": (
         "BARE Argv End Environment Exited Form Image ImageConfig Killed Launch Lost Needs "
@@ -33,6 +34,7 @@ _PARTS = {
         "Reading Run Sample Share Trust Unmeasured Verdict Wanted lower_is_better"
     ),
     "_schema": "schema_of",
+    "_settings": "Settings pool_fields read_settings settings_schema",
 }
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
         LaunchFailed as LaunchFailed,
         MeasureError as MeasureError,
         SampleError as SampleError,
+        SettingsError as SettingsError,
         SliceFreed as SliceFreed,
         SliceRefused as SliceRefused,
         SolveError as SolveError,
@@ -89,6 +92,10 @@ if TYPE_CHECKING:
         FileSystemFacts as FileSystemFacts,
         Tool as Tool,
         Tried as Tried,
+    )
+    from flowos.model._fake_script import (
+        FakeStep as FakeStep,
+        read_script as read_script,
     )
     from flowos.model._graph import (
         Body as Body,
@@ -173,6 +180,12 @@ if TYPE_CHECKING:
     )
     from flowos.model._schema import (
         schema_of as schema_of,
+    )
+    from flowos.model._settings import (
+        Settings as Settings,
+        pool_fields as pool_fields,
+        read_settings as read_settings,
+        settings_schema as settings_schema,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -8,6 +8,7 @@ FlowosError
  +- SliceFreed         the slice was freed before or while this was asked of it
  +- SliceRefused       what was asked of a slice is not to be had here: cores, environment, workers
  +- Cancelled          the run was interrupted
+ +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
  +- UsageError         a command was called wrongly: one clear line, exit code 2
@@ -49,6 +50,10 @@ class SliceRefused(FlowosError, ValueError):  # noqa: N818
 
 class Cancelled(FlowosError):  # noqa: N818
     """The run was interrupted."""
+
+
+class SettingsError(FlowosError):
+    """The settings cannot be read."""
 
 
 class LaunchFailed(FlowosError):  # noqa: N818

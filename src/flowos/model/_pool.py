@@ -2,11 +2,18 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+from flowos.model._fake_script import read_script
 
 PoolKind = Literal["local", "fake"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def _is_time(seconds: object) -> bool:
+    """Clocks and timers cannot wait for ever."""
+    return type(seconds) in (int, float) and 0 < cast("float", seconds) < 1e9
 
 
 def _doc(sentence: str) -> dict[str, Any]:
@@ -23,7 +30,7 @@ class Price:
 
     def __post_init__(self) -> None:
         if not self.per_node_hour >= 0:
-            raise ValueError(f"per_node_hour: {self.per_node_hour} is below 0")
+            raise ValueError(f"price.per_node_hour: {self.per_node_hour} is below 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +70,18 @@ class Pool:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"a pool's name has letters, digits and _.- alone: {self.name!r}")
+            raise ValueError(f"name: {self.name!r}: expected letters, digits, _.- (not first)")
         for name, value in (("nodes", self.nodes), ("cores", self.cores)):
             if value is not None and value < 1:
                 raise ValueError(f"{name}: {value} is below 1")
-        if self.max_seconds is not None and not self.max_seconds > 0:
-            raise ValueError(f"max_seconds: {self.max_seconds} is not above 0")
+        if self.max_seconds is not None and not _is_time(self.max_seconds):
+            raise ValueError(f"max_seconds: {self.max_seconds} is not above 0, and below 1e9")
         if self.kind == "local" and self.nodes != 1:
             raise ValueError(f"nodes: a local pool has 1 node, this machine, not {self.nodes}")
         if self.kind != "fake" and self.script:
             raise ValueError("script: only a fake pool has one")
+        for line in self.script:
+            read_script(line)
 
 
 LOCAL = Pool(name="local")
@@ -89,7 +98,7 @@ class Ask:
     def __post_init__(self) -> None:
         if type(self.nodes) is not int or self.nodes < 1:
             raise ValueError(f"nodes={self.nodes!r}; expected a positive int")
-        if self.seconds is not None and not self.seconds > 0:
+        if self.seconds is not None and not _is_time(self.seconds):
             raise ValueError(f"seconds={self.seconds!r}; expected a number above 0")
 
 

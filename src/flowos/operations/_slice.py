@@ -1,21 +1,54 @@
-"""`fo.slice`: a flow gets a place to run."""
+"""`fo.slice`: a flow gets a place to run, or nodes are held for several flows."""
 
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
 from flowos.engine import here
 from flowos.engine.local import Emit, Slice, SliceOptions, Workers, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 from flowos.operations.environment import Word, environment
 
+if TYPE_CHECKING:  # a slice without a pool loads none of it
+    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent
+    from flowos.model import Ask, Pool
+
 _WORKERS = ("thread", "process", "inline")
 _FUSE = ("chains", "none")
+Flowing = Flow | Port | Sequence[Port]
+T = TypeVar("T")
 
 
+class SliceKeywords(TypedDict, total=False):
+    """What may be said of any slice."""
+
+    cores: int | None
+    folder: str | PathLike[str] | None
+    fuse: Literal["chains", "none"]
+    emit: Emit | None
+
+
+class PoolKeywords(SliceKeywords, total=False):
+    """What may be said of nodes of a pool, too."""
+
+    env: Word
+    workers: Workers | None
+    nodes: int
+    seconds: float | None
+    on_event: "OnHoldEvent"
+
+
+@overload
 def slice_(
-    flow: Flow | Port | Sequence[Port],
+    flow: Flowing, env: Word = ..., workers: Workers | None = ..., **how: Unpack[SliceKeywords]
+) -> Slice: ...
+@overload
+def slice_(flow: Flowing, *, pool: str, **how: Unpack[PoolKeywords]) -> "FlowSlice": ...
+@overload
+def slice_(*, pool: str, **how: Unpack[PoolKeywords]) -> "HeldSlice": ...
+def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
+    flow: Flowing | None = None,
     env: Word = None,
     workers: Workers | None = None,
     *,
@@ -23,38 +56,97 @@ def slice_(
     folder: str | PathLike[str] | None = None,
     fuse: Literal["chains", "none"] = "chains",
     emit: Emit | None = None,
-) -> Slice:
-    """Compile a flow once, to be run many times on this node.
+    pool: str | None = None,
+    nodes: int | None = None,
+    seconds: float | None = None,
+    on_event: "OnHoldEvent | None" = None,
+) -> "Slice | FlowSlice | HeldSlice":
+    """Compile a flow once, to be run many times on this node, or on nodes of a pool.
 
-    flow: from `flow_output`, or the ports that would be given to it.
+    flow: from `flow_output`, or its ports. None, with a pool: `s.run(flow, ...)` names one.
     env: in what its tasks run: None or "bare", an image by path or name, optionally followed by
     @RUNTIME, or what `environment` made. The image is made ready once, here.
     workers: "thread" in threads of this process (the default, but not in an image); "process" in
     worker processes, in an image by its own python3; "inline" in the calling thread only.
-    cores: how many to hold; all that we may use by default.
+    cores: how many to hold of a node; all that we may use by default.
     folder: where files that commands write are kept; without it they are removed by `free`.
     fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
     task by itself, so that events name it alone.
     emit: is told when stages of tasks start and end.
+    pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
+    at most. on_event: called while they are waited for, when a node is lost, when the time is over.
     Raises SliceRefused for what is not to be had here, EnvironmentRefused for an image or runtime
     that cannot be used, WiringError for what is no flow, ValueRefused for a file written into the
-    flow that is not there.
+    flow that is not there, SettingsError for a mistake in flowos.toml.
     """
-    if workers is not None and workers not in _WORKERS:
-        raise SliceRefused(f"slice: workers={shown(workers)}; one of {', '.join(_WORKERS)}")
-    if fuse not in _FUSE:
-        raise SliceRefused(f"slice: fuse={shown(fuse)}; one of {', '.join(_FUSE)}")
-    if cores is not None and (type(cores) is not int or cores < 1):
-        raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
+    found = _pool(pool, flow, nodes, seconds)
+    made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     try:
         options = SliceOptions(
-            workers=workers,
-            env=environment(env),
-            cores=cores,
+            workers=_one_of("workers", workers, (None, *_WORKERS)),
+            env=environment(env if env is not None or found is None else found.env),
+            cores=_cores(cores, found),
             folder=None if folder is None else Path(folder).absolute(),
-            fuse=None if fuse == "chains" else fuse,
+            fuse=None if _one_of("fuse", fuse, _FUSE) == "chains" else "none",
             emit=emit,
         )
-        return open_slice(flow if isinstance(flow, Flow) else flow_output(flow), here(), options)
+        if found is None:
+            assert made is not None
+            return open_slice(made, here(), options)
+        held = _held(found, _ask(nodes, seconds), options, on_event)
+        return held if made is None else _on(held, made)
     except OSError as error:  # the node is short of something
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error
+
+
+def _pool(
+    name: str | None, flow: object, nodes: int | None, seconds: float | None
+) -> "Pool | None":
+    """None: this node, without more."""
+    if name is not None:
+        from flowos.operations.settings import pool_named
+
+        return pool_named(name)
+    if flow is None:
+        raise SliceRefused("slice: give it a flow, or a pool for several: fo.slice(pool='local')")
+    if nodes is not None or seconds is not None:
+        raise SliceRefused("slice: nodes and seconds are asked of a pool: add pool='local'")
+    return None
+
+
+def _held(
+    pool: "Pool", wanted: "Ask", options: SliceOptions, on_event: "OnHoldEvent | None"
+) -> "HeldSlice":
+    from flowos.engine import HeldSlice, ignore, provider_of
+
+    return HeldSlice(provider_of(pool), wanted, options, on_event or ignore)
+
+
+def _ask(nodes: int | None, seconds: float | None) -> "Ask":
+    from flowos.model import Ask
+
+    try:
+        return Ask(nodes=1 if nodes is None else nodes, seconds=seconds)
+    except (TypeError, ValueError) as error:
+        raise SliceRefused(f"slice: {error}") from error
+
+
+def _on(held: "HeldSlice", flow: Flow) -> "FlowSlice":
+    from flowos.engine import FlowSlice
+
+    return FlowSlice(held, flow)
+
+
+def _cores(cores: int | None, pool: "Pool | None") -> int | None:
+    if cores is None:
+        return pool.cores if pool else None
+    if type(cores) is not int or cores < 1:
+        raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
+    return cores
+
+
+def _one_of(name: str, given: T, known: Sequence[object]) -> T:
+    if given not in known:
+        words = ", ".join(str(each) for each in known if each is not None)
+        raise SliceRefused(f"slice: {name}={shown(given)}; one of {words}")
+    return given

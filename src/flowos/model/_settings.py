@@ -1,0 +1,156 @@
+"""What a person sets in `flowos.toml`: read into frozen data, every mistake named by its line."""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, get_args
+
+from flowos.model._codec import from_plain
+from flowos.model._errors import SettingsError
+from flowos.model._pool import LOCAL, Pool, PoolKind, Price
+from flowos.model._schema import schema_of
+
+_SYNTAX = re.compile(r"(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|end of document)\)")
+_HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
+_NESTED: Mapping[str, type] = {"price": Price}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of `flowos.toml`. pools: those of the file, and `local` in any case."""
+
+    pools: tuple[Pool, ...] = field(
+        default=(LOCAL,), metadata={"doc": "[pools.NAME]: where nodes come from"}
+    )
+
+
+def read_settings(text: str, file: str) -> Settings:
+    """Raises SettingsError for the first mistake: file, line, key, and the nearest name."""
+    import tomllib  # most programs read no settings
+
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(_syntax(str(error), text, file)) from None
+    reader = _Reader(text, file)
+    reader.refuse_unknown(raw, ["pools"], ())
+    tables = raw.get("pools", {})
+    reader.refuse_no_table(tables, ("pools",))
+    pools = [reader.pool(name, table) for name, table in tables.items()]
+    own = () if LOCAL.name in tables else (LOCAL,)
+    return Settings(pools=(*own, *pools))
+
+
+def pool_fields() -> tuple[Field[Any], ...]:
+    """What may stand below [pools.NAME]: each with its default and, as `doc`, what it says."""
+    return tuple(f for f in fields(Pool) if f.name != "name")
+
+
+def settings_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of flowos.toml."""
+    found = schema_of(Pool)
+    pool, price = found["$defs"]["Pool"], found["$defs"]["Price"]
+    del pool["properties"]["name"]
+    for part in (pool, price):
+        part["additionalProperties"] = False
+        del part["required"]
+    top = {
+        "type": "object",
+        "additionalProperties": {"$ref": "#/$defs/Pool"},
+        "description": fields(Settings)[0].metadata["doc"],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"pools": top},
+        "$defs": found["$defs"],
+    }
+
+
+class _Reader:
+    """One file, and where in it something stands."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._file = file
+        self._lines = _lines_of_keys(text)
+
+    def pool(self, name: str, table: Any) -> Pool:
+        at = ("pools", name)
+        self.refuse_no_table(table, at)
+        self.refuse_unknown(table, [f.name for f in pool_fields()], at)
+        for key, noun in _NESTED.items():
+            if key in table:
+                self.refuse_no_table(table[key], (*at, key))
+                self.refuse_unknown(table[key], [f.name for f in fields(noun)], (*at, key))
+        kind = table.get("kind", LOCAL.kind)
+        if kind not in get_args(PoolKind):
+            known = ", ".join(get_args(PoolKind))
+            raise self._wrong(
+                (*at, "kind"), f"{_short(kind)}: one of {known}{_near(kind, get_args(PoolKind))}"
+            )
+        try:
+            return from_plain(Pool, {"name": name, **table}, ".".join(at))
+        except ValueError as error:
+            raise self._refused(str(error), at) from None
+
+    def refuse_no_table(self, raw: Any, at: tuple[str, ...]) -> None:
+        if not isinstance(raw, dict):
+            raise self._wrong(at, f"{_short(raw)}: a table is expected, as [{'.'.join(at)}]")
+
+    def refuse_unknown(
+        self, raw: Mapping[str, Any], known: Collection[str], at: tuple[str, ...]
+    ) -> None:
+        for key in raw:
+            if key not in known:
+                near = _near(key, known) or f"; known are {', '.join(known)}"
+                raise self._wrong((*at, key), f"no such key{near}")
+
+    def _refused(self, complaint: str, at: tuple[str, ...]) -> SettingsError:
+        """What a noun or its reader says, which begins with the path, or a part of it."""
+        where, _, what = complaint.partition(": ")
+        path = tuple(where.split("."))
+        whole = path if path[: len(at)] == at else (*at, *path)
+        return self._wrong(tuple(key.partition("[")[0] for key in whole), what)
+
+    def _wrong(self, at: tuple[str, ...], what: str) -> SettingsError:
+        found = [self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines]
+        line = f":{found[0]}" if found else ""
+        return SettingsError(f"{self._file}{line}: {'.'.join(at)}: {what}")
+
+
+def _syntax(complaint: str, text: str, file: str) -> str:
+    found = _SYNTAX.fullmatch(complaint)
+    if found is None:
+        return f"{file}: {complaint}"
+    line = found["line"] or len(text.splitlines())
+    return f"{file}:{line}: {found['what']}"
+
+
+def _lines_of_keys(text: str) -> dict[tuple[str, ...], int]:
+    """Where each table and key stands first, as far as that can be seen line by line."""
+    lines: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            table = _parts(header[1])
+            for depth in range(1, len(table) + 1):
+                lines.setdefault(table[:depth], number)
+        elif key := _KEY.match(line):
+            lines.setdefault((*table, *_parts(key[1])), number)
+    return lines
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def _near(given: object, known: Collection[str]) -> str:
+    found = difflib.get_close_matches(str(given), known, 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def _short(value: object) -> str:
+    return f"{value!r:.80}"

@@ -1,0 +1,127 @@
+"""`flowos.toml`: where it is looked for, what it says, and `flowos pools`."""
+
+import difflib
+import os
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+
+from flowos.engine import provider_of
+from flowos.model import (
+    FlowosError,
+    NodeInfo,
+    Pool,
+    Price,
+    Settings,
+    SettingsError,
+    SliceRefused,
+    pool_fields,
+    read_settings,
+)
+
+NAME = "flowos.toml"
+
+_PAGE = """\
+# flowos.toml
+
+Where your nodes come from. It is looked for in this order, and the first that is there counts:
+
+1. the file that `FLOWOS_CONFIG` names,
+2. `flowos.toml` in the current folder,
+3. `$XDG_CONFIG_HOME/flowos/flowos.toml`, or `~/.config/flowos/flowos.toml`.
+
+Without any there is one pool, `local`: this machine. `flowos pools` shows what was read, `flowos
+pools --check` asks each pool for its nodes, `flowos pools --schema` prints a JSON Schema.
+
+```toml
+[pools.local]
+cores = 4
+
+[pools.test]
+kind = "fake"
+nodes = 3
+script = ["wait 0.5 Priority", "lose 1 after 2"]
+```
+
+```python
+with fo.slice(flow, pool="test", nodes=2) as s:
+    s.run(1, 2)
+with fo.slice(pool="test", nodes=2) as s:
+    s.run(flow, 1, 2)
+    s.resize(3)
+```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """A pool, and where it was asked: its nodes, or why it cannot be used."""
+
+    pool: Pool
+    nodes: tuple[NodeInfo, ...] = ()
+    refused: str = ""
+
+
+def settings_file() -> Path | None:
+    """The one that counts. Raises SettingsError if FLOWOS_CONFIG names none."""
+    named = os.environ.get("FLOWOS_CONFIG", "")
+    if named:
+        if not Path(named).is_file():
+            raise SettingsError(f"FLOWOS_CONFIG={named}: there is no such file")
+        return Path(named)
+    return next((file for file in (Path(NAME), _own_file()) if file.is_file()), None)
+
+
+def load_settings() -> Settings:
+    """As the file says, or the defaults. Raises SettingsError for a mistake in it."""
+    file = settings_file()
+    if file is None:
+        return Settings()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
+    return read_settings(text, str(file))
+
+
+def pool_named(name: str) -> Pool:
+    """Raises SliceRefused if there is none of this name, SettingsError for a mistake."""
+    pools = {pool.name: pool for pool in load_settings().pools}
+    if name in pools:
+        return pools[name]
+    near = difflib.get_close_matches(name, pools, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else f"; its pools are {', '.join(pools)}"
+    raise SliceRefused(f"slice: no pool {name!r} in {settings_file() or NAME}{meant}")
+
+
+def pools(*, check: bool = False) -> tuple[PoolState, ...]:
+    """Those of the settings. check: ask each for its nodes."""
+    found = load_settings().pools
+    return tuple(_checked(pool) if check else PoolState(pool=pool) for pool in found)
+
+
+def settings_page() -> str:
+    """The page of the documentation, from the dataclasses that the file is read into."""
+    rows = [_row(f.name, f.default, f.metadata["doc"]) for f in pool_fields()]
+    rows += [_row(f"price.{f.name}", f.default, f.metadata["doc"]) for f in fields(Price)]
+    head = ("| key of `[pools.NAME]` | default | says |", "| --- | --- | --- |")
+    return "\n".join((_PAGE, *head, *rows, ""))
+
+
+def _row(name: str, default: object, doc: str) -> str:
+    words = "" if default in (None, MISSING, ()) else f"`{default}`"
+    return f"| `{name}` | {words} | {doc} |"
+
+
+def _checked(pool: Pool) -> PoolState:
+    try:
+        return PoolState(pool=pool, nodes=provider_of(pool).nodes())
+    except FlowosError as error:
+        return PoolState(pool=pool, refused=str(error))
+
+
+def _own_file() -> Path:
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
+    return base / "flowos" / NAME

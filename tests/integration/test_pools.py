@@ -1,0 +1,227 @@
+"""Pools as a person meets them: flowos.toml, fo.slice(pool=...), flowos pools."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+from flowos.engine import HoldEvent
+from flowos.operations.settings import load_settings, settings_file, settings_page
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+TOML = """
+[pools.test]
+kind = "fake"
+nodes = 3
+cores = 2
+script = ["wait 0.01 Priority"]
+
+[pools.broken]
+kind = "local"
+cores = 100000
+"""
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Without settings, until some are written here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
+    return tmp_path
+
+
+@fo.task
+def add(x: fo.int64, y: fo.int64) -> fo.int64:
+    return x + y
+
+
+X, Y = fo.flow_input("x", fo.int64), fo.flow_input("y", fo.int64)
+FLOW = fo.flow_output(add(X, Y))
+
+
+def test_the_file_that_is_named_counts_before_the_folders_and_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settings_file() is None
+    own = tmp_path / "config/flowos/flowos.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    assert settings_file() == own
+    Path("flowos.toml").write_text("")
+    assert settings_file() == Path("flowos.toml")
+    named = tmp_path / "named.toml"
+    named.write_text("[pools.named]")
+    monkeypatch.setenv("FLOWOS_CONFIG", str(named))
+    assert [pool.name for pool in load_settings().pools] == ["local", "named"]
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "nowhere"))
+    with pytest.raises(fo.SettingsError, match="nowhere: there is no such file"):
+        load_settings()
+
+
+def test_a_flow_runs_on_a_pool_and_tells_what_it_waits_for() -> None:
+    Path("flowos.toml").write_text(TOML)
+    events: list[HoldEvent] = []
+    with fo.slice(FLOW, pool="test", nodes=2, on_event=events.append) as s:
+        assert s.run(1, 2) == [3]
+        assert s.run(x=3, y=4) == [7]
+        assert list(s.map((i, i) for i in range(20))) == [[2 * i] for i in range(20)]
+        assert len(s.nodes) == 2
+        s.resize(3)
+        assert len(s.nodes) == 3
+        assert s.run(5, 6) == [11]
+    assert [(e.what, e.reason) for e in events] == [
+        ("waiting", "Priority"),
+        ("held", ""),
+        ("resized", ""),
+    ]
+    with pytest.raises(fo.SliceFreed):
+        s.run(1, 2)
+
+
+def test_several_flows_run_on_a_slice_without_one() -> None:
+    with fo.slice(pool="local") as s:
+        assert s.run(FLOW, 1, 2) == [3]
+        assert s.run(fo.flow_output(add(add(X, Y), 1)), 1, 2) == [4]
+        with pytest.raises(fo.WiringError, match="the first argument is a flow, not 3"):
+            s.run(3, 1, 2)  # type: ignore[arg-type]
+
+
+def test_a_slice_inside_a_task_of_a_slice_does_not_hang() -> None:
+    @fo.task
+    def outer(x: fo.int64) -> fo.int64:
+        with fo.slice(FLOW, pool="local", cores=1) as inner:
+            return inner.run(x, 1)[0]  # type: ignore[return-value]
+
+    with fo.slice(pool="local", cores=1) as s:
+        assert s.run(fo.flow_output(outer(X)), 1) == [2]
+
+
+def test_a_slice_is_freed_while_another_thread_runs_on_it() -> None:
+    begun = threading.Event()
+
+    @fo.task
+    def nap(x: fo.float64) -> fo.float64:
+        begun.set()
+        time.sleep(x)
+        return x
+
+    flow = fo.flow_output(nap(fo.flow_input("x", fo.float64)))
+    s = fo.slice(flow, pool="local")
+    said: list[str] = []
+
+    def run() -> None:
+        with pytest.raises(fo.SliceFreed) as freed:
+            s.run(0.5)
+        said.append(str(freed.value))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert begun.wait(30)
+    s.free()
+    thread.join()
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("how", "complaint"),
+    [
+        ({"pool": "tset"}, "no pool 'tset' in flowos.toml; did you mean 'test'"),
+        ({"pool": "zz"}, "no pool 'zz' in flowos.toml; its pools are local, test, broken"),
+        ({"pool": "test", "nodes": 9}, "pool test: 9 nodes asked for, it has 3"),
+        ({"pool": "test", "nodes": 0}, "nodes=0; expected a positive int"),
+        ({"pool": "test", "nodes": True}, "nodes=True; expected a positive int"),
+        ({"pool": "test", "seconds": 0}, "seconds=0; expected a number above 0"),
+        ({"pool": "test", "seconds": "x"}, "seconds='x'; expected a number above 0"),
+        ({"pool": "test", "seconds": float("inf")}, "seconds=inf; expected a number above 0"),
+        ({"pool": "local", "nodes": 2}, "pool local: 2 nodes asked for, it has 1"),
+        ({"pool": "broken"}, "pool broken: cores = 100000, this node has"),
+        ({"nodes": 2}, "nodes and seconds are asked of a pool: add pool='local'"),
+        ({"pool": "test", "cores": 3}, "slice: 3 cores asked for, this node has 2 for us"),
+    ],
+)
+def test_what_a_pool_does_not_have_is_refused(how: dict[str, object], complaint: str) -> None:
+    Path("flowos.toml").write_text(TOML)
+    with pytest.raises(fo.SliceRefused) as refused:
+        fo.slice(FLOW, **how)  # type: ignore[call-overload]
+    assert complaint in str(refused.value)
+
+
+def test_a_slice_needs_a_flow_or_a_pool() -> None:
+    with pytest.raises(fo.SliceRefused, match="give it a flow, or a pool"):
+        fo.slice()  # type: ignore[call-overload]
+
+
+def test_a_task_that_no_node_can_run_leaves_nothing_held() -> None:
+    Path("flowos.toml").write_text(TOML.replace("script", "#"))
+    large = fo.command(["true"], stdout="said", needs=fo.Needs(cores=3))
+    for _ in range(4):
+        with pytest.raises(fo.SliceRefused, match="needs 3 cores, the slice has 2"):
+            fo.slice(fo.flow_output(large()), pool="test", nodes=3)
+    with fo.slice(FLOW, pool="test", nodes=3) as s:
+        assert s.run(1, 1) == [2]
+
+
+def test_ctrl_c_while_a_slice_waits_for_its_nodes_leaves_nothing_held() -> None:
+    Path("flowos.toml").write_text("[pools.one]\nkind = 'fake'\n")
+    program = (
+        "import signal\n"
+        "import flowos as fo\n"
+        "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+        "with fo.slice(pool='one') as first:\n"
+        "    signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+        "    try:\n"
+        "        fo.slice(pool='one')\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+        "with fo.slice(pool='one') as again:\n"
+        "    print(again.nodes)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n('one-1',)\n", "")
+
+
+def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([FLOWOS, *words], capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_shows_pools_and_asks_them() -> None:
+    assert "local  local  1 node" in flowos("pools").stdout
+    Path("flowos.toml").write_text(TOML)
+    shown = flowos("pools")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "test  fake  3 nodes  2 cores each" in shown.stdout
+    checked = flowos("pools", "--check")
+    assert checked.returncode == 1
+    assert "test-3  2 cores" in checked.stdout
+    assert "cannot be used: pool broken: cores = 100000" in checked.stdout
+    plain = json.loads(flowos("pools", "--check", "--json").stdout)
+    assert [len(state["nodes"]) for state in plain] == [1, 3, 0]
+    assert plain[2]["refused"]
+
+
+def test_the_command_says_a_mistake_in_one_line() -> None:
+    Path("flowos.toml").write_text("[pools.a]\nnodez = 1\n")
+    done = flowos("pools")
+    assert (done.returncode, done.stdout) == (1, "")
+    said = "flowos pools: flowos.toml:2: pools.a.nodez: no such key; did you mean 'nodes'?\n"
+    assert done.stderr == said
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[pools.a]\nenv = '\xe9'"])
+def test_what_is_no_text_is_refused(content: bytes) -> None:
+    Path("flowos.toml").write_bytes(content)
+    with pytest.raises(fo.SettingsError, match="it is no UTF-8 text"):
+        load_settings()
+
+
+def test_the_page_of_the_documentation_says_what_is_read() -> None:
+    page = Path(__file__).parents[2] / "docs/flowos-toml.md"
+    assert page.read_text() == settings_page(), "run: python tools/settings_page.py"

@@ -1,0 +1,97 @@
+"""flowos.toml: every mistake is one line with file, line and key, and the nearest name."""
+
+import pytest
+
+from flowos.model import LOCAL, Pool, Price, SettingsError, read_settings, settings_schema
+
+
+def read(text: str) -> tuple[Pool, ...]:
+    return read_settings(text, "flowos.toml").pools
+
+
+def test_an_empty_file_has_the_local_pool() -> None:
+    assert read("") == (LOCAL,)
+
+
+def test_a_pool_is_what_its_table_says() -> None:
+    text = """
+        [pools.gpu]
+        kind = "fake"
+        nodes = 4
+        cores = 2
+        max_seconds = 3600
+        env = "mine@podman"
+        price = {per_node_hour = 1.5, currency = "CHF"}
+        script = ["wait 0.5 Priority; lose 1 after 2"]
+    """
+    assert read(text) == (
+        LOCAL,
+        Pool(
+            name="gpu",
+            kind="fake",
+            nodes=4,
+            cores=2,
+            max_seconds=3600.0,
+            env="mine@podman",
+            price=Price(per_node_hour=1.5, currency="CHF"),
+            script=("wait 0.5 Priority; lose 1 after 2",),
+        ),
+    )
+
+
+def test_the_local_pool_may_be_bounded() -> None:
+    assert read("[pools.local]\ncores = 1") == (Pool(name="local", cores=1),)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a = ", ":1: Invalid value"),
+        ("\n[pools.gpu\n", ":2: Expected ']' at the end of a table declaration"),
+        ("[pool.gpu]", ":1: pool: no such key; did you mean 'pools'?"),
+        ("colour = 1", ":1: colour: no such key; known are pools"),
+        ("pools = 3", ":1: pools: 3: a table is expected, as [pools]"),
+        ("[pools]\ngpu = 1", ":2: pools.gpu: 1: a table is expected, as [pools.gpu]"),
+        ("[[pools.gpu]]", ":1: pools.gpu: [{}]: a table is expected, as [pools.gpu]"),
+        ("[pools.a]\n\nnodez = 4", ":3: pools.a.nodez: no such key; did you mean 'nodes'?"),
+        ("[pools.a]\nname = 'b'", ":2: pools.a.name: no such key; known are kind, nodes, cores, "),
+        ("[pools.a]\nkind = 'fak'", "kind: 'fak': one of local, fake; did you mean 'fake'?"),
+        ("[pools.a]\nkind = ['fake']", ":2: pools.a.kind: ['fake']: one of local, fake"),
+        ("[pools.a]\nnodes = '4'", ":2: pools.a.nodes: int expected, got '4'"),
+        ("[pools.a]\ncores = true", ":2: pools.a.cores: int expected, got True"),
+        ("[pools.a]\nnodes = 2", ":2: pools.a.nodes: a local pool has 1 node"),
+        ("[pools.a]\nkind = 'fake'\nnodes = 0", ":3: pools.a.nodes: 0 is below 1"),
+        ("[pools.a]\nmax_seconds = nan", ":2: pools.a.max_seconds: nan is not above 0"),
+        ("[pools.a]\nmax_seconds = inf", ":2: pools.a.max_seconds: inf is not above 0, and below"),
+        ("[pools.a]\nmax_seconds = 0", ":2: pools.a.max_seconds: 0.0 is not above 0"),
+        ("[pools.a]\nscript = ['x']", ":2: pools.a.script: only a fake pool has one"),
+        ("[pools.a]\nkind = 'fake'\nscript = [3]", ":3: pools.a.script: str expected, got 3"),
+        ("[pools.a]\nkind = 'fake'\nscript = ['x']", ":3: pools.a.script: 'x': expected wait"),
+        ("[pools.a]\nprice = {hour = 1}", ":2: pools.a.price.hour: no such key; known are per"),
+        ("[pools.a.price]\nper_node_hour = -1", ":2: pools.a.price.per_node_hour: -1.0 is below 0"),
+        ("[pools.a.price]\nper_node_hour = nan", ":2: pools.a.price.per_node_hour: nan is below"),
+        ("[pools.'a b']\nnodes = 1", ":1: pools.a b.name: 'a b': expected letters"),
+        ("[pools.'']", "name: '': expected letters"),
+        ("pools.a.nodez = 4", ":1: pools.a.nodez: no such key"),
+    ],
+)
+def test_a_mistake_is_named_by_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read(text)
+    said = str(refused.value)
+    assert said.startswith("flowos.toml")
+    assert complaint in said
+    assert "\n" not in said
+
+
+def test_the_schema_knows_the_keys_that_are_read() -> None:
+    schema = settings_schema()
+    pool = schema["$defs"]["Pool"]
+    assert "name" not in pool["properties"]
+    assert pool["properties"]["kind"]["enum"] == ["local", "fake"]
+    assert all(each["description"] for each in pool["properties"].values())
+    assert not pool["additionalProperties"]
+    for key in pool["properties"]:
+        with pytest.raises(SettingsError) as refused:  # known, and this is no value for any
+            read(f"[pools.a]\n{key} = 1979-05-27")
+        assert "no such key" not in str(refused.value)
