@@ -20,3 +20,10 @@ EXAMPLES = {"flow.py", "train.py"}
 def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     named = {n for n in NAMED.findall(document.read_text()) if "NAME" not in n} - EXAMPLES
     assert not [name for name in named if not any(f.endswith(f"/{name}") for f in FILES)]
+
+
+def test_decisions_are_numbered_one_after_the_other() -> None:
+    files = sorted((HERE / "docs/adr").glob("*.md"))
+    numbers = [int(file.name[:4]) for file in files]
+    assert numbers == list(range(1, len(files) + 1))
+    assert [int(file.read_text().split(".")[0].lstrip("# ")) for file in files] == numbers
