@@ -99,7 +99,7 @@ def flowos_process(tmp_path: Path, variables: dict[str, str]) -> Flowos:
 def unseen_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks at this machine, which takes seconds, fails."""
     monkeypatch.setattr(
-        "flowos.operations.measure_and_report.facts", lambda _: pytest.fail("looked at the node")
+        "flowos.operations.measure._run.facts", lambda _: pytest.fail("looked at the node")
     )
 
 

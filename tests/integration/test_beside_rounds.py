@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flowos.engine import here
 from flowos.model import (
     BARE,
     Case,
@@ -17,16 +18,18 @@ from flowos.model import (
     Facts,
     MeasureError,
     Outcome,
+    Progress,
     Reading,
     Run,
     Sample,
     Unmeasured,
     Wanted,
 )
-from flowos.operations._comparisons import Comparison, ComparisonCase, fit_together
-from flowos.operations._prepared_environments import PreparedEnvironment
-from flowos.operations._sampling import Progress, Sampler
-from flowos.operations.compare_environments import _Session
+from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.operations.measure._plan import ComparisonCase, fit_together
+from flowos.operations.measure._rounds import Block
+from flowos.operations.measure._sampler import Sampler
+from flowos.operations.measure._session import Session
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds
 from flowos.probes import ComparedCase, Program, in_environment
 from flowos.probes._tables import PROBES
@@ -58,13 +61,12 @@ class Given(ComparisonCase):
         return (Reading(metric=metric, unit="1/s", values=values),), outcome
 
 
-def group(
-    name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates
-) -> Comparison:
+def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates) -> Block:
     """A comparison; keywords are the environments, the base first. In turns, `true` is started."""
     entries: dict[Case, ComparisonCase] = {}
     for label, given in rates.items():
         place = PreparedEnvironment(
+            node=here(),
             entered=Entered(label=label),
             env=BARE,
             folder=Path("/"),
@@ -76,13 +78,14 @@ def group(
         one = Given(
             place=place,
             compared=ComparedCase(probe=PROBE[probe], case=shown, shown=shown),
+            case=in_environment(shown, label),
             program=Program(argv=(), takes_turns=in_turns),
             words=("true",),
             rates=given,
         )
         entries[in_environment(shown, label)] = one
     design = Design(cases=tuple(entries), axis="env", base=next(iter(rates)))
-    return Comparison(design=design, entries=entries, in_turns=in_turns)
+    return Block(design=design, entries=entries, in_turns=in_turns)
 
 
 def always(rate: float) -> Rates:
@@ -96,7 +99,7 @@ def flickering(much: float = 1.25) -> Rates:
 
 @dataclass
 class Measured:
-    session: _Session
+    session: Session
     samples: list[Sample] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -106,27 +109,27 @@ class Measured:
         return [(s.round, s.case.level("env")) for s in ours]
 
 
-class Undisturbed(_Session):
+class Undisturbed(Session):
     """Whatever this machine does meanwhile, nothing of it is marked."""
 
-    def _limits(self, group: Comparison) -> NoiseThresholds:  # noqa: ARG002
+    def _limits(self, block: Block) -> NoiseThresholds:  # noqa: ARG002
         return replace(NOISE_THRESHOLDS, steal_share=math.inf, others_cpus=math.inf)
 
 
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
-    def measure(*groups: Comparison, seconds: float = 60.0) -> Measured:
+    def measure(*groups: Block, seconds: float = 60.0) -> Measured:
         run = Run(id="r", started="", host="h", version="0", wanted=Wanted(), facts=NOWHERE)
         samples: list[Sample] = []
         said: list[str] = []
 
-        def emit(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             if progress.lasting:
                 said.append(progress.doing)
 
-        sampler = Sampler(run=run, keep=samples.append, emit=emit)
+        sampler = Sampler(run=run, keep=samples.append, on_progress=on_progress)
         sampler.begin(seconds)
-        session = Undisturbed(sampler=sampler, base="bare")
+        session = Undisturbed(sampler=sampler)
         session.measure(groups)
         return Measured(session, samples, said)
 

@@ -10,8 +10,8 @@ import pytest
 
 from flowos.engine import run
 from flowos.model import Launch, MeasureError
-from flowos.operations._bundle import bundle, libraries_in, loader_of
-from flowos.operations._prepared_environments import label_of
+from flowos.operations.measure._bundle import bundle, libraries_in, loader_of
+from flowos.operations.measure._environments import label_of
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 

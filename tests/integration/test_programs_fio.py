@@ -241,7 +241,7 @@ def measured(node: Facts, scratch: Path) -> tuple[Run, list[Sample]]:
     samples: list[Sample] = []
     wanted = Wanted(probes=("fio",), effort="quick", scratch=scratch)
     asked = Run(id="r", started=utc(), host="n", version="1", wanted=wanted, facts=node)
-    return measure(asked, keep=samples.append, emit=lambda _: None, seconds=400), samples
+    return measure(asked, keep=samples.append, on_progress=lambda _: None, seconds=400), samples
 
 
 # --- ends ------------------------------------------------------------------------------------

@@ -3,16 +3,15 @@
 import math
 
 from flowos.model import Case, Design, Sample
-from flowos.operations._measurement_plan import ProbePlan
+from flowos.operations.measure._time import as_often_as_time_allows
 from flowos.plan import next_round
-from flowos.probes import probes_for
 
 CASES = tuple(Case("flops", (("cores", n),)) for n in "12")
 
 
-def part(*cases: Case) -> ProbePlan:
+def part(*cases: Case) -> Design:
     seconds = dict.fromkeys(cases, 1.0)
-    return ProbePlan(probe=probes_for()[0], design=Design(cases=cases, seconds=seconds))
+    return Design(cases=cases, seconds=seconds)
 
 
 def rounds_in(design: Design, seconds: float) -> int:
@@ -29,9 +28,9 @@ def rounds_in(design: Design, seconds: float) -> int:
 
 
 def test_a_time_that_was_asked_for_is_used_up_by_more_rounds() -> None:
-    assert rounds_in(part(*CASES).design, 100) == 1
-    assert rounds_in(part(*CASES).as_often_as_time_allows.design, 100) == 25
+    assert rounds_in(part(*CASES), 100) == 1
+    assert rounds_in(as_often_as_time_allows(part(*CASES)), 100) == 25
 
 
 def test_a_case_by_itself_is_not_repeated_for_nothing() -> None:
-    assert rounds_in(part(CASES[0]).as_often_as_time_allows.design, math.inf) == 1
+    assert rounds_in(as_often_as_time_allows(part(CASES[0])), math.inf) == 1

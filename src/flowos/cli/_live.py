@@ -4,7 +4,7 @@ import math
 import shutil
 from typing import TextIO
 
-from flowos.operations.measure import Progress
+from flowos.model import Progress, Sample
 
 
 class Live:
@@ -16,12 +16,13 @@ class Live:
         self._doing = ""
         self._last = ""
 
+    def show_sample(self, sample: Sample) -> None:
+        """With the next progress."""
+        values = sorted(sample.values)
+        middle = values[len(values) // 2] if values else float("nan")
+        self._last = f"{sample.metric} {middle:.3g} {sample.unit}"
+
     def show(self, progress: Progress) -> None:
-        if progress.sample:
-            values = sorted(progress.sample.values)
-            middle = values[len(values) // 2] if values else float("nan")
-            self._last = f"{progress.sample.metric} {middle:.3g} {progress.sample.unit}"
-            return
         if progress.lasting:
             self.end()
             print(progress.doing, file=self._out, flush=True)

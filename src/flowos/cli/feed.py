@@ -329,7 +329,7 @@ def _care(args: argparse.Namespace) -> "Care":
 @contextmanager
 def _progress(doing: str, args: argparse.Namespace) -> "Iterator[OnTransferProgress]":
     """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.operations.measure import Progress
+    from flowos.model import Progress
 
     live = Live(sys.stderr)
 

@@ -15,9 +15,8 @@ from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
 
 if TYPE_CHECKING:
-    from flowos.model import Argv
+    from flowos.model import Argv, OnProgress, Progress
     from flowos.operations.image import Inspected, ListedImage, MadeImage, Recipe
-    from flowos.operations.measure import Emit, Progress
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -166,9 +165,13 @@ def _import(args: argparse.Namespace) -> int:
 
     if args.dry_run:
         return _show_planned(image.planned_import(args.source, args.arch), args.json)
-    with _steps() as emit:
+    with _steps() as on_progress:
         made = image.import_image(
-            args.source, name=args.name, architecture=args.arch, url=args.store, emit=emit
+            args.source,
+            name=args.name,
+            architecture=args.arch,
+            url=args.store,
+            on_progress=on_progress,
         )
     _show_made(made, args.json)
     return 0
@@ -181,9 +184,9 @@ def _build(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _show_planned(image.planned_build(recipe, args.arch), args.json)
     name = image.name_of(recipe) if args.name is None else args.name
-    with _steps() as emit:
+    with _steps() as on_progress:
         made = image.build_image(
-            recipe, name=name, architecture=args.arch, url=args.store, emit=emit
+            recipe, name=name, architecture=args.arch, url=args.store, on_progress=on_progress
         )
     _show_made(made, args.json)
     return 0
@@ -225,7 +228,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _steps() -> "Iterator[Emit]":
+def _steps() -> "Iterator[OnProgress]":
     live = _Steps(sys.stderr)
     try:
         yield live.show

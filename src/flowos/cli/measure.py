@@ -13,7 +13,7 @@ from flowos.model import EnvironmentRefused, UsageError, Wanted
 from flowos.probes import NOMINAL, probes_for
 
 if TYPE_CHECKING:
-    from flowos.operations.measure_and_report import Result
+    from flowos.operations.measure import Result
 
 
 _EXIT_NOTHING, _EXIT_NOT_KEPT, _EXIT_INTERRUPTED = 1, 3, 130
@@ -106,7 +106,7 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, show, keep; the exit code as the help says it."""
-    from flowos.operations import measure_and_report
+    from flowos.operations import measure
     from flowos.report import json as as_json
     from flowos.report import text
 
@@ -115,10 +115,15 @@ def run(args: argparse.Namespace) -> int:
     seconds = None if args.minutes is None else 60 * args.minutes
     try:
         if args.dry_run:
-            _show_plan(measure_and_report.planned(wanted), args.json)
+            _show_plan(measure.planned(wanted), args.json)
             return 0
-        result = measure_and_report.measured(
-            wanted, out=args.out, url=args.store, seconds=seconds, emit=live.show
+        result = measure.measured(
+            wanted,
+            out=args.out,
+            url=args.store,
+            seconds=seconds,
+            on_progress=live.show,
+            on_sample=live.show_sample,
         )
     except EnvironmentRefused as error:
         raise UsageError(str(error)) from error

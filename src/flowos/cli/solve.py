@@ -182,7 +182,7 @@ def _show(done: "Solved", as_json: bool) -> None:
 @contextmanager
 def _progress(args: argparse.Namespace) -> "Iterator[Tell]":
     """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.operations.measure import Progress
+    from flowos.model import Progress
 
     live = Live(sys.stderr)
 

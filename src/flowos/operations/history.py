@@ -4,10 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
-from flowos.operations._case_order import as_planned
-from flowos.operations._next_steps import with_time_to_tell
-from flowos.operations._report import book_of
-from flowos.operations.measure_and_report import written
+from flowos.operations.measure import as_planned, book_of, with_time_to_tell, written
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.report import Report
 from flowos.store import open_store

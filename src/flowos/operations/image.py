@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from flowos.drivers.images import skopeo, squashfs
 from flowos.engine import image_at, remove_tree, remove_unpacked, utc_of
-from flowos.model import Argv, EnvironmentRefused, ImageConfig
+from flowos.model import Argv, EnvironmentRefused, ImageConfig, OnProgress, Progress
 from flowos.operations._images import _names
 from flowos.operations._images._build import (
     Definition,
@@ -44,7 +44,6 @@ from flowos.operations._images._names import find, found
 from flowos.operations._images._scratch import scratch, why
 from flowos.operations._images._sources import kind_of, open_registry, open_source, reference_meant
 from flowos.operations._images._tools import processors
-from flowos.operations.measure import Emit, Progress
 from flowos.store import KeptImage, open_store
 
 __all__ = [
@@ -136,7 +135,7 @@ def import_image(
     name: str | None = None,
     architecture: str = "",
     url: str | None = None,
-    emit: Emit = silent,
+    on_progress: OnProgress = silent,
 ) -> MadeImage:
     """Make an image of a folder, a tar, a Docker or OCI archive, a squashfs, a SIF or docker://.
 
@@ -147,15 +146,15 @@ def import_image(
     asked = _asked(called, _recorded(source), architecture)
     kind = _kind(source)
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
-        emit(Progress(doing=f"reading {source}"))
+        on_progress(Progress(doing=f"reading {source}"))
         if kind == "registry":
-            opened = open_registry(source, work, asked.architecture, emit)
+            opened = open_registry(source, work, asked.architecture, on_progress)
         else:
             path = Path(asked.source)
             opened = open_source(path, kind, work, asked.architecture)
             if kind == "squashfs" and is_complete(path):
                 return taken(path, asked, store)
-        return made(opened, asked, store, emit)
+        return made(opened, asked, store, on_progress)
 
 
 def build_image(
@@ -164,15 +163,15 @@ def build_image(
     name: str,
     architecture: str = "",
     url: str | None = None,
-    emit: Emit = silent,
+    on_progress: OnProgress = silent,
 ) -> MadeImage:
     """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
     source = described(recipe)
     recipe, notes = _with_bases(recipe)
     asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
     with open_store(url) as store, scratch() as work, told_plainly(source, work):
-        opened = built(recipe, work, asked.architecture, emit)
-        done = made(opened, asked, store, emit)
+        opened = built(recipe, work, asked.architecture, on_progress)
+        done = made(opened, asked, store, on_progress)
     return replace(done, notes=(*notes, *done.notes))
 
 

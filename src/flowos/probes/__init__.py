@@ -20,7 +20,7 @@ from flowos.probes._compared import (
     in_environment,
     verdicts_between,
 )
-from flowos.probes._flows import flow_of, flow_of_builds
+from flowos.probes._flows import flow_of_builds
 from flowos.probes._headlines import headlines_of
 from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import probe_named, probes_for
@@ -47,7 +47,6 @@ __all__ = [
     "blocked",
     "built_by",
     "entered",
-    "flow_of",
     "flow_of_builds",
     "headlines_of",
     "in_environment",

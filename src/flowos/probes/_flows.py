@@ -1,37 +1,9 @@
-"""A probe's `Program` as a flow of command tasks: build it, then run it alone."""
+"""Programs to be compiled, as a flow of command tasks."""
 
 from collections.abc import Iterable
 
-from flowos.model import (
-    Command,
-    File,
-    Flow,
-    Gang,
-    In,
-    Needs,
-    Out,
-    PortSpec,
-    Task,
-    Word,
-    any_,
-    flow_output,
-)
-from flowos.probes._base import Build, Program
-
-_BINARY = PortSpec("binary", File)
-_OUTCOME = PortSpec("outcome", any_)
-
-
-def flow_of(program: Program, name: str, scratch: str = "") -> Flow:
-    """The flow that measures: no inputs, one output, the program's `Outcome`.
-
-    scratch: the folder that stands for "{scratch}" in the program's words.
-    """
-    words = tuple(word.replace("{scratch}", scratch) for word in program.argv)
-    if program.build is None:
-        return flow_output(_run(program, name, words, ())())
-    binary = build_task(program.build)()
-    return flow_output(_run(program, name, (In("binary"), *words), (_BINARY,))(binary))
+from flowos.model import Command, File, Flow, Out, PortSpec, Task, Word, flow_output
+from flowos.probes._base import Build
 
 
 def flow_of_builds(builds: Iterable[Build]) -> Flow | None:
@@ -49,25 +21,6 @@ def build_task(build: Build) -> Task:
     return Task(
         name=f"build {build.key}",
         inputs=(),
-        outputs=(_BINARY,),
+        outputs=(PortSpec("binary", File),),
         body=Command(argv=words, once=build.key, limit_seconds=120.0 * len(build.sources)),
-    )
-
-
-def _run(
-    program: Program, name: str, words: tuple[Word, ...], inputs: tuple[PortSpec, ...]
-) -> Task:
-    command = Command(
-        argv=words,
-        captures=(("outcome", "outcome"),),
-        variables=program.variables,
-        limit_seconds=program.limit_seconds,
-    )
-    gang = Gang(command=command, mpi=program.mpi_family, starter=program.starter)
-    return Task(
-        name=name,
-        inputs=inputs,
-        outputs=(_OUTCOME,),
-        body=gang if program.mpi_family else command,
-        needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flowos.cli.image import _Steps
-from flowos.operations.measure import Progress
+from flowos.model import Progress
 
 from .sources import written_root
 

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from flowos.cli._live import Live
-from flowos.operations.measure import Progress
+from flowos.model import Progress
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from itertools import permutations
 from pathlib import PurePath
 
 from flowos.model import Case, Compiler, Entered, Facts, LogicalCpu, Run, Sample, Wanted
-from flowos.operations._case_order import as_planned
+from flowos.operations.measure import as_planned
 from flowos.probes import probes_for
 
 GCC = Compiler(

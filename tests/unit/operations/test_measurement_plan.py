@@ -5,20 +5,18 @@ from itertools import count
 import pytest
 
 from flowos.model import Case, Design
-from flowos.operations._measurement_plan import ProbePlan, once_each, seconds_for
-from flowos.probes import probes_for
+from flowos.operations.measure._time import once_each, round_seconds, seconds_for
 
 NUMBERS = count()
 
 
-def part(*seconds: float, rounds: int = 1) -> ProbePlan:
+def part(*seconds: float, rounds: int = 1) -> Design:
     """A probe with cases that take so long each."""
     cases = {Case("p", (("n", str(next(NUMBERS))),)): taken for taken in seconds}
-    design = Design(cases=tuple(cases), seconds=cases, min_rounds=rounds)
-    return ProbePlan(probe=probes_for()[0], design=design)
+    return Design(cases=tuple(cases), seconds=cases, min_rounds=rounds)
 
 
-def taken(parts: list[ProbePlan], left: float) -> list[float]:
+def taken(parts: list[Design], left: float) -> list[float]:
     """What each gets where each takes all that it may."""
     found = []
     for done in range(len(parts)):
@@ -28,9 +26,9 @@ def taken(parts: list[ProbePlan], left: float) -> list[float]:
 
 
 def test_what_is_compared_is_measured_there_and_back() -> None:
-    assert part(3.0).round_seconds == 3.0
-    assert part(3.0, 2.0).round_seconds == 10.0
-    assert part(3.0, rounds=2).round_seconds == 6.0
+    assert round_seconds(part(3.0)) == 3.0
+    assert round_seconds(part(3.0, 2.0)) == 10.0
+    assert round_seconds(part(3.0, rounds=2)) == 6.0
 
 
 def test_where_all_fits_each_has_its_share() -> None:

@@ -1,51 +1,30 @@
-"""A probe's program as a flow: what is built once, what runs alone, what the words become."""
+"""The programs of probes as a flow: what is compiled, and what compiles it anew."""
 
 from dataclasses import replace
 
-from flowos.model import Command, Flow, Gang, Task
-from flowos.probes import Build, Program, flow_of, flow_of_builds
+from flowos.model import Command
+from flowos.probes import Build, flow_of_builds
 
 BUILD = Build(source="clock.c", compiler="/usr/bin/gcc", compiler_version="12", libraries=("-lm",))
 
 
-def tasks_of(flow: Flow) -> list[Task]:
-    return [call.task for call in flow.calls]
+def commands_of(*builds: Build) -> list[Command]:
+    flow = flow_of_builds(builds)
+    assert flow is not None
+    bodies = [call.task.body for call in flow.calls]
+    assert all(isinstance(body, Command) for body in bodies)
+    return bodies  # type: ignore[return-value]
 
 
-def command_of(task: Task) -> Command:
-    body = task.body.command if isinstance(task.body, Gang) else task.body
-    assert isinstance(body, Command)
-    return body
-
-
-def test_a_program_without_a_build_is_one_command_in_its_scratch_folder() -> None:
-    flow = flow_of(Program(argv=("fio", "--folder={scratch}")), "case", scratch="/s")
-    (task,) = tasks_of(flow)
-    assert command_of(task).argv == ("fio", "--folder=/s")
-    assert task.needs.alone
-    assert [p.spec.name for p in flow.outputs] == ["outcome"]
-
-
-def test_a_program_with_a_build_is_compiled_once_per_key_and_then_run() -> None:
-    build, run = tasks_of(flow_of(Program(argv=("--cpus", "0"), build=BUILD), "case"))
-    assert command_of(build).once == BUILD.key
-    assert command_of(build).argv[0] == "/usr/bin/gcc"
-    assert command_of(build).argv[-1] == "-lm"
-    assert command_of(run).argv[1:] == ("--cpus", "0")
-    assert not command_of(run).once
-
-
-def test_an_mpi_program_is_a_gang_of_its_ranks() -> None:
-    program = Program(argv=(), build=BUILD, ranks=2, mpi_family="openmpi", starter="mpirun")
-    run = tasks_of(flow_of(program, "case"))[-1]
-    assert isinstance(run.body, Gang)
-    assert (run.body.mpi, run.body.starter, run.needs.ranks) == ("openmpi", "mpirun", 2)
+def test_a_program_is_compiled_once_per_key() -> None:
+    (command,) = commands_of(BUILD)
+    assert command.once == BUILD.key
+    assert command.argv[0] == "/usr/bin/gcc"
+    assert command.argv[-1] == "-lm"
 
 
 def test_each_build_is_made_once_however_many_ask_for_it() -> None:
-    flow = flow_of_builds([BUILD, BUILD, Build(source="clock.c", compiler="/usr/bin/clang")])
-    assert flow is not None
-    assert len(tasks_of(flow)) == 2
+    assert len(commands_of(BUILD, BUILD, Build(source="clock.c", compiler="/usr/bin/clang"))) == 2
     assert flow_of_builds([]) is None
 
 
@@ -67,8 +46,8 @@ SOLVER = Build(
 
 
 def test_a_program_of_several_sources_is_compiled_from_all_of_them() -> None:
-    build, _ = tasks_of(flow_of(Program(argv=(), build=SOLVER), "case"))
-    sources = [str(word) for word in command_of(build).argv if str(word).endswith(".cpp")]
+    (command,) = commands_of(SOLVER)
+    sources = [str(word) for word in command.argv if str(word).endswith(".cpp")]
     assert [source.rpartition("/")[2] for source in sources] == [
         "solve_mpi.cpp",
         "exact_sum.cpp",
@@ -78,8 +57,8 @@ def test_a_program_of_several_sources_is_compiled_from_all_of_them() -> None:
 
 
 def test_headers_are_named_from_the_folder_on_where_a_program_says_so() -> None:
-    build, _ = tasks_of(flow_of(Program(argv=(), build=replace(SOLVER, include_folder=True)), "c"))
-    (flag,) = (str(word) for word in command_of(build).argv if str(word).startswith("-I"))
+    (command,) = commands_of(replace(SOLVER, include_folder=True))
+    (flag,) = (str(word) for word in command.argv if str(word).startswith("-I"))
     assert flag.endswith("flowos/solver/native")
     assert not SOLVER.include_flags
 

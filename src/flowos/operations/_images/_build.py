@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
 from flowos.engine import image_at
-from flowos.model import Argv, EnvironmentRefused, Pairs, UsageError
+from flowos.model import Argv, EnvironmentRefused, OnProgress, Pairs, UsageError
 from flowos.operations._images._export import write_oci_archive, write_plain_tar
 from flowos.operations._images._layers import digest_of, whole
 from flowos.operations._images._names import name_from
@@ -32,7 +32,6 @@ from flowos.operations._images._tools import (
     need,
     version,
 )
-from flowos.operations.measure import Emit
 
 BUILDERS = (*buildah.PROGRAMS, "ch-image")
 _MENDED_BY = install_line("buildah uidmap")
@@ -137,15 +136,15 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
     return named
 
 
-def built(recipe: Recipe, work: Path, architecture: str, emit: Emit) -> Opened:
+def built(recipe: Recipe, work: Path, architecture: str, on_progress: OnProgress) -> Opened:
     """EnvironmentRefused: no builder works here, or the recipe failed, with its last lines."""
     if isinstance(recipe, Suite):
-        return _from_suite(recipe, work, architecture, emit)
+        return _from_suite(recipe, work, architecture, on_progress)
     if isinstance(recipe, Definition):
-        return _from_definition(recipe, work, emit)
+        return _from_definition(recipe, work, on_progress)
     builder = chosen_builder(recipe.builder)
     by = _by_charliecloud if builder == "ch-image" else _by_buildah
-    return by(builder, recipe, work, architecture, emit)
+    return by(builder, recipe, work, architecture, on_progress)
 
 
 def chosen_builder(wanted: str) -> str:
@@ -190,14 +189,14 @@ def suite_plan(suite: Suite, work: Path, architecture: str) -> Argv:
     )
 
 
-def _from_suite(suite: Suite, work: Path, architecture: str, emit: Emit) -> Opened:
+def _from_suite(suite: Suite, work: Path, architecture: str, on_progress: OnProgress) -> Opened:
     argv = suite_plan(suite, work, architecture)
     need("mmdebstrap", mmdebstrap.PACKAGE, "make a Debian suite with")
     dumped = call(apt.dump()).stdout if is_here("apt-config") else ""
     (work / "apt.conf").write_text(apt.options_taken(dumped))
     doing = f"making {suite.name} with mmdebstrap"
     with scratch(others_pass=True) as room:
-        ran = call_watched(argv, emit, doing, scratch=room, grace_seconds=_CLEANING_SECONDS)
+        ran = call_watched(argv, on_progress, doing, scratch=room, grace_seconds=_CLEANING_SECONDS)
     if ran.code != 0:
         full = full_disk(work) if mmdebstrap.is_full(ran.stderr) else ""
         raise EnvironmentRefused(f"suite {suite.name}: {full or mmdebstrap.complaint(ran.stderr)}")
@@ -206,7 +205,7 @@ def _from_suite(suite: Suite, work: Path, architecture: str, emit: Emit) -> Open
     return replace(opened, made_with=(*opened.made_with, tool), architecture=architecture)
 
 
-def _from_definition(recipe: Definition, work: Path, emit: Emit) -> Opened:
+def _from_definition(recipe: Definition, work: Path, on_progress: OnProgress) -> Opened:
     program = next((name for name in apptainer.PROGRAMS if is_here(name)), "")
     if not program:
         raise EnvironmentRefused(
@@ -216,7 +215,9 @@ def _from_definition(recipe: Definition, work: Path, emit: Emit) -> Opened:
     to = work / "built"
     argv = apptainer.build(program, recipe.file, to)
     doing = f"building with {program}"
-    ran = call_watched(argv, emit, doing, scratch=work, cwd=Path.cwd())  # %files is relative to it
+    ran = call_watched(
+        argv, on_progress, doing, scratch=work, cwd=Path.cwd()
+    )  # %files is relative to it
     _check_built(ran, recipe.file)
     tool = version(apptainer.version(program), apptainer.read_version)
     opened = open_folder(to, work, "")
@@ -224,7 +225,7 @@ def _from_definition(recipe: Definition, work: Path, emit: Emit) -> Opened:
 
 
 def _by_buildah(
-    named: str, recipe: Dockerfile, work: Path, architecture: str, emit: Emit
+    named: str, recipe: Dockerfile, work: Path, architecture: str, on_progress: OnProgress
 ) -> Opened:
     id_file, layout = work / "id", work / "layout"
     with builders_storage() as storage:
@@ -233,7 +234,11 @@ def _by_buildah(
         with _bases_loaded(program, recipe, architecture, work):
             argv = _buildah_build(program, recipe, id_file, architecture)
             ran = call_watched(
-                argv, emit, f"building with {named}", scratch=work, variables=recipe.arguments
+                argv,
+                on_progress,
+                f"building with {named}",
+                scratch=work,
+                variables=recipe.arguments,
             )
             _check_built(ran, recipe.file)
             built_id = id_file.read_text().strip()
@@ -283,7 +288,7 @@ def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) 
 
 
 def _by_charliecloud(
-    _program: str, recipe: Dockerfile, work: Path, architecture: str, emit: Emit
+    _program: str, recipe: Dockerfile, work: Path, architecture: str, on_progress: OnProgress
 ) -> Opened:
     start, storage = _ch_image(), work / "ch-image"
     for base, image in recipe.bases:
@@ -294,7 +299,7 @@ def _by_charliecloud(
         archive.unlink()
     argv = _charliecloud_build(recipe, storage)
     doing = "building with ch-image"
-    ran = call_watched(argv, emit, doing, scratch=work, variables=recipe.arguments)
+    ran = call_watched(argv, on_progress, doing, scratch=work, variables=recipe.arguments)
     _check_built(ran, recipe.file)
     root = Path(charliecloud.place(storage, _BUILT))
     opened = open_folder(root, work, architecture)

@@ -17,13 +17,12 @@ from pathlib import Path
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import Folder, total_bytes
 from flowos.engine import start
-from flowos.model import EnvironmentRefused
+from flowos.model import EnvironmentRefused, OnProgress, Progress
 from flowos.operations._images._layers import digest_of, whole
 from flowos.operations._images._names import changing, give_name, library, names, path_of
 from flowos.operations._images._scratch import check_room, why
 from flowos.operations._images._tools import launch_of, need, processors, ran
 from flowos.operations._images._tree import write_tar
-from flowos.operations.measure import Emit, Progress
 
 _SHOW_BYTES = 8 << 20
 
@@ -39,7 +38,7 @@ class Stored:
     before: str = ""
 
 
-def squash(tree: Folder, name: str, emit: Emit) -> Stored:
+def squash(tree: Folder, name: str, on_progress: OnProgress) -> Stored:
     """Put a tree into the library as a squashfs, and name it.
 
     EnvironmentRefused: no room, no right, no tool.
@@ -49,8 +48,8 @@ def squash(tree: Folder, name: str, emit: Emit) -> Stored:
     try:
         with _half_made() as part:
             check_room(part.parent, total // 2, "the image")
-            _run_mksquashfs(tree, part, total, emit)
-            emit(Progress(doing="taking the digest"))
+            _run_mksquashfs(tree, part, total, on_progress)
+            on_progress(Progress(doing="taking the digest"))
             return _published(part, name)
     except OSError as error:
         raise EnvironmentRefused(f"cannot keep the image: {why(error, library())}") from error
@@ -96,7 +95,7 @@ def _has(place: Path, digest: str) -> bool:
         return False
 
 
-def _run_mksquashfs(tree: Folder, to: Path, total: int, emit: Emit) -> None:
+def _run_mksquashfs(tree: Folder, to: Path, total: int, on_progress: OnProgress) -> None:
     argv = squashfs.squash(to, processors=processors())
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
@@ -108,7 +107,7 @@ def _run_mksquashfs(tree: Folder, to: Path, total: int, emit: Emit) -> None:
         os.close(reader)
     try:
         with suppress(BrokenPipeError), os.fdopen(writer, "wb", buffering=1 << 20) as out:
-            write_tar(tree, out, _Counter(total, emit).add)
+            write_tar(tree, out, _Counter(total, on_progress).add)
         outcome = ran(running.wait())
     finally:
         running.stop()
@@ -120,14 +119,14 @@ def _run_mksquashfs(tree: Folder, to: Path, total: int, emit: Emit) -> None:
 class _Counter:
     """Says about every 8 MB how far the squashing is."""
 
-    def __init__(self, total: int, emit: Emit) -> None:
-        self._total, self._emit, self._done, self._shown = total, emit, 0, 0
+    def __init__(self, total: int, on_progress: OnProgress) -> None:
+        self._total, self._on_progress, self._done, self._shown = total, on_progress, 0, 0
 
     def add(self, count: int) -> None:
         self._done += count
         if self._done - self._shown >= _SHOW_BYTES:
             self._shown = self._done
-            self._emit(Progress(doing=f"squashing  {100 * self._done // self._total} %"))
+            self._on_progress(Progress(doing=f"squashing  {100 * self._done // self._total} %"))
 
 
 @contextmanager

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found
 from flowos.engine import utc
-from flowos.model import EnvironmentRefused, ImageConfig, Pairs, from_plain, to_plain
+from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, from_plain, to_plain
 from flowos.operations._images import _library as library
 from flowos.operations._images._layers import Part, digest_of, whole
 from flowos.operations._images._scratch import why
 from flowos.operations._images._sources import NO_CONFIG, Opened, elf_machine
 from flowos.operations._images._tools import call, is_here, version
-from flowos.operations.measure import Emit
 from flowos.store import KeptImage, lies_on_network
 
 if TYPE_CHECKING:
@@ -73,12 +72,12 @@ def told_plainly(source: str, work: Path) -> Iterator[None]:
         raise EnvironmentRefused(f"{source}: {error}") from error
 
 
-def made(opened: Opened, asked: Asked, store: "Store", emit: Emit) -> MadeImage:
+def made(opened: Opened, asked: Asked, store: "Store", on_progress: OnProgress) -> MadeImage:
     """Complete the tree, squash it, keep it under its name."""
     _check_architecture(opened, asked)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
     complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
-    stored = library.squash(opened.tree, asked.name, emit)
+    stored = library.squash(opened.tree, asked.name, on_progress)
     squasher = version(squashfs.version(), squashfs.read_version)
     notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
     return _told(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)

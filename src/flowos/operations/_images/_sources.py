@@ -12,7 +12,7 @@ from posixpath import normpath
 from flowos.drivers.images import oci, sif, singularity, skopeo, squashfs
 from flowos.drivers.images.tree import Content, File, Folder, TreeEntry, found, merged, one_layer
 from flowos.engine import image_at, unpack_squashfs
-from flowos.model import EnvironmentRefused, ImageConfig, Pairs, UsageError
+from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, UsageError
 from flowos.operations._images._layers import (
     Part,
     check_digest,
@@ -24,7 +24,6 @@ from flowos.operations._images._layers import (
 )
 from flowos.operations._images._tools import call_watched, need, version
 from flowos.operations._images._tree import read_folder, read_tar
-from flowos.operations.measure import Emit
 
 _HEAD_BYTES = 512
 NO_CONFIG = ImageConfig()
@@ -107,13 +106,13 @@ def reference_meant(word: str) -> skopeo.Reference:
         raise UsageError(f"{word!r:.200}: {error}") from error
 
 
-def open_registry(reference: str, work: Path, architecture: str, emit: Emit) -> Opened:
+def open_registry(reference: str, work: Path, architecture: str, on_progress: OnProgress) -> Opened:
     """EnvironmentRefused: not there, not reachable, not allowed, not what its digest says."""
     need("skopeo", skopeo.PACKAGE, "fetch an image with")
     asked = reference_meant(reference)
     to = work / "fetched"
     argv = skopeo.fetch(asked, to, architecture=architecture)
-    ran = call_watched(argv, emit, f"fetching {asked}", scratch=work)
+    ran = call_watched(argv, on_progress, f"fetching {asked}", scratch=work)
     if ran.code != 0:
         raise EnvironmentRefused(f"{asked}: {skopeo.complaint(ran.stderr)}")
     manifest = whole(to / "manifest.json")

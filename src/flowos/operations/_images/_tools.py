@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from flowos.engine import own_variables, run, start
-from flowos.model import Argv, EnvironmentRefused, Exited, Launch, Outcome, Pairs
-from flowos.operations.measure import Emit, Progress
+from flowos.model import (
+    Argv,
+    EnvironmentRefused,
+    Exited,
+    Launch,
+    OnProgress,
+    Outcome,
+    Pairs,
+    Progress,
+)
 from flowos.report import number
 
 _VERSION_SECONDS = 20.0
@@ -64,7 +72,7 @@ def call(
 
 def call_watched(
     argv: Argv,
-    emit: Emit,
+    on_progress: OnProgress,
     doing: str,
     *,
     scratch: Path,
@@ -80,7 +88,7 @@ def call_watched(
     try:
         while True:
             size = size_of(scratch)
-            emit(Progress(doing=f"{doing}  {number(size, 'byte')}" if size else doing))
+            on_progress(Progress(doing=f"{doing}  {number(size, 'byte')}" if size else doing))
             with suppress(TimeoutError):
                 return ran(running.wait(_LOOK_SECONDS))
     finally:

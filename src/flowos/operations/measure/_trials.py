@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowos.model import Facts, FlowosError, Tried
-from flowos.operations._binary_cache import BinaryCache
-from flowos.operations._comparisons import words_in
-from flowos.operations._prepared_environments import PreparedEnvironment
+from flowos.operations.measure._binary_cache import BinaryCache
+from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.operations.measure._words import words_in
 from flowos.probes import Probe, allowed_everywhere
 
 

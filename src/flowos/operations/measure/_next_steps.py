@@ -1,11 +1,12 @@
 """What would turn an 'inconclusive' into an answer: how many rounds, and the command for them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from flowos.model import Run, Verdict
-from flowos.operations._measurement_plan import work
+from flowos.model import Run, Unmeasured, Verdict
+from flowos.operations.measure._cases import offered
+from flowos.operations.measure._time import overhead_seconds
 from flowos.plan import rounds_to_tell
 from flowos.probes import probes_for
 
@@ -18,8 +19,7 @@ def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, .
     found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
     commands = {
         probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
-        for probe, seconds in _round_seconds(run).items()
-        if any(v.probe == probe for v in found)
+        for probe, seconds in _round_seconds(run, found).items()
     }
     return tuple(_told(v, commands.get(v.probe, "")) for v in found)
 
@@ -37,8 +37,16 @@ def _told(v: Verdict, command: str) -> Verdict:
     return replace(v, why="; ".join(word for word in (v.why, would) if word))
 
 
-def _round_seconds(run: Run) -> dict[str, float]:
+def _round_seconds(run: Run, verdicts: Sequence[Verdict]) -> dict[str, float]:
     """About what a round of each probe takes, there and back, for the cases that the run wanted."""
-    known = {probe.name for probe in probes_for()}
-    wanted = replace(run.wanted, probes=tuple(n for n in run.wanted.probes if n in known))
-    return {part.probe.name: 2 * part.once_seconds for part in work(run.facts, wanted).parts}
+    seconds: dict[str, float] = {}
+    for probe in probes_for():
+        found = offered(probe, run.facts, run.wanted) if _judges(verdicts, probe.name) else ()
+        for each in () if isinstance(found, Unmeasured) else found:
+            once = probe.seconds(each.case) + overhead_seconds(environments=1)
+            seconds[probe.name] = seconds.get(probe.name, 0.0) + 2 * once
+    return seconds
+
+
+def _judges(verdicts: Sequence[Verdict], probe: str) -> bool:
+    return any(v.probe == probe for v in verdicts)

@@ -2,10 +2,12 @@
 
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from flowos.operations._bundle import Bundle, bundle
-from flowos.operations._sampling import run_flow
+from flowos.model import FlowosError
+from flowos.operations._slice import slice_
+from flowos.operations.measure._bundle import Bundle, bundle
 from flowos.probes import Build, flow_of_builds
 
 
@@ -15,17 +17,33 @@ class BinaryCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._built: dict[str, Path] = {}
+        self._failed: dict[str, FlowosError] = {}
         self._bundles: dict[str, Bundle] = {}
 
-    def build(self, builds: Iterable[Build]) -> None:
+    def build_ahead(self, builds: Iterable[Build]) -> None:
+        """Compile them at once, so that no compiler runs later; `built` says why one cannot be."""
+        with suppress(FlowosError, OSError):
+            self._build(builds)
+
+    def _build(self, builds: Iterable[Build]) -> None:
         """Compile on the host, those that were compiled before from the cache. FlowosError."""
         new = {b.key: b for b in builds if b.key not in self._built}
         flow = flow_of_builds(new.values())
         if flow is not None:
-            self._built.update(zip(new, map(Path, run_flow(flow)), strict=True))
+            with slice_(flow) as held:
+                self._built.update(
+                    (key, Path(str(file))) for key, file in zip(new, held.run(), strict=True)
+                )
 
     def built(self, build: Build) -> Path:
-        self.build([build])
+        """FlowosError where it cannot be compiled, which is tried once."""
+        if error := self._failed.get(build.key):
+            raise error
+        try:
+            self._build([build])
+        except FlowosError as error:
+            self._failed[build.key] = error
+            raise
         return self._built[build.key]
 
     def bundled(self, program: Path, also: tuple[Path, ...] = ()) -> Bundle:

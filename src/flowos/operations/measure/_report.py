@@ -3,24 +3,31 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from flowos.model import Advice, Case, Measurement, Run, Sample, Trust
-from flowos.operations._case_order import as_planned
-from flowos.operations._environment_report import book_beside
-from flowos.operations._next_steps import with_time_to_tell
-from flowos.plan import NoiseThresholds, limits_for, summarize
+from flowos.model import Advice, Case, Entered, Measurement, Run, Sample, Trust
+from flowos.operations.measure._case_order import as_planned
+from flowos.operations.measure._next_steps import with_time_to_tell
+from flowos.plan import NoiseThresholds, limits_for, rounds_to_tell, summarize
 from flowos.probes import (
     CACHES_END_AT,
     SUSPECT,
     Probe,
     Worth,
+    blocked,
     headlines_of,
     in_words,
     merged_advice,
     probe_named,
     probes_for,
+    verdicts_between,
     worth,
 )
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, number
+
+_BINARY = {
+    "same": "the same binaries ran everywhere, each with its loader and libraries beside it: what"
+    " differs is the environment only (MPI programs took the MPI of the environment)",
+    "own": "each environment compiled its own programs and took its own libraries",
+}
 
 
 def book_of(run: Run, samples: Sequence[Sample]) -> Report:
@@ -34,18 +41,46 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     )
     for probe in probes_for():
         measured = probe.checked(measured)
-    if run.environments:
-        return replace(book_beside(run, ordered, measured, limits), samples=tuple(samples))
-    found = [_Found(probe, measured, ordered, limits) for probe in probes_for()]
+    concluded = _between_environments if run.environments else _of_one_environment
+    return replace(concluded(run, ordered, measured, limits), samples=tuple(samples))
+
+
+def _between_environments(
+    run: Run,
+    samples: Sequence[Sample],
+    measured: tuple[Measurement, ...],
+    limits: NoiseThresholds,
+) -> Report:
+    verdicts = verdicts_between(run.environments, samples, limits)
+    return Report(
+        run=run,
+        measurements=measured,
+        verdicts=tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts),
+        sections=tuple(_env_sections({m.case.probe for m in measured})),
+        findings=(
+            *_differences(run.environments[0].label, measured),
+            _BINARY[run.wanted.binary],
+            *blocked(run.environments),
+            *(line for env in run.environments for line in _described(env)),
+        ),
+    )
+
+
+def _of_one_environment(
+    run: Run,
+    samples: Sequence[Sample],
+    measured: tuple[Measurement, ...],
+    limits: NoiseThresholds,
+) -> Report:
+    found = [_Found(probe, measured, samples, limits) for probe in probes_for()]
     return Report(
         run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
         measurements=measured,
-        samples=tuple(samples),
         verdicts=with_time_to_tell(run, [v for f in found for v in f.verdicts]),
         sections=tuple(f.section for f in found if f.measured),
         headlines=tuple(
             HeadlineNumber(label=h.label, measured=m, named=tuple(axis for axis, _ in h.levels))
-            for h, m in headlines_of(measured, ordered, limits)
+            for h, m in headlines_of(measured, samples, limits)
         ),
         advice=_advice(f.advice for f in found),
         findings=tuple(line for f in found for line in f.findings),
@@ -123,3 +158,21 @@ def _steps(measured: Iterable[Measurement]) -> Iterator[ChartStep]:
             yield ChartStep(
                 probe=curve.case.probe, axis="bytes", at=float(end), label=f"cache {level} ends"
             )
+
+
+def _env_sections(found: set[str]) -> Iterator[Section]:
+    for probe in probes_for(environments=2):
+        if probe.name in found:
+            yield Section(probe=probe.name, title=probe.info.title, charts=probe.info.env_charts)
+
+
+def _differences(base: str, measured: Sequence[Measurement]) -> Iterator[str]:
+    for probe in probes_for(environments=2):
+        yield from probe.differences(base, [m for m in measured if m.case.probe == probe.name])
+
+
+def _described(env: Entered) -> Iterator[str]:
+    if env.digest:
+        image = f"{env.form} {env.image}, {env.digest[:23]}"
+        yield f"{env.label}: {image}, entered by {env.runtime} {env.version}".rstrip()
+    yield from (f"{env.label}: {note}" for note in env.notes)

@@ -1,4 +1,7 @@
-"""The environments of a run side by side: each made ready, looked at, and told from the others."""
+"""The environments of a run: each made ready, looked at, and told from the others.
+
+All that a measurement starts is started by `PreparedEnvironment.prepared`, on its node.
+"""
 
 import json
 import shutil
@@ -8,9 +11,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path, PurePath
 
-from flowos import engine
 from flowos.drivers import RUNTIMES, path_inside
+from flowos.engine import Node, PreparedLaunch, Ready, own_variables, runtime_facts
 from flowos.model import (
+    BARE,
     Argv,
     Binary,
     Entered,
@@ -29,9 +33,9 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.operations._bundle import Bundle
 from flowos.operations._facts import facts_inside
 from flowos.operations.environment import environment
+from flowos.operations.measure._bundle import Bundle
 from flowos.probes import Program
 
 STORAGE = PurePath("/mnt/flowos")
@@ -42,13 +46,14 @@ _LIMIT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedEnvironment:
-    """An environment that is ready.
+    """An environment that is ready on a node.
 
     folder: holds what is run in it, under the same path inside. scratch: the storage to be
     measured, as it is called inside. facts: of the environment itself, where its own compilers and
     libraries are to be measured.
     """
 
+    node: Node
     entered: Entered
     env: Environment
     folder: Path
@@ -71,16 +76,24 @@ class PreparedEnvironment:
         return Launch(
             argv=words,
             env=replace(self.env, variables=()) if self.binary == "same" else self.env,
-            variables=_variables(self.env, self.binary, program.variables),
+            variables=self._variables(program.variables),
             cwd=PurePath(self.folder),
             needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
             ranks=program.ranks,
             limit_seconds=program.limit_seconds,
         )
 
-    def prepared(self, words: Argv, program: Program) -> engine.PreparedLaunch:
+    def _variables(self, own: Pairs) -> Pairs:
+        """The same everywhere for the same binary; else what a person's own command would get."""
+        if self.binary == "own":
+            return self.node.variables(self.env, own)
+        host = dict(own_variables())
+        kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
+        return tuple({**kept, **dict(own)}.items())
+
+    def prepared(self, words: Argv, program: Program) -> PreparedLaunch:
         """These words, to be started here."""
-        return engine.prepare(
+        return self.node.prepare(
             self.launch(words, program),
             launcher=program.mpi_family or "direct",
             starter=program.starter,
@@ -88,9 +101,7 @@ class PreparedEnvironment:
 
     def run(self, words: Argv, program: Program) -> Outcome:
         """Run them here. MeasureError where they could not even be started."""
-        launch = self.launch(words, program)
-        launcher = program.mpi_family or "direct"
-        return self.started(engine.run(launch, launcher=launcher, starter=program.starter))
+        return self.started(self.prepared(words, program).run())
 
     def started(self, outcome: Outcome) -> Outcome:
         """The same outcome. MeasureError where it could not even be started."""
@@ -100,36 +111,45 @@ class PreparedEnvironment:
         return outcome
 
 
+def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> PreparedEnvironment:
+    """Without an image, for programs that were compiled there."""
+    return PreparedEnvironment(
+        node=node,
+        entered=Entered(label=label_of("bare", "", "", ())),
+        env=node.ready(BARE).env,
+        folder=folder,
+        scratch=scratch,
+        binary="own",
+        facts=facts,
+    )
+
+
 @contextmanager
 def places(
+    asked: Sequence[tuple[str, Environment]],
+    bare: PreparedEnvironment,
     wanted: Wanted,
-    asked: Sequence[Environment],
-    node: Facts,
     tries: Bundle | None,
-    folder: Path,
-    scratch: PurePath,
 ) -> Iterator[tuple[PreparedEnvironment, ...]]:
-    """The environments wanted, ready until the end of the `with`. EnvironmentRefused: one cannot.
+    """Environments on the node of `bare`, ready until the end of the `with`.
 
-    asked: what the words of `wanted` mean.
-    tries: the bundled program that tells what the kernel lets us do; None where it could not be
-    compiled. folder: one that all share.
+    asked: words, and what they mean. tries: the bundled program that tells what the kernel lets us
+    do; None where that is not to be asked. Raises EnvironmentRefused if one cannot be had.
     """
     with ExitStack() as stack:
         made: list[PreparedEnvironment] = []
-        for number, (word, env) in enumerate(zip(wanted.environments, asked, strict=True)):
-            env = _with_storage(env, scratch)
-            ready = stack.enter_context(engine.make_ready(env))
-            entered = _entered(word, env, ready, [place.label for place in made])
-            own = folder / str(number)
+        for number, (word, env) in enumerate(asked):
+            env = _with_storage(env, bare.scratch)
+            ready = stack.enter_context(bare.node.ready(env))
+            own = bare.folder / str(number)
             own.mkdir()
-            place = PreparedEnvironment(
-                entered=entered,
+            place = replace(
+                bare,
+                entered=_entered(word, env, ready, [place.label for place in made]),
                 env=ready.env,
                 folder=own,
-                scratch=path_inside(scratch, env.binds) or scratch,
+                scratch=path_inside(bare.scratch, env.binds) or bare.scratch,
                 binary=wanted.binary,
-                facts=node,
             )
             made.append(_looked_at(place, wanted, tries))
         yield tuple(made)
@@ -150,11 +170,11 @@ def _with_storage(env: Environment, scratch: PurePath) -> Environment:
     return environment(env, binds=[(str(scratch), str(STORAGE))])
 
 
-def _entered(word: str, asked: Environment, ready: engine.Ready, taken: Sequence[str]) -> Entered:
+def _entered(word: str, asked: Environment, ready: Ready, taken: Sequence[str]) -> Entered:
     if asked.image is None:
         return Entered(label=label_of("bare", "", "", taken))
     runtime, image = ready.env.runtime, asked.image
-    known = engine.runtime_facts(only=(runtime,)).tool(runtime)
+    known = runtime_facts(only=(runtime,)).tool(runtime)
     name = PurePath(word.removesuffix(f"@{runtime}").removesuffix("@auto")).name
     return Entered(
         label=label_of(name, runtime, image.digest, taken),
@@ -206,12 +226,3 @@ def _own_facts(place: PreparedEnvironment, wanted: Wanted) -> Facts | Unmeasured
             reason=f"what {place.label} has cannot be looked up: {error}",
             remedy="have python3 in the image, or measure with --binary same",
         )
-
-
-def _variables(env: Environment, binary: Binary, own: Pairs) -> Pairs:
-    """The same everywhere for the same binary; else what a person's own command would get."""
-    if binary == "own":
-        return engine.launch_variables(env, own)
-    host = dict(engine.own_variables())
-    kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
-    return tuple({**kept, **dict(own)}.items())

@@ -1,4 +1,4 @@
-"""From what a person wants to a kept run, its book and its files: `flowos measure` whole."""
+"""From what a person wants to a kept run, its report and its files: `flowos measure` whole."""
 
 import secrets
 from collections.abc import Callable
@@ -7,17 +7,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import Run, Sample, StoreError, Wanted
+from flowos.model import OnProgress, Progress, Run, Sample, StoreError, Wanted
 from flowos.operations._facts import facts
 from flowos.operations._files import write_together
-from flowos.operations._measurement_plan import chosen, described, work
-from flowos.operations._report import book_of
-from flowos.operations._sampling import INTERRUPTED
 from flowos.operations._scratch import check_out, scratch_in
-from flowos.operations.compare_environments import beside, check_beside, described_beside
-from flowos.operations.measure import Emit, Progress, measure
+from flowos.operations.measure._cases import described
+from flowos.operations.measure._prepare import check, described_in
+from flowos.operations.measure._report import book_of
+from flowos.operations.measure._sampler import INTERRUPTED
+from flowos.operations.measure._session import measure
 from flowos.report import Report, csv, html, json, markdown
 from flowos.store import Store, open_store
+
+OnSample = Callable[[Sample], None]
 
 RENDERERS: dict[str, Callable[[Report], str]] = {
     "report.html": html,
@@ -48,13 +50,19 @@ def planned(wanted: Wanted) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
     _check(wanted)
     node = facts(wanted)
-    if wanted.environments:
-        return described_beside(wanted, node)
-    return described(work(node, wanted))
+    if len(wanted.environments) > 1:
+        return described_in(wanted, node, engine.here(), wanted.environments)
+    return described(node, wanted)
 
 
 def measured(
-    wanted: Wanted, *, out: Path, url: str | None, seconds: float | None, emit: Emit
+    wanted: Wanted,
+    *,
+    out: Path,
+    url: str | None,
+    seconds: float | None,
+    on_progress: OnProgress,
+    on_sample: OnSample,
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
@@ -76,22 +84,28 @@ def measured(
     notes: list[str] = []
     kept = _Kept(run=run, store=_opened(url, notes), notes=notes)
     for note in notes:
-        emit(Progress(doing=note, lasting=True))
-    act = beside if wanted.environments else measure
-    done = act(run, keep=kept.keep, emit=emit, seconds=seconds)
+        on_progress(Progress(doing=note, lasting=True))
+
+    def keep(sample: Sample) -> None:
+        kept.keep(sample)
+        on_sample(sample)
+
+    places = _environments(wanted)
+    done = measure(run, environments=places, keep=keep, on_progress=on_progress, seconds=seconds)
     kept.finish(done)
     book = book_of(done, kept.samples)
     files = written(book, out, notes)
     return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
+def _environments(wanted: Wanted) -> tuple[str, ...]:
+    return wanted.environments or ("bare",)
+
+
 def _check(wanted: Wanted) -> None:
     """UsageError or EnvironmentRefused, before this node is looked at: that takes seconds."""
     with scratch_in(wanted.scratch):
-        if wanted.environments:
-            check_beside(wanted)
-        else:
-            chosen(wanted.probes)
+        check(wanted, _environments(wanted))
 
 
 def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:

@@ -3,24 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from flowos import engine
 from flowos.model import (
     Cancelled,
     Case,
-    Flow,
     FlowosError,
     MachineState,
+    OnProgress,
     Outcome,
+    Progress,
     Reading,
     Run,
     Sample,
     Unmeasured,
 )
 from flowos.operations._scratch import emptied
-from flowos.operations._slice import slice_
-from flowos.probes import Build, Program, flow_of, state
+from flowos.probes import Program, state
 
 INTERRUPTED, TIME_WAS_OUT = "it was interrupted", "its time was out"
 STOPPED = Unmeasured(
@@ -31,21 +30,7 @@ _LEAST_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1
 _STALE_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run is. left_seconds: None while it cannot be said. lasting: is to stay shown."""
-
-    doing: str
-    lasting: bool = False
-    left_seconds: float | None = None
-    sample: Sample | None = None
-
-
-Keep = Callable[[Sample], None]
-Emit = Callable[[Progress], None]
 Answer = tuple[tuple[Reading, ...], Outcome] | Unmeasured
-Read = Callable[[], Answer]
-"""Runs what measures a case and reads its answer; FlowosError where that cannot be done."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,13 +38,15 @@ class Sampler:
     """Samples cases of one run, from `begin` on for so many seconds.
 
     What runs when they are over may end within 5 s, or a tenth of them; then it is stopped.
-    scratch: the folder on the storage to be measured, which the cases share.
+    scratch: the folder on the storage to be measured, which the cases share. spin: runs the program
+    that looks at the machine.
     """
 
     run: Run
-    keep: Keep
-    emit: Emit
+    keep: Callable[[Sample], None]
+    on_progress: OnProgress
     scratch: str | None = None
+    spin: Callable[[Program], Outcome] | None = None
     _ends: float = 0.0
     _stops: float = 0.0
     _spun: tuple[float, state.Spin] | None = None
@@ -86,25 +73,6 @@ class Sampler:
 
     def sample(
         self,
-        case: Case,
-        number: int,
-        read: Read,
-        *,
-        others: bool = True,
-        on_storage: bool = False,
-    ) -> list[Sample] | Unmeasured:
-        """Measure the case once, as a turn of round `number`. Cancelled when interrupted.
-
-        others: may work that is not a child of ours be taken for that of others? on_storage: is it
-        the storage below `scratch` that is measured, so that traffic of others counts?
-        """
-        (found,) = self.sample_together(
-            [case], number, lambda: [read()], others=others, on_storage=on_storage
-        )
-        return found
-
-    def sample_together(
-        self,
         cases: Sequence[Case],
         number: int,
         read: Callable[[], Sequence[Answer]],
@@ -112,9 +80,15 @@ class Sampler:
         others: bool = True,
         on_storage: bool = False,
     ) -> list[list[Sample] | Unmeasured]:
-        """The same of several cases whose programs run at once; what is read is in their order."""
+        """Measure a case once, as a turn of round `number`; several cases, if they run at once.
+
+        read: runs what measures them and reads their answers, in their order; it raises FlowosError
+        where that cannot be done. others: may work that is not a child of ours be taken for that of
+        others? on_storage: is it the storage below `scratch` that is measured, so that traffic of
+        others counts? Raises Cancelled when interrupted.
+        """
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
-        self.emit(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
+        self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
         storage = Path(self.scratch) if on_storage and self.scratch else None
         before, look = self._spin(), engine.look(storage=storage)
         try:
@@ -148,7 +122,6 @@ class Sampler:
         for sample in samples:
             self.keep(sample)
             self._kept += 1
-            self.emit(Progress(doing=case.label, sample=sample))
         return samples
 
     def end_early(self) -> str:
@@ -158,26 +131,19 @@ class Sampler:
         """
         if not self._kept:
             raise KeyboardInterrupt("nothing was measured, so nothing is kept or written")
-        self.emit(Progress(doing="interrupted: keeping what was measured"))
+        self.on_progress(Progress(doing="interrupted: keeping what was measured"))
         return INTERRUPTED
-
-    @property
-    def build(self) -> Build | None:
-        """What must be compiled for looking at the machine."""
-        program = state.program(self.run.facts)
-        return program.build if isinstance(program, Program) else None
 
     def _spin(self, *, fresh: bool = False) -> state.Spin | None:
         """What spinning shows now; the last answer serves for half a second."""
         if self._spun and not fresh and engine.now() - self._spun[0] < _STALE_SECONDS:
             return self._spun[1]
         program = state.program(self.run.facts)
-        if isinstance(program, Unmeasured):
+        if isinstance(program, Unmeasured) or self.spin is None:
             return None
         look = engine.look()
         try:
-            (outcome,) = run_flow(flow_of(self.limited(program), "state"))
-            answer = state.read(outcome)
+            answer = state.read(self.spin(self.limited(program)))
         except Cancelled:
             raise
         except (FlowosError, OSError):
@@ -187,12 +153,6 @@ class Sampler:
         answer = replace(answer, io_pressure=engine.io_pressure_between(look, engine.look()))
         self._spun = (engine.now(), answer)
         return answer
-
-
-def run_flow(flow: Flow) -> list[Any]:
-    """Run a flow once on this node, bare."""
-    with slice_(flow) as held:
-        return held.run()
 
 
 def _sampled(run: Run, case: Case, number: int, reading: Reading, around: MachineState) -> Sample:

@@ -1,0 +1,79 @@
+"""Which cases are measured on a node, found before anything is measured; `--dry-run` shows them."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from flowos.model import Case, Facts, Unmeasured, UsageError, Wanted
+from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
+
+Offered = tuple[ComparedCase, ...] | Unmeasured
+
+
+def chosen(names: Sequence[str], environments: int = 1) -> tuple[Probe, ...]:
+    """The probes of these names in the table's order; all of them for no name. UsageError."""
+    known = {probe.name: probe for probe in probes_for(environments)}
+    for name in (name for name in names if name not in known):
+        listed = ", ".join(known)
+        if environments > 1:
+            raise UsageError(f"probe {name!r} is not compared between environments; {listed} are")
+        raise UsageError(f"no probe is called {name!r}; the probes are {listed}")
+    return tuple(known[n] for n in known if n in names or not names)
+
+
+def offered(probe: Probe, facts: Facts, wanted: Wanted, environments: int = 1) -> Offered:
+    """What a probe measures on a node with these facts, in each of so many environments."""
+    if environments > 1:
+        return probe.compared(facts, wanted)
+    cases = probe.cases(facts, wanted)
+    if isinstance(cases, Unmeasured):
+        return cases
+    return tuple(ComparedCase(probe=probe, case=case, shown=case) for case in cases)
+
+
+def described(facts: Facts, wanted: Wanted) -> list[dict[str, object]]:
+    """Each case of one environment with its command lines, as plain JSON values."""
+    planned: list[dict[str, object]] = []
+    unmeasured: list[dict[str, object]] = []
+    for probe in chosen(wanted.probes):
+        found = offered(probe, facts, wanted)
+        if isinstance(found, Unmeasured):
+            unmeasured.append(refused(Case(probe.name), found))
+            continue
+        for each in found:
+            commands = list(_commands(probe.program(each.case)))
+            planned.append({"case": each.case.label, "commands": commands})
+    return [*planned, *unmeasured]
+
+
+def refused(case: Case, why: Unmeasured) -> dict[str, object]:
+    return {"case": case.label, "unmeasured": why.reason, "remedy": why.remedy}
+
+
+def _commands(program: Program) -> Iterator[str]:
+    words = program.argv
+    if program.build:
+        yield _compile(program.build)
+        words = (program.build.key, *words)
+    if program.mpi_family:
+        words = (program.starter, "-n", str(program.ranks), *words)
+    yield with_variables(program, shlex.join(words))
+
+
+def with_variables(program: Program, line: str) -> str:
+    """As a person would type it."""
+    return " ".join((*(f"{n}={shlex.quote(v)}" for n, v in program.variables), line))
+
+
+def _compile(build: Build) -> str:
+    return shlex.join(
+        (
+            build.compiler,
+            *build.flags,
+            *build.include_flags,
+            build.source,
+            *build.also,
+            "-o",
+            build.key,
+            *build.libraries,
+        )
+    )

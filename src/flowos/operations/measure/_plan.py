@@ -1,0 +1,236 @@
+"""What a run measures: comparisons of a case in every environment; with one, the case itself."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from flowos import engine
+from flowos.engine import now
+from flowos.model import (
+    Argv,
+    Case,
+    Facts,
+    FlowosError,
+    LaunchFailed,
+    MeasureError,
+    Outcome,
+    Unmeasured,
+    Wanted,
+)
+from flowos.operations.measure._binary_cache import BinaryCache
+from flowos.operations.measure._cases import Offered, chosen, offered
+from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.operations.measure._sampler import Answer
+from flowos.operations.measure._time import overhead_seconds
+from flowos.operations.measure._words import words_in
+from flowos.probes import Build, ComparedCase, Probe, Program, entered, in_environment, timed
+
+_WITHOUT_BASE = Unmeasured(reason="it cannot be measured in the base: nothing to compare with")
+
+Refused = tuple[Case, Unmeasured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonCase:
+    """A case in one environment, as its samples name it; the words by which it is run there."""
+
+    place: PreparedEnvironment
+    compared: ComparedCase
+    case: Case
+    program: Program
+    words: Argv
+
+    def read(self) -> Answer:
+        """Run it once and read its answer; where starting is timed, start it that often."""
+        took, outcome = self._run()
+        times = [took]
+        while outcome.ok and len(times) < self.program.starts:
+            took, outcome = self._run()
+            times.append(took)
+        answer = self.read_of(outcome)
+        if isinstance(answer, Unmeasured) or not self.program.starts:
+            return answer
+        return timed(times), outcome
+
+    def read_of(self, outcome: Outcome) -> Answer:
+        """What the program answered."""
+        readings = self.compared.probe.read(self.compared.case, outcome)
+        return readings if isinstance(readings, Unmeasured) else (readings, outcome)
+
+    def _run(self) -> tuple[float, Outcome]:
+        began = now()
+        outcome = self.place.run(self.words, self.program)
+        return now() - began, outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A case in one or more environments, the base first.
+
+    seconds: about what it takes in one. in_turns: do its programs run side by side, one working at
+    a time?
+    """
+
+    entries: tuple[ComparisonCase, ...]
+    seconds: float
+    in_turns: bool = False
+
+    @property
+    def probe(self) -> Probe:
+        return self.entries[0].compared.probe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementPlan:
+    """The comparisons by probe, as the table has them, and what cannot be measured."""
+
+    comparisons: tuple[Comparison, ...]
+    unmeasured: tuple[Refused, ...]
+
+
+def answers_of(entries: Sequence[ComparisonCase], seed: str) -> list[Answer]:
+    """What each answers; several run side by side, and work in turns whose order `seed` draws."""
+    if len(entries) == 1:
+        return [entries[0].read()]
+    prepared = [entry.place.prepared(entry.words, entry.program) for entry in entries]
+    return list(map(_answer, entries, engine.run_interleaved(prepared, seed)))
+
+
+def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> Answer:
+    try:
+        if isinstance(outcome, LaunchFailed):
+            raise outcome
+        return entry.read_of(entry.place.started(outcome))
+    except FlowosError as error:
+        return Unmeasured(reason=str(error))
+
+
+def plan_for(
+    places: Sequence[PreparedEnvironment],
+    node: Facts,
+    wanted: Wanted,
+    cache: BinaryCache,
+    on_build: Callable[[int], None],
+    also: Iterable[Build] = (),
+) -> MeasurementPlan:
+    """All that can be measured in these environments, its programs and `also` compiled.
+
+    on_build: is told how many programs there are to compile, before that is done.
+    """
+    found = {
+        probe: [_offered(probe, place, node, wanted, len(places)) for place in places]
+        for probe in chosen(wanted.probes, len(places))
+    }
+    ours = (build for each in found.values() for build in _builds(places, each))
+    builds = {build.key: build for build in (*ours, *also)}
+    on_build(len(builds))
+    cache.build_ahead(builds.values())
+    comparisons: list[Comparison] = []
+    unmeasured: list[Refused] = []
+    for probe, (base, *others) in found.items():
+        if isinstance(base, Unmeasured):
+            unmeasured.append((Case(probe.name), base))
+            continue
+        for shown in (compared.shown for compared in base):
+            each = [_of_case(shown, has) for has in (base, *others)]
+            entries = tuple(_entries(shown, places, each, cache, unmeasured))
+            if entries[:1] and entries[0].place is not places[0]:
+                unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
+            elif len(entries) >= min(2, len(places)) and _tells(entries):
+                comparisons.append(_comparison(entries, len(places), node))
+    return MeasurementPlan(comparisons=tuple(comparisons), unmeasured=tuple(unmeasured))
+
+
+def _offered(
+    probe: Probe, place: PreparedEnvironment, node: Facts, wanted: Wanted, environments: int
+) -> Offered:
+    """What this environment has of the probe."""
+    if place.binary == "same" or place.env.image is None:
+        return offered(probe, node, wanted, environments)
+    if isinstance(place.facts, Unmeasured):
+        return place.facts
+    return offered(probe, _like_the_node(place.facts, node), wanted, environments)
+
+
+def _like_the_node(own: Facts, node: Facts) -> Facts:
+    """An environment's own software; the machine, and what starts MPI ranks, is one for all."""
+    starters = {mpi.family: mpi.starter for mpi in node.mpis}
+    return replace(
+        node,
+        compilers=own.compilers,
+        mpis=tuple(
+            replace(mpi, starter=starters[mpi.family]) for mpi in own.mpis if mpi.family in starters
+        ),
+        blas=own.blas,
+        tools=own.tools,
+    )
+
+
+def _builds(places: Sequence[PreparedEnvironment], found: Sequence[Offered]) -> Iterator[Build]:
+    """What this node's compilers make for a probe."""
+    for place, has in zip(places, found, strict=True):
+        ours = place.binary == "same" or place.env.image is None
+        for compared in has if ours and not isinstance(has, Unmeasured) else ():
+            if build := compared.probe.program(compared.case).build:
+                yield build
+
+
+def _of_case(shown: Case, has: Offered) -> ComparedCase | Unmeasured | None:
+    """What an environment has of this case; None if that is nothing."""
+    if isinstance(has, Unmeasured):
+        return has
+    return next((compared for compared in has if compared.shown == shown), None)
+
+
+def _entries(
+    shown: Case,
+    places: Sequence[PreparedEnvironment],
+    found: Sequence[ComparedCase | Unmeasured | None],
+    cache: BinaryCache,
+    unmeasured: list[Refused],
+) -> Iterator[ComparisonCase]:
+    for place, has in zip(places, found, strict=True):
+        case = in_environment(shown, place.label) if len(places) > 1 else shown
+        try:
+            if has is None:
+                unmeasured.append((case, Unmeasured(reason=f"{place.label} does not have this")))
+            elif isinstance(has, Unmeasured):
+                unmeasured.append((case, has))
+            else:
+                yield _entry(has, case, place, cache)
+        except (FlowosError, OSError) as error:
+            unmeasured.append((case, Unmeasured(reason=str(error))))
+
+
+def _entry(
+    of: ComparedCase, case: Case, place: PreparedEnvironment, cache: BinaryCache
+) -> ComparisonCase:
+    """MeasureError: it cannot be run in this environment."""
+    image = place.env.image
+    entry_point = image.config.entrypoint if image else ()
+    if of.way == "run" and image and not entry_point:
+        raise MeasureError(f"{place.label}: the image names no entry point, so run is exec")
+    program = of.probe.program(of.case)
+    words = entered(of.way, words_in(place, program, cache), entry_point)
+    return ComparisonCase(place=place, compared=of, case=case, program=program, words=words)
+
+
+def _tells(entries: Sequence[ComparisonCase]) -> bool:
+    """Entering by run is something of its own only where an image has an entry point."""
+    return any(entry.compared.way != "run" or entry.place.env.image for entry in entries)
+
+
+def _comparison(entries: tuple[ComparisonCase, ...], environments: int, node: Facts) -> Comparison:
+    first = entries[0].compared
+    return Comparison(
+        entries=entries,
+        seconds=first.probe.seconds(first.case) + overhead_seconds(environments),
+        in_turns=environments > 1 and fit_together([entry.program for entry in entries], node),
+    )
+
+
+def fit_together(programs: Sequence[Program], node: Facts) -> bool:
+    """Can they run side by side, in less than half of the memory?"""
+    has = min(b for b in (node.memory_bytes, node.memory_limit_bytes, math.inf) if b)
+    fit = sum(program.memory_bytes for program in programs) <= has / 2
+    return fit and all(program.takes_turns for program in programs)

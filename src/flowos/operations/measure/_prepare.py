@@ -1,0 +1,139 @@
+"""What a run needs before it measures: environments that stand, and what is to be run in them."""
+
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flowos import engine
+from flowos.engine import Node
+from flowos.model import (
+    Facts,
+    FlowosError,
+    OnProgress,
+    Outcome,
+    Progress,
+    Tried,
+    Unmeasured,
+    Wanted,
+)
+from flowos.operations._scratch import scratch_in
+from flowos.operations.environment import environment
+from flowos.operations.measure._binary_cache import BinaryCache
+from flowos.operations.measure._bundle import Bundle
+from flowos.operations.measure._cases import chosen, refused, with_variables
+from flowos.operations.measure._environments import PreparedEnvironment, bare_on, places
+from flowos.operations.measure._plan import ComparisonCase, MeasurementPlan, plan_for
+from flowos.operations.measure._trials import with_trials
+from flowos.operations.measure._words import words_in
+from flowos.probes import Program, allowed_everywhere, best_compiler, built_by, state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyRun:
+    """Environments that stand, and what is to be run in them.
+
+    spin: runs the program that looks at the machine around a sample; None where there is none.
+    """
+
+    places: tuple[PreparedEnvironment, ...]
+    plan: MeasurementPlan
+    scratch: str
+    spin: Callable[[Program], Outcome] | None = None
+
+
+def check(wanted: Wanted, environments: Sequence[str]) -> None:
+    """UsageError for an unknown probe, EnvironmentRefused for an environment that nobody has."""
+    chosen(wanted.probes, len(environments))
+    for word in environments:
+        environment(word)
+
+
+@contextmanager
+def ready_run(
+    wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str], on_progress: OnProgress
+) -> Iterator[ReadyRun]:
+    """Ready until the end of the `with`. Raises EnvironmentRefused if an environment cannot be had.
+
+    One environment takes programs as they are compiled for it; what is compared takes what `wanted`
+    says.
+    """
+    several = len(environments) > 1
+    wanted = wanted if several else replace(wanted, binary="own")
+    asked = [(word, environment(word)) for word in environments]
+    with (
+        scratch_in(wanted.scratch) as scratch,
+        tempfile.TemporaryDirectory(prefix="measure-", dir=node.folder()) as name,
+    ):
+        bare = bare_on(node, facts, Path(name), Path(scratch))
+        cache = BinaryCache(bare.folder)
+        if several:
+            on_progress(Progress(doing="making the environments ready"))
+        tries = _tries(facts, cache) if several else None
+        with places(asked, bare, wanted, tries) as made:
+            if several:
+                on_progress(Progress(doing="putting the programs into them"))
+                made = with_trials(chosen(wanted.probes, len(made)), made, facts, cache)
+            everywhere = _with_tried(facts, allowed_everywhere(p.entered for p in made))
+
+            def on_build(programs: int) -> None:
+                if not several:
+                    count = f"{programs} program{'s' * (programs != 1)}"
+                    on_progress(Progress(doing=f"building {count}"))
+
+            look = state.program(facts)
+            also = [look.build] if isinstance(look, Program) and look.build else []
+            plan = plan_for(made, everywhere, wanted, cache, on_build, also)
+            spin = _spin(bare, look, cache)
+            yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)
+
+
+def _tries(facts: Facts, cache: BinaryCache) -> Bundle | None:
+    """The program that tells what the kernel lets us do; None without a compiler."""
+    compiler = best_compiler(facts)
+    if compiler is None:
+        return None
+    return cache.bundled(cache.built(built_by("tries.c", compiler, ("-O2",))))
+
+
+def _with_tried(facts: Facts, tried: Sequence[Tried]) -> Facts:
+    """The node's facts, allowed no more than all environments are."""
+    merged = {t.name: t for t in (*facts.tried, *tried)}
+    return replace(facts, tried=tuple(merged.values()))
+
+
+def _spin(
+    bare: PreparedEnvironment, program: Program | Unmeasured, cache: BinaryCache
+) -> Callable[[Program], Outcome] | None:
+    if isinstance(program, Unmeasured):
+        return None
+    try:
+        words = words_in(bare, program, cache)
+    except (FlowosError, OSError):
+        return None
+    return lambda limited: bare.run(words, limited)
+
+
+def described_in(
+    wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str]
+) -> list[dict[str, object]]:
+    """Each case with the whole command line by which it is run, as plain JSON values."""
+    with ready_run(wanted, facts, node, environments, lambda _: None) as ready:
+        planned: list[dict[str, object]] = [
+            {"case": entry.case.label, "commands": [_composed(entry)]}
+            for comparison in ready.plan.comparisons
+            for entry in comparison.entries
+        ]
+    return [*planned, *(refused(case, why) for case, why in ready.plan.unmeasured)]
+
+
+def _composed(entry: ComparisonCase) -> str:
+    """launcher . runtime . flowos-init . argv, as it would be started."""
+    prepared = entry.place.prepared(entry.words, entry.program)
+    try:
+        words, _ = engine.composed(prepared)
+    finally:
+        prepared.discard()
+    return with_variables(entry.program, shlex.join(words))

@@ -1,0 +1,77 @@
+"""What takes its rounds together, and how far it is."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from flowos.model import Case, Design, Sample
+from flowos.operations.measure._plan import Comparison, ComparisonCase
+from flowos.probes import ENV, Probe
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """Cases whose rounds are drawn together, and what was seen of them so far.
+
+    until: when its share of the time is over. reserve: the seconds that what comes later needs.
+    """
+
+    design: Design
+    entries: Mapping[Case, ComparisonCase]
+    in_turns: bool = False
+    seen: list[Sample] = field(default_factory=list)
+    tried: set[Case] = field(default_factory=set)
+    rounds: int = 0
+    spent_seconds: float = 0.0
+    until: float = math.nan
+    reserve: float = 0.0
+
+    @property
+    def probe(self) -> Probe:
+        return next(iter(self.entries.values())).compared.probe
+
+    @property
+    def deciding(self) -> list[Sample]:
+        """The samples that a verdict is wanted of."""
+        return [s for s in self.seen if self.probe.decides(s)]
+
+
+def blocks_of(comparisons: Sequence[Comparison], run: str) -> Iterator[Block]:
+    """With several environments each comparison is one; with one all cases of a probe are.
+
+    run: its id, from which the orders of rounds are drawn.
+    """
+    for probe, group in groupby(comparisons, key=lambda comparison: comparison.probe):
+        ours = list(group)
+        if len(ours[0].entries) > 1:
+            yield from (_across(comparison, run) for comparison in ours)
+            continue
+        entries = {entry.case: entry for comparison in ours for entry in comparison.entries}
+        seconds = {c.entries[0].case: c.seconds for c in ours}
+        design = Design(
+            cases=tuple(entries),
+            seconds=seconds,
+            min_rounds=probe.info.rounds,
+            seed=f"{run} {probe.name}",
+        )
+        yield Block(design=design, entries=entries)
+
+
+def _across(comparison: Comparison, run: str) -> Block:
+    entries = {entry.case: entry for entry in comparison.entries}
+    first = comparison.entries[0]
+    design = Design(
+        cases=tuple(entries),
+        axis=ENV,
+        base=first.case.level(ENV),
+        margin=comparison.probe.info.margin,
+        seconds=dict.fromkeys(entries, comparison.seconds),
+        seed=f"{run} {first.case.label}",
+    )
+    return Block(design=design, entries=entries, in_turns=comparison.in_turns)
+
+
+def without(design: Design, cases: Mapping[Case, object]) -> Design:
+    """The design for what is not among these cases."""
+    return replace(design, cases=tuple(c for c in design.cases if c not in cases))

@@ -1,0 +1,264 @@
+"""`flowos measure`: environments stand, programs are compiled, then rounds of cases until the end.
+
+With one environment the cases of a probe are interleaved, and probes follow each other. With
+several each case is compared between them, and rounds of all comparisons take turns, so that each
+sees the whole time; one that is decided ends, and so does an environment inside it.
+Success: every case was measured in at least one whole round, or says why not; each comparison has
+its verdicts, or says that the time was out.
+Failure: an environment that cannot be made ready ends all before anything is measured; a case that
+fails becomes an `Unmeasured` with the reason, and the others go on.
+Ctrl-C: what was sampled is kept, and the run so far is the answer; KeyboardInterrupt, if nothing
+was.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from flowos import engine
+from flowos.engine import Node
+from flowos.model import Cancelled, Case, OnProgress, Progress, Run, Sample, Unmeasured, Verdict
+from flowos.operations.measure._plan import ComparisonCase, answers_of
+from flowos.operations.measure._prepare import ready_run
+from flowos.operations.measure._rounds import Block, blocks_of, without
+from flowos.operations.measure._sampler import STOPPED, TIME_WAS_OUT, Sampler
+from flowos.operations.measure._time import (
+    MIN_SHARE,
+    as_often_as_time_allows,
+    budget_seconds,
+    once_each,
+    seconds_for,
+)
+from flowos.plan import (
+    NoiseThresholds,
+    geomean_verdict,
+    judged,
+    limits_for,
+    narrowed,
+    next_round,
+    turns,
+)
+from flowos.probes import ENV, Probe
+
+_OUT_OF_TIME = Unmeasured(
+    reason="the time was out before its turn",
+    remedy="give more time, as in `flowos measure --minutes 10`",
+)
+
+
+def measure(
+    run: Run,
+    *,
+    environments: Sequence[str] = ("bare",),
+    on: Node | None = None,
+    keep: Callable[[Sample], None],
+    on_progress: OnProgress,
+    seconds: float | None = None,
+) -> Run:
+    """Measure what `run.wanted` asks for in these environments; hand each sample to `keep`.
+
+    on: the node that is measured; this one by default. seconds: the budget, which is used up by
+    more rounds; by default that of the effort. Returns the run, with what could not be measured.
+    Raises EnvironmentRefused if an environment cannot be had. On Ctrl-C the samples kept so far
+    stand; before the first one KeyboardInterrupt is raised.
+    """
+    sampler = Sampler(run=run, keep=keep, on_progress=on_progress)
+    session = Session(sampler=sampler, uses_up=seconds is not None)
+    budget = budget_seconds(run.wanted.effort, len(environments)) if seconds is None else seconds
+    ended_early = ""
+    try:
+        node = on or engine.here()
+        with ready_run(run.wanted, run.facts, node, environments, on_progress) as ready:
+            if len(environments) > 1:
+                run = replace(run, environments=tuple(p.entered for p in ready.places))
+            session.unmeasured.update(ready.plan.unmeasured)
+            sampler.scratch, sampler.spin = ready.scratch, ready.spin
+            sampler.begin(budget)
+            session.measure(list(blocks_of(ready.plan.comparisons, run.id)))
+        ended_early = TIME_WAS_OUT if session.cut else ""
+    except (KeyboardInterrupt, Cancelled):
+        ended_early = sampler.end_early()
+    unmeasured = tuple(session.unmeasured.items())
+    return replace(run, unmeasured=unmeasured, ended=engine.utc(), ended_early=ended_early)
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """A run under way: what could not be measured, and which verdicts were shown.
+
+    uses_up: are there more rounds than are needed, until the time is out? cut: was a round of a
+    probe not brought to its end, as the time was out?
+    """
+
+    sampler: Sampler
+    uses_up: bool = False
+    unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
+    decided: set[tuple[str, str]] = field(default_factory=set)
+    """Probe and environment of what is decided on the whole."""
+    cut: bool = False
+
+    def measure(self, blocks: Sequence[Block]) -> None:
+        """Rounds until all are through."""
+        open_ = list(blocks)
+        while open_:
+            block = self._turn(open_, blocks)
+            if cases := self._next_round(block):
+                self._round(block, cases)
+                self._judge([b for b in blocks if b.probe is block.probe])
+            else:
+                open_.remove(block)
+                self._close(block)
+
+    def _turn(self, open_: Sequence[Block], blocks: Sequence[Block]) -> Block:
+        """Which block has the next round.
+
+        One environment: the first that is not through, as long as its share lasts. Several: of what
+        is not decided on the whole, the probe that was given least time so far; by time, as a round
+        of storage takes as long as twenty of arithmetic, which needs as many. What is decided on
+        the whole waits until the rest is; then single cases get what time is left.
+        """
+        first = open_[0]
+        if first.design.axis:
+            undecided = [b for b in open_ if self._undecided(b)]
+            return min(undecided or open_, key=lambda b: (_spent(blocks, b.probe), b.rounds))
+        if not first.rounds:
+            share = seconds_for([b.design for b in open_], self.sampler.left_seconds)
+            first.until = engine.now() + share
+            first.reserve = once_each(b.design for b in open_[1:])
+            if self.uses_up:
+                first.design = as_often_as_time_allows(first.design)
+        return first
+
+    def _undecided(self, block: Block) -> tuple[Case, ...]:
+        """Its cases in environments in which its probe is not decided on the whole, and can be."""
+        _, *others = block.design.cases
+        return tuple(
+            case
+            for case in others
+            if case not in self.unmeasured
+            and (block.probe.name, case.level(ENV)) not in self.decided
+            and block.rounds < block.design.looks[-1]
+        )
+
+    def _next_round(self, block: Block) -> tuple[Case, ...]:
+        """The cases of the next round, in their order; () once the block is through."""
+        if not block.design.axis:
+            left = block.until - engine.now()
+            design = without(block.design, self.unmeasured)
+            return next_round(design, block.seen, left, self._limits(block))
+        if self._undecided(block):
+            return self._on_the_whole(block)
+        return self._for_its_own_sake(block)
+
+    def _on_the_whole(self, block: Block) -> tuple[Case, ...]:
+        """The next round of what is undecided; () where the time is out."""
+        base = block.design.cases[0]
+        order = turns((base, *self._undecided(block)), block.rounds, block.design.seed)
+        seconds = sum(block.design.seconds.get(case, 0.0) for case in order)
+        fits = seconds <= self.sampler.left_seconds
+        return order if fits and base not in self.unmeasured else ()
+
+    def _for_its_own_sake(self, block: Block) -> tuple[Case, ...]:
+        """The next round of a comparison; () once it is decided."""
+        deciding, limits = block.deciding, self._limits(block)
+        if verdicts := judged(block.design, deciding, limits):
+            block.design = narrowed(block.design, verdicts)
+            self._show(verdicts)
+        left = without(block.design, self.unmeasured)
+        if len(left.cases) < 2 or left.cases[0].level(ENV) != left.base:
+            return ()
+        return next_round(left, deciding, self.sampler.left_seconds, limits)
+
+    def _judge(self, blocks: Sequence[Block]) -> None:
+        """Look at a probe on the whole, when the last of its comparisons has come to a look."""
+        design, name = blocks[0].design, blocks[0].probe.name
+        if not design.axis:
+            return
+        rounds = {b.rounds for b in blocks if self._undecided(b)} or {b.rounds for b in blocks}
+        if len(rounds) > 1 or not rounds <= set(design.looks):
+            return
+        verdicts = geomean_verdict(
+            [sample for block in blocks for sample in block.deciding],
+            axis=ENV,
+            base=design.base,
+            margin=design.margin,
+            looks=len(design.looks),
+            limits=self._limits(blocks[0]),
+        )
+        new = [v for v in verdicts if (name, v.other) not in self.decided]
+        self.decided |= {(name, v.other) for v in new if v.answer != "inconclusive"}
+        self._show(new)
+
+    def _round(self, block: Block, cases: Sequence[Case]) -> None:
+        block.rounds += 1
+        at_once = [list(dict.fromkeys(cases))] if block.in_turns else [[case] for case in cases]
+        for those in at_once:
+            those = [case for case in those if case not in self.unmeasured]
+            if self._is_over(block):
+                self._cut(block)
+                return
+            if those:
+                self._sample(block, those, len(cases) // len(at_once))
+
+    def _is_over(self, block: Block) -> bool:
+        """Is its time out?
+
+        A round that takes longer than was thought, as on a busy machine, is cut where most of what
+        later probes need would go.
+        """
+        left = self.sampler.left_seconds
+        return left <= 0 or (engine.now() >= block.until and left < MIN_SHARE * block.reserve)
+
+    def _cut(self, block: Block) -> None:
+        block.until = engine.now()
+        self.cut |= not block.design.axis
+
+    def _sample(self, block: Block, cases: Sequence[Case], shares: int) -> None:
+        """Sample these cases at once; `shares`: into how many the time that it takes is divided."""
+        began = engine.now()
+        entries = [self._limited(block.entries[case], len(cases)) for case in cases]
+        found = self.sampler.sample(
+            cases,
+            block.rounds,
+            partial(answers_of, entries, f"{block.design.seed} {block.rounds}"),
+            others=all(entry.place.all_ours for entry in entries),
+            on_storage=any(entry.program.on_storage for entry in entries),
+        )
+        took = engine.now() - began
+        block.spent_seconds += took
+        for case, samples in zip(cases, found, strict=True):
+            if not isinstance(samples, Unmeasured):
+                block.seen += samples
+            elif samples != STOPPED or case not in block.tried:  # what it gave before stands
+                self.unmeasured[case] = samples
+            self.cut |= samples == STOPPED and not block.design.axis
+            block.tried.add(case)
+        if block.design.axis:
+            seconds = {**block.design.seconds, **dict.fromkeys(cases, took / shares)}
+            block.design = replace(block.design, seconds=seconds)
+
+    def _limited(self, entry: ComparisonCase, among: int) -> ComparisonCase:
+        return replace(entry, program=self.sampler.limited(entry.program, among))
+
+    def _close(self, block: Block) -> None:
+        """Say of each case that was never measured why not."""
+        base, why = next(iter(block.entries)), _OUT_OF_TIME
+        if block.design.axis and base in self.unmeasured:
+            why = Unmeasured(reason=f"{base.label}, the base, could not be measured")
+        for case in block.entries:
+            if case not in block.tried:
+                self.unmeasured.setdefault(case, why)
+
+    def _show(self, verdicts: Sequence[Verdict]) -> None:
+        for v in verdicts:
+            if v.answer != "inconclusive":
+                where = " ".join((v.metric, *(f"{axis}={level}" for axis, level in v.rest)))
+                line = f"{v.probe} {where}: {v.other} {v.answer} ({v.ratio:.3f})"
+                self.sampler.on_progress(Progress(doing=line, lasting=True))
+
+    def _limits(self, block: Block) -> NoiseThresholds:
+        return limits_for(self.sampler.run.facts.architecture, (s.state for s in block.seen))
+
+
+def _spent(blocks: Sequence[Block], probe: Probe) -> float:
+    return sum(b.spent_seconds for b in blocks if b.probe is probe)

@@ -1,0 +1,93 @@
+"""By which words a program is run in an environment: compiled, bundled, its MPI checked."""
+
+import re
+from pathlib import Path
+
+from flowos import engine
+from flowos.model import Argv, Exited, MeasureError, NotStarted
+from flowos.operations.measure._binary_cache import BinaryCache
+from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.probes import Build, Program
+
+_MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
+_TRACED = (("LD_TRACE_LOADED_OBJECTS", "1"),)
+_LIMIT_SECONDS = 30.0
+
+
+def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
+    """The command line of a program there, where it or what it is made of lies now. FlowosError."""
+    if program.mpi_family:
+        return _mpi_words(place, program, cache)
+    if place.binary == "own":
+        if program.build is None:
+            return program.argv
+        return (str(_own_binary(place, program.build, cache)), *program.argv)
+    opens = tuple(map(Path, program.opens))
+    tool = cache.built(program.build) if program.build else Path(program.argv[0])
+    made = cache.bundled(tool, _with_siblings(opens))
+    words = program.argv if program.build else program.argv[1:]
+    inside = {str(file): str(made.holds(file)) for file in opens}
+    return (*made.words, *(inside.get(word, word) for word in words))
+
+
+def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
+    """MKL opens parts of itself by name, which no listing of libraries shows."""
+    parts = (
+        part
+        for library in libraries
+        if library.name.startswith("libmkl_rt")
+        for pattern in ("libmkl_*.so*", "libiomp5.so*")
+        for part in sorted(library.parent.glob(pattern))
+    )
+    return tuple(dict.fromkeys((*libraries, *parts)))
+
+
+def _mpi_words(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
+    """An MPI program takes the environment's MPI in any case."""
+    assert program.build is not None
+    if place.binary == "own":
+        binary = _own_binary(place, program.build, cache)
+    else:
+        binary = cache.alone(cache.built(program.build))
+    if place.env.image is not None:
+        _check_mpi_program(place, program, binary)
+    return (str(binary), *program.argv)
+
+
+def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
+    """Compiled by the environment's own compiler; nothing is taken from another image's cache."""
+    if place.env.image is None:
+        return cache.built(build)
+    made = place.folder / build.key
+    source = place.folder / "programs" / build.source
+    words = (build.compiler, *build.flags, str(source), "-o", str(made), *build.libraries)
+    if not made.exists():
+        outcome = place.run(words, Program(argv=()))
+        if not made.exists():
+            said = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise MeasureError(
+                f"{place.label}: {build.source} cannot be compiled: {' '.join(said)}"
+            )
+    return made
+
+
+def _check_mpi_program(place: PreparedEnvironment, program: Program, binary: Path) -> None:
+    """FlowosError: why this program, started by that starter, cannot run in the environment.
+
+    The MPI of both sides is compared; then the environment's own loader is asked for the libraries
+    that the program would get there.
+    """
+    traced = Program(argv=(), variables=_TRACED, limit_seconds=_LIMIT_SECONDS)
+    variables = place.launch((), program).variables
+    engine.check_mpi(place.env, program.mpi_family, program.starter, variables)
+    outcome = place.prepared((str(binary),), traced).run()
+    said = (outcome.stdout + outcome.stderr).decode(errors="replace").strip()
+    if isinstance(outcome.end, NotStarted):
+        said = "the image has no C library like the host's"
+    elif missing := _MISSING.findall(said):
+        said = f"the image has no {', '.join(missing)}"
+    elif outcome.end == Exited(0) and "not found" not in said:
+        return
+    raise MeasureError(
+        f"{place.label}: the host's program does not start in it: {said}; measure --binary own"
+    )
