@@ -1,10 +1,16 @@
 """Progress of long work: one line that is rewritten on a terminal, a line per case elsewhere."""
 
+import argparse
 import math
 import shutil
-from typing import TextIO
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self, TextIO
 
-from flowos.model import Progress, Sample
+from flowos.model import OnProgress, Progress, Sample
+
+_BAR = 24
 
 
 class Live:
@@ -13,8 +19,14 @@ class Live:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._rewrites = out.isatty()
-        self._doing = ""
+        self._shown = ("", "")
         self._last = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def show_sample(self, sample: Sample) -> None:
         """With the next progress."""
@@ -23,14 +35,15 @@ class Live:
         self._last = f"{sample.metric} {middle:.3g} {sample.unit}"
 
     def show(self, progress: Progress) -> None:
+        doing = progress.doing, progress.detail
         if progress.lasting:
             self.end()
             print(progress.doing, file=self._out, flush=True)
         elif self._rewrites:
             self._rewrite(progress)
-        elif progress.doing != self._doing:
+        elif doing != self._shown:
             print(_line(progress), file=self._out, flush=True)
-        self._doing = progress.doing
+        self._shown = doing
 
     def end(self) -> None:
         """Leave an empty line behind."""
@@ -45,9 +58,19 @@ class Live:
         self._out.flush()
 
 
+@contextmanager
+def on_a_terminal(args: argparse.Namespace) -> Iterator[OnProgress]:
+    """One line that is rewritten, on a terminal; elsewhere, and with --json, nothing."""
+    with Live(sys.stderr) as live:
+        yield live.show if sys.stderr.isatty() and not args.json else lambda _: None
+
+
 def _line(progress: Progress) -> str:
-    if progress.left_seconds is None:
-        return progress.doing
-    if progress.left_seconds <= 0:
-        return f"time is out  {progress.doing}"
-    return f"{math.ceil(progress.left_seconds):4} s left  {progress.doing}"
+    left, line = progress.left_seconds, progress.doing
+    if progress.total:
+        line += f" [{'#' * round(progress.done / progress.total * _BAR):.<{_BAR}}]"
+    if progress.detail:
+        line += (" " if progress.total else "  ") + progress.detail
+    if left is None:
+        return line
+    return f"{math.ceil(left):4} s left  {line}" if left > 0 else f"time is out  {line}"

@@ -2,13 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._feed_options import as_options
-from flowos.cli._live import Live
+from flowos.cli._live import on_a_terminal
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, top_command, with_example
 from flowos.model import FeedError, UsageError, to_plain
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
         Care,
         FillPlan,
         Kept,
-        OnTransferProgress,
-        TransferProgress,
         Warmed,
     )
 
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
 
 _EXIT_DAMAGED = _EXIT_FAILED = 1
 _EXIT_INTERRUPTED = 130
-_BAR = 24
 _SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
 
@@ -166,12 +161,12 @@ def _warm(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
     care = _care(args)
-    with _progress("warming", args) as tell:
+    with on_a_terminal(args) as on_progress:
         if args.dry_run:
-            return _show_planned(feed.planned(care, tell), args.json)
+            return _show_planned(feed.planned(care, on_progress), args.json)
         known = {"max_bytes": args.max_bytes, "min_free_bytes": args.min_free}
         given = {name: value for name, value in known.items() if value is not None}
-        done = feed.warmed(care, feed.CacheLimits(**given), tell)
+        done = feed.warmed(care, feed.CacheLimits(**given), on_progress)
     _show_warmed(done, args.json)
     if done.interrupted:
         return _EXIT_INTERRUPTED
@@ -264,8 +259,8 @@ def _told(kept: "Kept") -> str:
 def _verify(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    with _progress("verifying", args) as tell:
-        done = list(feed.verified(_care(args), with_source=args.source, tell=tell))
+    with on_a_terminal(args) as on_progress:
+        done = list(feed.verified(_care(args), with_source=args.source, on_progress=on_progress))
     if args.json:
         print_json(done)
     for each in () if args.json else done:
@@ -324,32 +319,6 @@ def _care(args: argparse.Namespace) -> "Care":
         args.member, args.dtype, args.length, args.column, args.label_column, files
     )
     return feed.Care(cache=args.cache, where=args.where, asked=of_data)
-
-
-@contextmanager
-def _progress(doing: str, args: argparse.Namespace) -> "Iterator[OnTransferProgress]":
-    """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.model import Progress
-
-    live = Live(sys.stderr)
-
-    def tell(step: "TransferProgress") -> None:
-        if sys.stderr.isatty() and not args.json:
-            live.show(Progress(doing=_line(doing, step), left_seconds=step.left_seconds))
-
-    try:
-        yield tell
-    finally:
-        live.end()
-
-
-def _line(doing: str, step: "TransferProgress") -> str:
-    if not step.samples:
-        return f"{doing}: listing, {step.listed} samples found"
-    share = step.done / step.samples
-    bar = "#" * round(share * _BAR)
-    size = f"  {_size(step.bytes)}  {_rate(step.rate)}" if step.bytes else ""
-    return f"{doing} [{bar:.<{_BAR}}] {share:6.1%}{size}"
 
 
 def _size(bytes_: float) -> str:

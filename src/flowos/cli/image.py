@@ -3,8 +3,7 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
 
 if TYPE_CHECKING:
-    from flowos.model import Argv, OnProgress, Progress
+    from flowos.model import Argv, Progress
     from flowos.operations.image import Inspected, ListedImage, MadeImage, Recipe
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -25,7 +24,7 @@ _EVERY_SECONDS = 10.0
 
 
 class _Steps(Live):
-    """What follows two spaces moves: without a terminal it is shown every ten seconds only."""
+    """Details move: without a terminal they are shown every ten seconds only."""
 
     _step = ""
     _told = 0.0
@@ -36,10 +35,9 @@ class _Steps(Live):
         if self._rewrites:
             super().show(progress)
             return
-        step = progress.doing.partition("  ")[0]
-        if step != self._step:
-            self._step, self._told = step, now()
-            super().show(replace(progress, doing=step))
+        if progress.doing != self._step:
+            self._step, self._told = progress.doing, now()
+            super().show(replace(progress, detail=""))
         elif now() - self._told >= _EVERY_SECONDS:
             self._told = now()
             super().show(progress)
@@ -165,13 +163,13 @@ def _import(args: argparse.Namespace) -> int:
 
     if args.dry_run:
         return _show_planned(image.planned_import(args.source, args.arch), args.json)
-    with _steps() as on_progress:
+    with _Steps(sys.stderr) as steps:
         made = image.import_image(
             args.source,
             name=args.name,
             architecture=args.arch,
             url=args.store,
-            on_progress=on_progress,
+            on_progress=steps.show,
         )
     _show_made(made, args.json)
     return 0
@@ -184,9 +182,9 @@ def _build(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _show_planned(image.planned_build(recipe, args.arch), args.json)
     name = image.name_of(recipe) if args.name is None else args.name
-    with _steps() as on_progress:
+    with _Steps(sys.stderr) as steps:
         made = image.build_image(
-            recipe, name=name, architecture=args.arch, url=args.store, on_progress=on_progress
+            recipe, name=name, architecture=args.arch, url=args.store, on_progress=steps.show
         )
     _show_made(made, args.json)
     return 0
@@ -225,15 +223,6 @@ def _export(args: argparse.Namespace) -> int:
     path = image.export_image(args.image, args.to, form=args.form, url=args.store)
     print_json({"path": str(path)}) if args.json else print(path)
     return 0
-
-
-@contextmanager
-def _steps() -> "Iterator[OnProgress]":
-    live = _Steps(sys.stderr)
-    try:
-        yield live.show
-    finally:
-        live.end()
 
 
 def _show_planned(planned: "tuple[Argv, ...]", as_json: bool) -> int:

@@ -111,24 +111,22 @@ def run(args: argparse.Namespace) -> int:
     from flowos.report import text
 
     wanted = _wanted(args)
-    live = Live(sys.stderr)
     seconds = None if args.minutes is None else 60 * args.minutes
     try:
         if args.dry_run:
             _show_plan(measure.planned(wanted), args.json)
             return 0
-        result = measure.measured(
-            wanted,
-            out=args.out,
-            url=args.store,
-            seconds=seconds,
-            on_progress=live.show,
-            on_sample=live.show_sample,
-        )
+        with Live(sys.stderr) as live:
+            result = measure.measured(
+                wanted,
+                out=args.out,
+                url=args.store,
+                seconds=seconds,
+                on_progress=live.show,
+                on_sample=live.show_sample,
+            )
     except EnvironmentRefused as error:
         raise UsageError(str(error)) from error
-    finally:
-        live.end()
     print(as_json(result.book) if args.json else text(result.book))
     for line in _ends(result):
         print(line, file=sys.stderr)

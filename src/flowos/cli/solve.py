@@ -1,21 +1,18 @@
 """`flowos solve`: a system of equations with a symmetric positive definite sparse matrix."""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._live import Live
+from flowos.cli._live import on_a_terminal
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, top_command
 
 if TYPE_CHECKING:
-    from flowos.operations.solve import Solved, SolvePlan, SolveProgress, SolveRequest, Tell
+    from flowos.operations.solve import Solved, SolvePlan, SolveRequest
     from flowos.solver import SolverKeywords
 
-_BAR = 24
 _MOST_RTOL = 1e300
 
 
@@ -126,8 +123,8 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _show_planned(solve.planned(wish), args.json)
         return 0
-    with _progress(args) as tell:
-        done, x = solve.solved(wish, tell)
+    with on_a_terminal(args) as on_progress:
+        done, x = solve.solved(wish, on_progress)
     try:
         if args.out:
             solve.keep(x, args.out)
@@ -177,27 +174,3 @@ def _show(done: "Solved", as_json: bool) -> None:
         print(f"  {what.lower()}: {words}")
     print()
     print(trace_text(done.trace), end="")
-
-
-@contextmanager
-def _progress(args: argparse.Namespace) -> "Iterator[Tell]":
-    """One line that is rewritten, on a terminal; elsewhere nothing but the end."""
-    from flowos.model import Progress
-
-    live = Live(sys.stderr)
-
-    def tell(step: "SolveProgress") -> None:
-        if sys.stderr.isatty() and not args.json:
-            live.show(Progress(doing=_line(step)))
-
-    try:
-        yield tell
-    finally:
-        live.end()
-
-
-def _line(step: "SolveProgress") -> str:
-    if not step.iteration:
-        return step.doing
-    bar = "#" * round(step.share * _BAR)
-    return f"solving [{bar:.<{_BAR}}] iteration {step.iteration}  residual {step.residual:.1e}"

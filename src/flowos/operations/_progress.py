@@ -4,59 +4,47 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flowos.engine import now
+from flowos.model import OnProgress, Progress
+from flowos.report import number
 
 if TYPE_CHECKING:
     from flowos._native import Counter
 
-_TELLS_SECONDS = 0.1
+INTERVAL_SECONDS = 0.1
 _LOOKS_BACK_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferProgress:
-    """How far something is. listed: samples found so far, while they are listed.
-
-    rate: bytes per second of late. left_seconds: None while it cannot be said.
-    """
-
-    listed: int = 0
-    samples: int = 0
-    done: int = 0
-    bytes: int = 0
-    rate: float = 0.0
-    left_seconds: float | None = None
-
-
-OnTransferProgress = Callable[[TransferProgress], None]
-
-
 class ProgressMeter:
-    """Tells of steps ten times a second at most."""
+    """Reports samples that are done, ten times a second at most."""
 
-    def __init__(self, tell: OnTransferProgress, clock: Callable[[], float] = now) -> None:
-        self._tell, self._clock = tell, clock
+    def __init__(
+        self, doing: str, on_progress: OnProgress, clock: Callable[[], float] = now
+    ) -> None:
+        self._doing, self._on_progress, self._clock = doing, on_progress, clock
         self._seen: deque[tuple[float, int, int]] = deque()
 
     def at(self, samples: int, done: int, bytes_: int) -> None:
-        """So many samples are done, of so many; the last step is told in any case."""
+        """So many are done, of `samples`; the last step is reported in any case."""
         time = self._clock()
-        if done < samples and self._seen and time - self._seen[-1][0] < _TELLS_SECONDS:
+        if done < samples and self._seen and time - self._seen[-1][0] < INTERVAL_SECONDS:
             return
         self._seen.append((time, done, bytes_))
         while len(self._seen) > 2 and time - self._seen[1][0] > _LOOKS_BACK_SECONDS:
             self._seen.popleft()
         then, done_then, bytes_then = self._seen[0]
         seconds, more = time - then, done - done_then
-        self._tell(
-            TransferProgress(
-                samples=samples,
+        rate = (bytes_ - bytes_then) / seconds if seconds > 0 else 0.0
+        size = f"  {number(bytes_, 'byte')}  {number(rate, 'byte/s')}" if bytes_ else ""
+        self._on_progress(
+            Progress(
+                doing=self._doing,
                 done=done,
-                bytes=bytes_,
-                rate=(bytes_ - bytes_then) / seconds if seconds > 0 else 0.0,
+                total=samples,
+                unit="sample",
+                detail=f"{done / samples if samples else 1.0:6.1%}{size}",
                 left_seconds=(samples - done) * seconds / more if more > 0 else None,
             )
         )
@@ -70,7 +58,7 @@ def counted(look: Callable[[int], None]) -> Iterator["Counter"]:
     counter, ended = Counter(), threading.Event()
 
     def watch() -> None:
-        while not ended.wait(_TELLS_SECONDS):
+        while not ended.wait(INTERVAL_SECONDS):
             look(counter.value)
 
     thread = threading.Thread(target=watch, name="flowos-progress", daemon=True)
@@ -82,6 +70,11 @@ def counted(look: Callable[[int], None]) -> Iterator["Counter"]:
         thread.join()
 
 
-def listing(tell: OnTransferProgress) -> "AbstractContextManager[Counter]":
-    """Tells how many samples were found, as long as the `with` lasts."""
-    return counted(lambda found: tell(TransferProgress(listed=found)))
+def listing(doing: str, on_progress: OnProgress) -> "AbstractContextManager[Counter]":
+    """Reports how many samples were found, as long as the `with` lasts."""
+
+    def look(found: int) -> None:
+        says = f"{doing}: listing, {found} samples found"
+        on_progress(Progress(doing=says, done=found, unit="sample"))
+
+    return counted(look)

@@ -22,14 +22,8 @@ from flowos.feeder import (
     opened,
     verify,
 )
-from flowos.model import FeedError
-from flowos.operations._progress import (
-    OnTransferProgress,
-    ProgressMeter,
-    TransferProgress,
-    counted,
-    listing,
-)
+from flowos.model import FeedError, OnProgress
+from flowos.operations._progress import ProgressMeter, counted, listing
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -41,9 +35,7 @@ __all__ = [
     "Care",
     "FillPlan",
     "Kept",
-    "OnTransferProgress",
     "SourceOptions",
-    "TransferProgress",
     "VerifiedCache",
     "Warmed",
     "asked",
@@ -101,10 +93,13 @@ class VerifiedCache:
     missing: int = 0
 
 
-def planned(care: Care, tell: OnTransferProgress) -> FillPlan:
+_WARMING, _VERIFYING = "warming", "verifying"
+
+
+def planned(care: Care, on_progress: OnProgress) -> FillPlan:
     """What `warmed` would bring. FeedError: there is no such data."""
     assert care.where is not None
-    with listing(tell) as found:
+    with listing(_WARMING, on_progress) as found:
         data = opened(care.where, care.cache, care.asked, found)
     sizes = data.catalog.sizes()
     return FillPlan(
@@ -122,14 +117,14 @@ def _if_any(care: Care) -> tuple[Kept, ...]:
         return ()
 
 
-def warmed(care: Care, limits: CacheLimits, tell: OnTransferProgress) -> Warmed:
+def warmed(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Warmed:
     """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
 
     FeedError: there is no such data, or nothing can be kept there.
     """
     assert care.where is not None
-    began, interrupted, pace = now(), False, ProgressMeter(tell)
-    with listing(tell) as found:
+    began, interrupted, pace = now(), False, ProgressMeter(_WARMING, on_progress)
+    with listing(_WARMING, on_progress) as found:
         warming = Prefill(care.where, care.cache, care.asked, limits, found)
     at = PrefillProgress(samples=0)
     try:
@@ -148,16 +143,16 @@ def state(care: Care) -> tuple[Kept, ...]:
     return kept_in(care.cache, care.where, care.asked)
 
 
-def verified(care: Care, *, with_source: bool, tell: OnTransferProgress) -> Iterator[VerifiedCache]:
+def verified(care: Care, *, with_source: bool, on_progress: OnProgress) -> Iterator[VerifiedCache]:
     """Read all that is cached, and the source too if so wanted. FeedError: nothing is there."""
     if with_source and care.where is None:
         raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
     for kept in state(care):
-        damaged, missing = _checked(kept, tell), 0
+        damaged, missing = _checked(kept, on_progress), 0
         changed: tuple[str, ...] = ()
         if with_source and care.where is not None:
-            pace = ProgressMeter(tell)
-            with listing(tell) as found:
+            pace = ProgressMeter(_VERIFYING, on_progress)
+            with listing(_VERIFYING, on_progress) as found:
                 steps = compare(care.where, care.cache, care.asked, found)
             for at in steps:
                 pace.at(at.samples, at.done, at.bytes)
@@ -167,10 +162,10 @@ def verified(care: Care, *, with_source: bool, tell: OnTransferProgress) -> Iter
         )
 
 
-def _checked(kept: Kept, tell: OnTransferProgress) -> int:
+def _checked(kept: Kept, on_progress: OnProgress) -> int:
     if kept.samples == 0:
         return 0
-    pace = ProgressMeter(tell)
+    pace = ProgressMeter(_VERIFYING, on_progress)
     with counted(lambda done: pace.at(kept.samples, done, 0)) as done:
         damaged = verify(kept, done)
     pace.at(kept.samples, kept.samples, 0)

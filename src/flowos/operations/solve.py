@@ -14,12 +14,11 @@ from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from numpy.typing import NDArray
 
 from flowos.engine import now
-from flowos.model import SolveError
+from flowos.model import OnProgress, Progress, SolveError
 from flowos.operations._linear_problems import right_side, system_of
+from flowos.operations._progress import INTERVAL_SECONDS
 from flowos.report import Trace, number, trace_html, trace_svg
 from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords
-
-_TELLS_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +63,6 @@ class Solved:
         return Trace(title=self.planned.system, points=self.residuals, goal=self.planned.rtol)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolveProgress:
-    """How far it is. share: of the way to the goal, by the logarithm, 0 to 1."""
-
-    doing: str
-    iteration: int = 0
-    residual: float = 1.0
-    share: float = 0.0
-
-
-Tell = Callable[[SolveProgress], None]
-
-
 def planned(wish: SolveRequest) -> SolvePlan:
     """A matrix whose size is not known beforehand is read, or generated."""
     system = system_of(wish.what)
@@ -84,18 +70,18 @@ def planned(wish: SolveRequest) -> SolvePlan:
     return _planned(wish, system.name, rows, entries)
 
 
-def solved(wish: SolveRequest, tell: Tell) -> tuple[Solved, NDArray[np.float64]]:
+def solved(wish: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDArray[np.float64]]:
     """How it went, and x. SolveError, UsageError: what is wrong with the matrix or the wish."""
-    tell(SolveProgress(doing="reading"))
+    on_progress(Progress(doing="reading"))
     system, began = system_of(wish.what), now()
     matrix = system.matrix()
     read = now()
     b = right_side(wish.rhs, matrix.shape[0])
-    tell(SolveProgress(doing="setting up"))
+    on_progress(Progress(doing="setting up"))
     ready = now()
     solver = Solver(matrix, **wish.how)
     set_up = now()
-    history = History(wish.rtol, tell)
+    history = History(wish.rtol, on_progress)
     x, info = solver.solve(b, rtol=wish.rtol, maxiter=wish.maxiter, watch=history.see)
     done = Solved(
         planned=_planned(wish, system.name, *_size_of(matrix)),
@@ -110,22 +96,28 @@ def solved(wish: SolveRequest, tell: Tell) -> tuple[Solved, NDArray[np.float64]]
 
 
 class History:
-    """Keeps every residual, and tells of them ten times a second at most."""
+    """Keeps every residual, and reports them ten times a second at most."""
 
-    def __init__(self, goal: float, tell: Tell, clock: Callable[[], float] = now) -> None:
+    def __init__(
+        self, goal: float, on_progress: OnProgress, clock: Callable[[], float] = now
+    ) -> None:
         self.residuals: list[tuple[int, float]] = []
-        self._goal, self._tell, self._clock = goal, tell, clock
-        self._told = -_TELLS_SECONDS
+        self._goal, self._on_progress, self._clock = goal, on_progress, clock
+        self._reported = -INTERVAL_SECONDS
 
     def see(self, iteration: int, residual: float) -> None:
         self.residuals.append((iteration, residual))
         time = self._clock()
-        if time - self._told < _TELLS_SECONDS:
+        if time - self._reported < INTERVAL_SECONDS:
             return
-        self._told = time
-        share = _share(residual, self._goal)
-        self._tell(
-            SolveProgress(doing="solving", iteration=iteration, residual=residual, share=share)
+        self._reported = time
+        self._on_progress(
+            Progress(
+                doing="solving",
+                done=_share(residual, self._goal),
+                total=1.0,
+                detail=f"iteration {iteration}  residual {residual:.1e}",
+            )
         )
 
 

@@ -139,10 +139,10 @@ def test_long_work_says_now_and_then_how_far_it_is_where_nobody_watches(
     shown, seconds = StringIO(), iter((1.0, 2.0, 11.5, 12.0, 21.0, 22.0, 23.0))
     monkeypatch.setattr("flowos.engine.now", lambda: next(seconds))
     steps = _Steps(shown)
-    for doing in ("making x", "making x  5 MB", "making x  9 MB", "making x  9.5 MB"):
-        steps.show(Progress(doing=doing))
-    for doing in ("squashing  1 %", "squashing  2 %"):
-        steps.show(Progress(doing=doing))
+    for detail in ("", "5 MB", "9 MB", "9.5 MB"):
+        steps.show(Progress(doing="making x", detail=detail))
+    for detail in ("1 %", "2 %"):
+        steps.show(Progress(doing="squashing", detail=detail))
     assert shown.getvalue().splitlines() == ["making x", "making x  9 MB", "squashing"]
 
 

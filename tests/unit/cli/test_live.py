@@ -24,3 +24,20 @@ def test_no_line_says_that_nothing_is_left_while_something_goes_on(
     out = io.StringIO()
     Live(out).show(Progress(doing="stream", left_seconds=left))
     assert out.getvalue() == line + "\n"
+
+
+@pytest.mark.parametrize(
+    ("progress", "line"),
+    [
+        (
+            Progress(doing="warming", done=1, total=4, detail="25.0%"),
+            f"warming [{'#' * 6:.<24}] 25.0%",
+        ),
+        (Progress(doing="solving", done=0.0, total=1.0), f"solving [{'.' * 24}]"),
+        (Progress(doing="squashing", detail="42 %"), "squashing  42 %"),
+    ],
+)
+def test_what_has_a_total_gets_a_bar(progress: Progress, line: str) -> None:
+    out = io.StringIO()
+    Live(out).show(progress)
+    assert out.getvalue() == line + "\n"

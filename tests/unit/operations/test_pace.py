@@ -1,13 +1,14 @@
 """How fast something goes, and how long the rest will take."""
 
-from flowos.operations._progress import ProgressMeter, TransferProgress
+from flowos.model import Progress
+from flowos.operations._progress import ProgressMeter
 
 
-def paced(*steps: tuple[float, int, int]) -> list[TransferProgress]:
+def paced(*steps: tuple[float, int, int]) -> list[Progress]:
     """Of (time, samples done of 100, bytes)."""
-    told: list[TransferProgress] = []
+    told: list[Progress] = []
     times = iter([time for time, _, _ in steps])
-    pace = ProgressMeter(told.append, lambda: next(times))
+    pace = ProgressMeter("warming", told.append, lambda: next(times))
     for _, done, bytes_ in steps:
         pace.at(100, done, bytes_)
     return told
@@ -15,9 +16,9 @@ def paced(*steps: tuple[float, int, int]) -> list[TransferProgress]:
 
 def test_the_rate_is_that_of_late_and_the_rest_takes_as_long() -> None:
     told = paced((0.0, 0, 0), (1.0, 10, 1000), (11.5, 40, 1000), (21.0, 60, 20_000))
-    assert (told[0].rate, told[0].left_seconds) == (0.0, None)
-    assert (told[1].rate, told[1].left_seconds) == (1000.0, 9.0)
-    assert told[3].rate == 19_000 / 20.0
+    assert (told[0].detail, told[0].left_seconds) == ("  0.0%", None)
+    assert (told[1].detail, told[1].left_seconds) == (" 10.0%  1.00 kB  1.00 kB/s", 9.0)
+    assert told[3].detail == " 60.0%  20.0 kB  950 B/s"
     assert told[3].left_seconds == 40 * 20.0 / 50
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from flowos.model import SolveError, UsageError
+from flowos.model import Progress, SolveError, UsageError
 from flowos.operations._linear_problems import right_side, system_of
-from flowos.operations.solve import History, SolveProgress
+from flowos.operations.solve import History
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,16 @@ def test_random_right_hand_sides_are_those_of_their_seed() -> None:
 
 
 def test_every_residual_is_kept_and_some_are_told() -> None:
-    told: list[SolveProgress] = []
+    told: list[Progress] = []
     times = iter([0.0, 0.05, 0.2, 0.21])
     history = History(1e-8, told.append, lambda: next(times))
     for iteration, residual in ((1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)):
         history.see(iteration, residual)
     assert history.residuals == [(1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)]
-    assert [(step.iteration, round(step.share, 2)) for step in told] == [(1, 0.25), (3, 0.5)]
+    assert [(step.detail, round(step.done, 2)) for step in told] == [
+        ("iteration 1  residual 1.0e-02", 0.25),
+        ("iteration 3  residual 1.0e-04", 0.5),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,6 @@ def test_every_residual_is_kept_and_some_are_told() -> None:
 def test_the_way_to_the_goal_stays_between_none_and_all(
     residual: float, goal: float, share: float
 ) -> None:
-    told: list[SolveProgress] = []
+    told: list[Progress] = []
     History(goal, told.append, lambda: 0.0).see(1, residual)
-    assert [step.share for step in told] == [share]
+    assert [step.done for step in told] == [share]

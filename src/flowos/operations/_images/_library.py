@@ -126,7 +126,9 @@ class _Counter:
         self._done += count
         if self._done - self._shown >= _SHOW_BYTES:
             self._shown = self._done
-            self._on_progress(Progress(doing=f"squashing  {100 * self._done // self._total} %"))
+            self._on_progress(
+                Progress(doing="squashing", detail=f"{100 * self._done // self._total} %")
+            )
 
 
 @contextmanager

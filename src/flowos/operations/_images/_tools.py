@@ -88,7 +88,7 @@ def call_watched(
     try:
         while True:
             size = size_of(scratch)
-            on_progress(Progress(doing=f"{doing}  {number(size, 'byte')}" if size else doing))
+            on_progress(Progress(doing=doing, detail=number(size, "byte") if size else ""))
             with suppress(TimeoutError):
                 return ran(running.wait(_LOOK_SECONDS))
     finally:
