@@ -155,6 +155,12 @@ class Facts:
         return tuple(c for c in self.cpus if c.number in self.allowed)
 
     @property
+    def usable_memory_bytes(self) -> int:
+        """As much of it as the cgroup allows; 0 where nothing is known."""
+        limits = [b for b in (self.memory_bytes, self.memory_limit_bytes) if b]
+        return min(limits, default=0)
+
+    @property
     def one_per_core(self) -> tuple[LogicalCpu, ...]:
         """The first usable hardware thread of each core, by number."""
         first: dict[int, LogicalCpu] = {}

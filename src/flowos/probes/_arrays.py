@@ -18,6 +18,5 @@ def last_cache_bytes(facts: Facts) -> int:
 def elements_for(facts: Facts) -> int:
     """Doubles per array: four times the last-level caches, as far as half the memory allows."""
     wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
-    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    most = int(min(limits, default=6 * wanted) * MEMORY_SHARE / 3)
+    most = int((facts.usable_memory_bytes or 6 * wanted) * MEMORY_SHARE / 3)
     return min(wanted, most) // 8 // 64 * 64

@@ -294,12 +294,17 @@ def best_compiler(facts: Facts) -> Compiler | None:
     return min(found, key=lambda c: order.index(c.family), default=None)
 
 
-def read_answer(outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+def read_answer(outcome: Outcome, program: str = "") -> tuple[Reading, ...] | Unmeasured:
     """Read what a measuring program of ours printed.
 
     Format: one JSON object {"readings": [{"metric", "unit", "values", "levels"?, "notes"?}, ...]}
     where levels and notes are objects of strings; on exit 77 {"cannot": reason, "remedy"?}.
+    program: whose own complaint counts, which the starter of its ranks buries under others.
     """
+    said = outcome.stderr.decode(errors="replace").splitlines()
+    own = [line.removeprefix(f"{program}: ") for line in said if line.startswith(f"{program}: ")]
+    if program and own and outcome.end != Exited(0):
+        return Unmeasured(reason=own[0])
     if not isinstance(outcome.end, Exited):
         return Unmeasured(reason=f"the program ended by {outcome.end}", remedy=_tail(outcome))
     if outcome.end.code not in (0, CANNOT_MEASURE_HERE):

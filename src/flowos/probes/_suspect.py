@@ -1,6 +1,6 @@
 """Readings that answered but may not be what they seem carry a note `suspect`, which says why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flowos.model import Reading
@@ -12,6 +12,12 @@ def suspected(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Read
     """The readings with these reasons noted, beside those noted before."""
     said = [reason for reason in reasons if reason]
     return tuple(_noted(reading, said) if said else reading for reading in readings)
+
+
+def crowded(readings: Sequence[Reading], threads: int) -> str:
+    """In words, where the threads shared cpus that they were to have for themselves."""
+    cpus = int(dict(readings[0].notes).get("cpus", threads))
+    return f"{threads} threads were seen on {cpus} cpus" if cpus < threads else ""
 
 
 def _noted(reading: Reading, reasons: list[str]) -> Reading:

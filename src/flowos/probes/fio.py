@@ -261,7 +261,7 @@ def _file_bytes(facts: Facts, wanted: int) -> int:
     room = facts.storage.free_bytes
     size = wanted if room is None else min(wanted, room // 2)
     if facts.storage.file_system in IN_MEMORY:
-        size = min(size, (facts.memory_limit_bytes or facts.memory_bytes) // 4)
+        size = min(size, facts.usable_memory_bytes // 4)
     return size // STEP_BYTES * STEP_BYTES
 
 

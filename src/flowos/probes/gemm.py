@@ -246,8 +246,7 @@ def _forceable(library: Blas, facts: Facts) -> tuple[str, ...]:
 
 
 def _fits(n: int, facts: Facts) -> bool:
-    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    return 3 * 8 * n * n <= MEMORY_SHARE * min(limits, default=8 << 30)
+    return 3 * 8 * n * n <= MEMORY_SHARE * (facts.usable_memory_bytes or 8 << 30)
 
 
 def _case(

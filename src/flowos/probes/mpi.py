@@ -10,7 +10,6 @@ from dataclasses import replace
 from flowos.model import (
     Case,
     Chart,
-    Exited,
     Facts,
     Mpi,
     Outcome,
@@ -121,10 +120,7 @@ class MpiPairs(Probe):
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
-        said = _own_words(outcome)
-        if said and outcome.end != Exited(0):
-            return Unmeasured(reason=said)
-        readings = read_answer(outcome)
+        readings = read_answer(outcome, "mpi_pairs")
         if isinstance(readings, Unmeasured):
             return readings
         unbound = "*" in dict(readings[0].notes).get("cpus", "")
@@ -169,10 +165,3 @@ def _case(mpi: Mpi, wanted: Wanted) -> Case:
             ("seconds", seconds),
         ),
     )
-
-
-def _own_words(outcome: Outcome) -> str:
-    """Our program's complaint, which a starter buries under its own."""
-    prefix = "mpi_pairs: "
-    lines = outcome.stderr.decode(errors="replace").splitlines()
-    return next((line.removeprefix(prefix) for line in lines if line.startswith(prefix)), "")

@@ -13,7 +13,6 @@ from flowos.model import (
     Argv,
     Case,
     Chart,
-    Exited,
     Facts,
     Measurement,
     Mpi,
@@ -24,7 +23,7 @@ from flowos.model import (
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
-from flowos.probes._suspect import suspected
+from flowos.probes._suspect import crowded, suspected
 
 FOLDER = "solver/native"
 SOURCE = "mpi/solve_mpi.cpp"
@@ -229,17 +228,10 @@ class Solve(Probe):
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
-        said = _own_words(outcome)
-        if said and outcome.end != Exited(0):
-            return Unmeasured(reason=said)
-        readings = read_answer(outcome)
+        readings = read_answer(outcome, "solve_mpi")
         if isinstance(readings, Unmeasured):
             return readings
-        cores = int(case.level("cores"))
-        cpus = int(dict(readings[0].notes).get("cpus", cores))
-        return suspected(
-            readings, [f"{cores} threads were seen on {cpus} cpus" if cpus < cores else ""]
-        )
+        return suspected(readings, [crowded(readings, int(case.level("cores")))])
 
     def ceiling(self, case: Case) -> Case | None:
         """The best triad of as many cores, whoever shared them out how."""
@@ -251,8 +243,7 @@ class Solve(Probe):
 
 def poisson(facts: Facts, wanted: Wanted) -> Problem:
     """The effort's grid, larger where caches would hold it, smaller where memory would not."""
-    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
-    most = min(limits, default=8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
+    most = (facts.usable_memory_bytes or 8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
     least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
     large = (g for g in GRIDS[MIN_GRID[wanted.effort] :] if math.prod(g) >= least)
     chosen = next(large, GRIDS[-1])
@@ -350,13 +341,6 @@ def _case(point: SolvePoint, facts: Facts, wanted: Wanted) -> Case:
             ("elements", str(elements_for(facts))),
         ),
     )
-
-
-def _own_words(outcome: Outcome) -> str:
-    """Our program's complaint, which a starter buries under its own."""
-    prefix = "solve_mpi: "
-    lines = outcome.stderr.decode(errors="replace").splitlines()
-    return next((line.removeprefix(prefix) for line in lines if line.startswith(prefix)), "")
 
 
 def equal_answers(measured: Iterable[Measurement]) -> tuple[str, ...]:

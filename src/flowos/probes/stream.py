@@ -37,7 +37,7 @@ from flowos.probes._base import (
 from flowos.probes._env_charts import env_bars
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
-from flowos.probes._suspect import suspected
+from flowos.probes._suspect import crowded, suspected
 from flowos.probes._worth import Worth
 
 KERNELS = ("copy", "scale", "add", "triad")
@@ -183,7 +183,7 @@ class Stream(Probe):
         readings = read_answer(outcome)
         if isinstance(readings, Unmeasured):
             return readings
-        doubts = (case.detail("doubt"), _crowded(readings, int(case.level("threads"))))
+        doubts = (case.detail("doubt"), crowded(readings, int(case.level("threads"))))
         return suspected(readings, doubts)
 
     def ceiling(self, case: Case) -> Case | None:
@@ -223,11 +223,6 @@ class Stream(Probe):
         best: Worth | None,
     ) -> tuple[Advice, ...] | None:
         return advice(best) if best else None
-
-
-def _crowded(readings: tuple[Reading, ...], threads: int) -> str:
-    cpus = int(dict(readings[0].notes).get("cpus", threads))
-    return f"{threads} threads were seen on {cpus} cpus" if cpus < threads else ""
 
 
 def merged(cases: Iterable[Case]) -> tuple[str, ...]:

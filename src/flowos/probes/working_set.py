@@ -163,10 +163,10 @@ def _in_words(sizes: str) -> str:
 
 def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
     """To where the curve goes, and to where it goes on while it still falls."""
-    limits = [b for b in (facts.memory_bytes, facts.memory_limit_bytes) if b]
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
     wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
-    room = [int(MEMORY_SHARE * limit) for limit in limits]
+    ours = facts.usable_memory_bytes
+    room = [int(MEMORY_SHARE * ours)] if ours else []
     farther = max(wanted, min(wanted * effort.farther, FARTHEST_BYTES))
     return min([wanted, *room]), min([farther, *room])
 

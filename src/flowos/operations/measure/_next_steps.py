@@ -1,7 +1,7 @@
 """What would turn an 'inconclusive' into an answer: how many rounds, and the command for them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from flowos.model import Run, Unmeasured, Verdict
@@ -19,7 +19,7 @@ def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, .
     found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
     commands = {
         probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
-        for probe, seconds in _round_seconds(run, found).items()
+        for probe, seconds in _round_seconds(run, {v.probe for v in found}).items()
     }
     return tuple(_told(v, commands.get(v.probe, "")) for v in found)
 
@@ -37,16 +37,12 @@ def _told(v: Verdict, command: str) -> Verdict:
     return replace(v, why="; ".join(word for word in (v.why, would) if word))
 
 
-def _round_seconds(run: Run, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """About what a round of each probe takes, there and back, for the cases that the run wanted."""
+def _round_seconds(run: Run, probes: set[str]) -> dict[str, float]:
+    """About what a round of each takes, there and back, for the cases that the run wanted."""
     seconds: dict[str, float] = {}
-    for probe in probes_for():
-        found = offered(probe, run.facts, run.wanted) if _judges(verdicts, probe.name) else ()
-        for each in () if isinstance(found, Unmeasured) else found:
-            once = probe.seconds(each.case) + overhead_seconds(environments=1)
-            seconds[probe.name] = seconds.get(probe.name, 0.0) + 2 * once
+    for probe in (probe for probe in probes_for() if probe.name in probes):
+        found = offered(probe, run.facts, run.wanted)
+        if not isinstance(found, Unmeasured):
+            each = (probe.seconds(of.case) + overhead_seconds(environments=1) for of in found)
+            seconds[probe.name] = 2 * sum(each)
     return seconds
-
-
-def _judges(verdicts: Sequence[Verdict], probe: str) -> bool:
-    return any(v.probe == probe for v in verdicts)

@@ -1,7 +1,7 @@
 """What a run measures: comparisons of a case in every environment; with one, the case itself."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flowos import engine
@@ -105,29 +105,38 @@ def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> Answer:
         return Unmeasured(reason=str(error))
 
 
-def plan_for(
-    places: Sequence[PreparedEnvironment],
-    node: Facts,
-    wanted: Wanted,
-    cache: BinaryCache,
-    on_build: Callable[[int], None],
-    also: Iterable[Build] = (),
-) -> MeasurementPlan:
-    """All that can be measured in these environments, its programs and `also` compiled.
-
-    on_build: is told how many programs there are to compile, before that is done.
-    """
-    found = {
+def offers_in(
+    places: Sequence[PreparedEnvironment], node: Facts, wanted: Wanted
+) -> dict[Probe, list[Offered]]:
+    """What each of the probes wanted measures in each environment."""
+    return {
         probe: [_offered(probe, place, node, wanted, len(places)) for place in places]
         for probe in chosen(wanted.probes, len(places))
     }
-    ours = (build for each in found.values() for build in _builds(places, each))
-    builds = {build.key: build for build in (*ours, *also)}
-    on_build(len(builds))
-    cache.build_ahead(builds.values())
+
+
+def builds_of(
+    places: Sequence[PreparedEnvironment], offers: Mapping[Probe, Sequence[Offered]]
+) -> Iterator[Build]:
+    """What this node's compilers make."""
+    for found in offers.values():
+        for place, has in zip(places, found, strict=True):
+            ours = place.binary == "same" or place.env.image is None
+            for compared in has if ours and not isinstance(has, Unmeasured) else ():
+                if build := compared.probe.program(compared.case).build:
+                    yield build
+
+
+def plan_of(
+    places: Sequence[PreparedEnvironment],
+    offers: Mapping[Probe, Sequence[Offered]],
+    node: Facts,
+    cache: BinaryCache,
+) -> MeasurementPlan:
+    """All that can be measured of this, and the words by which it is run."""
     comparisons: list[Comparison] = []
     unmeasured: list[Refused] = []
-    for probe, (base, *others) in found.items():
+    for probe, (base, *others) in offers.items():
         if isinstance(base, Unmeasured):
             unmeasured.append((Case(probe.name), base))
             continue
@@ -164,15 +173,6 @@ def _like_the_node(own: Facts, node: Facts) -> Facts:
         blas=own.blas,
         tools=own.tools,
     )
-
-
-def _builds(places: Sequence[PreparedEnvironment], found: Sequence[Offered]) -> Iterator[Build]:
-    """What this node's compilers make for a probe."""
-    for place, has in zip(places, found, strict=True):
-        ours = place.binary == "same" or place.env.image is None
-        for compared in has if ours and not isinstance(has, Unmeasured) else ():
-            if build := compared.probe.program(compared.case).build:
-                yield build
 
 
 def _of_case(shown: Case, has: Offered) -> ComparedCase | Unmeasured | None:
@@ -231,6 +231,6 @@ def _comparison(entries: tuple[ComparisonCase, ...], environments: int, node: Fa
 
 def fit_together(programs: Sequence[Program], node: Facts) -> bool:
     """Can they run side by side, in less than half of the memory?"""
-    has = min(b for b in (node.memory_bytes, node.memory_limit_bytes, math.inf) if b)
+    has = node.usable_memory_bytes or math.inf
     fit = sum(program.memory_bytes for program in programs) <= has / 2
     return fit and all(program.takes_turns for program in programs)

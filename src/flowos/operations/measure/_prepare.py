@@ -25,10 +25,16 @@ from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
 from flowos.operations.measure._cases import chosen, refused, with_variables
 from flowos.operations.measure._environments import PreparedEnvironment, bare_on, places
-from flowos.operations.measure._plan import ComparisonCase, MeasurementPlan, plan_for
+from flowos.operations.measure._plan import (
+    ComparisonCase,
+    MeasurementPlan,
+    builds_of,
+    offers_in,
+    plan_of,
+)
 from flowos.operations.measure._trials import with_trials
 from flowos.operations.measure._words import words_in
-from flowos.probes import Program, allowed_everywhere, best_compiler, built_by, state
+from flowos.probes import Build, Program, allowed_everywhere, best_compiler, built_by, state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +83,14 @@ def ready_run(
                 on_progress(Progress(doing="putting the programs into them"))
                 made = with_trials(chosen(wanted.probes, len(made)), made, facts, cache)
             everywhere = _with_tried(facts, allowed_everywhere(p.entered for p in made))
-
-            def on_build(programs: int) -> None:
-                if not several:
-                    count = f"{programs} program{'s' * (programs != 1)}"
-                    on_progress(Progress(doing=f"building {count}"))
-
+            offers = offers_in(made, everywhere, wanted)
             look = state.program(facts)
-            also = [look.build] if isinstance(look, Program) and look.build else []
-            plan = plan_for(made, everywhere, wanted, cache, on_build, also)
+            builds = {build.key: build for build in (*builds_of(made, offers), *_build_of(look))}
+            if not several:
+                programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
+                on_progress(Progress(doing=f"building {programs}"))
+            cache.build_ahead(builds.values())
+            plan = plan_of(made, offers, everywhere, cache)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)
 
@@ -102,6 +107,10 @@ def _with_tried(facts: Facts, tried: Sequence[Tried]) -> Facts:
     """The node's facts, allowed no more than all environments are."""
     merged = {t.name: t for t in (*facts.tried, *tried)}
     return replace(facts, tried=tuple(merged.values()))
+
+
+def _build_of(program: Program | Unmeasured) -> tuple[Build, ...]:
+    return (program.build,) if isinstance(program, Program) and program.build else ()
 
 
 def _spin(
