@@ -28,8 +28,6 @@ from flowos.model import (
     Pairs,
 )
 
-Say = Callable[[str], None]
-
 _LONG_SECONDS = 1.0
 """A wait that a person wants explained; else the command's own words are all that is shown."""
 _SYSTEM = tuple(map(PurePath, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr")))
@@ -82,7 +80,7 @@ class ExecPlan:
     notes: tuple[str, ...]
 
 
-def executed(wish: ExecRequest, say: Say) -> Outcome:
+def executed(wish: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
     """Run it with this process's streams and terminal, and wait for its end.
 
     EnvironmentRefused, LaunchFailed: it did not begin.
@@ -90,7 +88,7 @@ def executed(wish: ExecRequest, say: Say) -> Outcome:
     began = now()
     with _ready_launch(wish) as (launch, notes, waits):
         for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
-            say(note)
+            on_event(note)
         return run_in_foreground(_prepared(wish, launch))
 
 

@@ -1,4 +1,4 @@
-"""Rounds of comparisons between environments, with given answers: turns, ends, what breaks."""
+"""Rounds of one session, with given answers: in one environment and between several."""
 
 import itertools
 import math
@@ -26,8 +26,8 @@ from flowos.model import (
     Wanted,
 )
 from flowos.operations.measure._environments import PreparedEnvironment
-from flowos.operations.measure._plan import ComparisonCase, fit_together
-from flowos.operations.measure._rounds import Block
+from flowos.operations.measure._plan import Comparison, ComparisonCase, fit_together
+from flowos.operations.measure._rounds import Block, blocks_of
 from flowos.operations.measure._sampler import Sampler
 from flowos.operations.measure._session import Session
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds
@@ -61,31 +61,46 @@ class Given(ComparisonCase):
         return (Reading(metric=metric, unit="1/s", values=values),), outcome
 
 
+def entry(probe: str, shown: Case, label: str, rates: Rates, *, takes_turns: bool) -> Given:
+    place = PreparedEnvironment(
+        node=here(),
+        entered=Entered(label=label or "bare"),
+        env=BARE,
+        folder=Path("/"),
+        scratch=Path("/"),
+        binary="same",
+        facts=NOWHERE,
+    )
+    return Given(
+        place=place,
+        compared=ComparedCase(probe=PROBE[probe], case=shown, shown=shown),
+        case=in_environment(shown, label) if label else shown,
+        program=Program(argv=(), takes_turns=takes_turns),
+        words=("true",),
+        rates=rates,
+    )
+
+
 def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates) -> Block:
     """A comparison; keywords are the environments, the base first. In turns, `true` is started."""
-    entries: dict[Case, ComparisonCase] = {}
-    for label, given in rates.items():
-        place = PreparedEnvironment(
-            node=here(),
-            entered=Entered(label=label),
-            env=BARE,
-            folder=Path("/"),
-            scratch=Path("/"),
-            binary="same",
-            facts=NOWHERE,
+    shown = Case(probe, (("name", name),))
+    entries = tuple(entry(probe, shown, *each, takes_turns=in_turns) for each in rates.items())
+    comparison = Comparison(entries=entries, seconds=0.0, in_turns=in_turns)
+    (block,) = blocks_of([comparison], "r")
+    return block
+
+
+def survey(probe: str, seconds: float = 0.1, **rates: Rates) -> Block:
+    """The cases of a probe in one environment; keywords are their names."""
+    comparisons = [
+        Comparison(
+            entries=(entry(probe, Case(probe, (("name", name),)), "", given, takes_turns=False),),
+            seconds=seconds,
         )
-        shown = Case(probe, (("name", name),))
-        one = Given(
-            place=place,
-            compared=ComparedCase(probe=PROBE[probe], case=shown, shown=shown),
-            case=in_environment(shown, label),
-            program=Program(argv=(), takes_turns=in_turns),
-            words=("true",),
-            rates=given,
-        )
-        entries[in_environment(shown, label)] = one
-    design = Design(cases=tuple(entries), axis="env", base=next(iter(rates)))
-    return Block(design=design, entries=entries, in_turns=in_turns)
+        for name, given in rates.items()
+    ]
+    (block,) = blocks_of(comparisons, "r")
+    return block
 
 
 def always(rate: float) -> Rates:
@@ -239,3 +254,44 @@ def test_programs_run_side_by_side_if_all_take_turns_and_half_of_the_memory_hold
 ) -> None:
     programs = [Program(argv=(), takes_turns=t, memory_bytes=10**9) for t in takes_turns]
     assert fit_together(programs, replace(NOWHERE, memory_bytes=int(memory))) is fit
+
+
+def test_in_one_environment_probes_follow_each_other_and_each_case_is_measured_there_and_back(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(
+        survey("stream", a=always(1), b=always(2)), survey("gemm", c=always(1)), seconds=60.0
+    )
+    names = [s.case.level("name") for s in done.samples]
+    assert names[:4] in (list("abba"), list("baab"))
+    assert names == [*names[:4], *names[4:-1], "c"]
+    assert sorted(names[:-1]) == sorted("ab" * 8)
+    assert {s.case.level("env", "none") for s in done.samples} == {"none"}
+    assert done.said == []
+
+
+def test_in_one_environment_a_case_that_breaks_leaves_the_others_to_go_on(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(survey("gemm", a=iter(()), b=always(1)))
+    assert {c.level("name"): why.reason for c, why in done.session.unmeasured.items()} == {
+        "a": "it broke"
+    }
+    assert {s.case.level("name") for s in done.samples} == {"b"}
+
+
+def test_in_one_environment_what_the_time_does_not_reach_is_named(
+    measured: Callable[..., Measured],
+) -> None:
+    done = measured(survey("gemm", 10.0, a=always(1)), survey("stream", b=always(1)), seconds=5.0)
+    assert {c.level("name") for c in done.session.unmeasured} == {"a"}
+    assert {s.case.level("name") for s in done.samples} == {"b"}
+
+
+def test_a_survey_takes_all_cases_of_a_probe_in_its_rounds_and_a_comparison_one_case() -> None:
+    both = [group(name, bare=always(1), one=always(1)) for name in "ab"]
+    assert {len(block.entries) for block in (*both, survey("gemm", a=always(1), b=always(1)))} == {
+        2
+    }
+    assert both[0].design.axis == "env"
+    assert survey("stream", a=always(1)).design.min_rounds == PROBE["stream"].info.rounds
