@@ -3,15 +3,18 @@
 Where CI is set, a test may be skipped for what the machine is, not for what the set-up brings.
 """
 
+import atexit
 import fcntl
 import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -27,6 +30,15 @@ settings.load_profile("patient")  # a busy machine is no defect of what is teste
 # Who starts the tests in the background has Ctrl-C ignored, in all that they start too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    """What is kept in a data folder, as records of processes, is not put into a person's own."""
+    if "XDG_DATA_HOME" not in os.environ:
+        made = tempfile.mkdtemp(prefix="flowos-test-data-")
+        os.environ["XDG_DATA_HOME"] = made
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+
 
 OF_THE_MACHINE = re.compile(
     r"\b(cores?|cpus?|GPU|x86-64|huge pages|cgroups?|groups|namespaces|root|right to mount"

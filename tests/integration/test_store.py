@@ -18,13 +18,14 @@ from flowos.model import (
     Case,
     Facts,
     MachineState,
+    Process,
     Run,
     Sample,
     StoreError,
     Unmeasured,
     Wanted,
 )
-from flowos.store import KeptImage, SliceEvent, Store, open_store
+from flowos.store import KeptImage, Store, open_store
 
 PASSWORD = "hunter2-%/é"
 PASSWORD_IN_URL = "hunter2-%25%2F%C3%A9"
@@ -202,15 +203,14 @@ def test_what_contradicts_itself_is_refused(store: Store) -> None:
         store.begin(a_run())
 
 
-def test_slice_events_come_back_oldest_first(store: Store) -> None:
-    happened = [
-        SliceEvent(slice="s1", at=f"2026-11-20T10:00:0{i}Z", kind=kind, notes=(("nodes", "2"),))
-        for i, kind in enumerate(("held", "resized", "freed"))
-    ]
-    store.note(replace(happened[0], slice="s2"))
-    for event in happened:
-        store.note(event)
-    assert store.events("s1") == tuple(happened)
+def test_processes_are_kept_once_and_come_back_newest_first(store: Store) -> None:
+    at = "2026-11-20T10:00:0"
+    first = Process(id="p-0", argv=("python", "it's"), host="n", pid=7, started=f"{at}0Z")
+    second = replace(first, id="p-1", started=f"{at}1Z", state="ended")
+    for process in (first, second, replace(first, pid=8)):
+        store.keep_process(process)
+    assert store.processes() == (second, first)
+    assert store.processes(1) == (second,)
 
 
 def test_how_an_image_first_came_to_be_is_kept_by_its_digest(store: Store) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect
 
-from flowos.model import StoreError
-from flowos.store import KeptImage, SliceEvent, open_store
+from flowos.model import Process, StoreError
+from flowos.store import KeptImage, open_store
 from flowos.store._tables import metadata
 
 DATABASES = Path(__file__).parents[1] / "data/store"
@@ -23,17 +23,16 @@ def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> N
         assert oldest.unmeasured[0][1].remedy == "apt install fio"
         assert newest.facts.compilers[0].name == "gcc-12"
         assert [s.values[0] for s in store.samples(newest)] == [45.7e9, 45.8e9]
-        store.note(SliceEvent(slice="s", at="2026-11-20T10:00:00Z", kind="held"))
-        assert len(store.events("s")) == 1
+        process = Process(id="p-1", argv=("x",), host="h", pid=1, started="2026-11-20T10:00:00Z")
+        store.keep_process(process)
+        assert store.processes() == (process,)
 
 
-def test_a_database_without_images_keeps_some_and_its_events(tmp_path: Path) -> None:
+def test_a_database_without_images_keeps_some(tmp_path: Path) -> None:
     shutil.copy(DATABASES / "schema-2.db", tmp_path / "old.db")
     with open_store(str(tmp_path / "old.db")) as store:
         image = KeptImage(digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
         assert store.keep_image(image) == image
-        (event,) = store.events("s1")
-        assert (event.kind, event.notes) == ("held", (("cores", "2"),))
         assert len(store.runs()) == 2
 
 
@@ -55,7 +54,15 @@ def test_images_that_had_several_names_have_one_origin_and_the_names_wait(tmp_pa
         assert store.old_image_names() == ()
 
 
-@pytest.mark.parametrize("old", ["1", "2", "3", "fresh"])
+def test_a_database_without_processes_keeps_some_beside_what_it_has(tmp_path: Path) -> None:
+    shutil.copy(DATABASES / "schema-4.db", tmp_path / "old.db")
+    with open_store(str(tmp_path / "old.db")) as store:
+        assert len(store.runs()) == 2
+        assert store.image("sha256:ab") is not None
+        assert store.processes() == ()
+
+
+@pytest.mark.parametrize("old", ["1", "2", "3", "4", "fresh"])
 def test_a_database_has_the_tables_that_the_code_describes(old: str, tmp_path: Path) -> None:
     if old != "fresh":
         shutil.copy(DATABASES / f"schema-{old}.db", tmp_path / "x.db")

@@ -3,7 +3,7 @@
 COMMANDS = {
     "measure": "measure this machine: every part against its ceiling, in about 3 minutes",
     "list": "the runs that are kept, newest first",
-    "show": "a kept run, in the terminal",
+    "show": "a kept run, or a process, in the terminal",
     "compare": "the levels of an axis inside a run, or a second run beside a first",
     "report": "write the page, CSV, JSON and Markdown of a kept run",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",
@@ -11,6 +11,7 @@ COMMANDS = {
     "exec": "run one command in an environment; its streams, terminal and exit code pass through",
     "shell": "work in an environment: its bash, or else the shell that it has",
     "run": "run a flow of a Python file, or what an image itself is made to run",
+    "ps": "the programs that used slices, newest first, those that run too",
     "pools": "where nodes come from, as flowos.toml says",
     "image": "images: root file systems that work can be started in, each one file in your library",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",

@@ -15,6 +15,4 @@ def utc() -> str:
 
 def utc_of(seconds: float) -> str:
     """The same of a file's time, in seconds since 1970."""
-    from datetime import UTC, datetime  # a launch needs none
-
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

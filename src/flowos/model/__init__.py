@@ -29,6 +29,7 @@ _PARTS = {
         "int32 int64 shown str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price",
+    "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
     "_samples": (
         "Advice Answer Binary Case Chart Design Effort Entered MachineState Measurement "
@@ -157,6 +158,10 @@ if TYPE_CHECKING:
         uint16 as uint16,
         uint32 as uint32,
         uint64 as uint64,
+    )
+    from flowos.model._process import (
+        Process as Process,
+        SliceUse as SliceUse,
     )
     from flowos.model._progress import (
         OnProgress as OnProgress,

@@ -1,6 +1,7 @@
 """`fo.slice`: a flow gets a place to run, or nodes are held for several flows."""
 
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 from flowos.engine import here
 from flowos.engine.local import Emit, Slice, SliceOptions, Workers, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
+from flowos.operations._process_record import note
 from flowos.operations.environment import Word, environment
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
@@ -64,11 +66,11 @@ def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
     """Compile a flow once, to be run many times on this node, or on nodes of a pool.
 
     flow: from `flow_output`, or its ports. None, with a pool: `s.run(flow, ...)` names one.
-    env: in what its tasks run: None or "bare", an image by path or name, optionally followed by
-    @RUNTIME, or what `environment` made. The image is made ready once, here.
+    env: in what its tasks run: None or "bare", an image by path or name, with @RUNTIME if wished,
+    or what `environment` made. The image is made ready once.
     workers: "thread" in threads of this process (the default, but not in an image); "process" in
-    worker processes, in an image by its own python3; "inline" in the calling thread only.
-    cores: how many to hold of a node; all that we may use by default.
+    worker processes, in an image by its own python3; "inline" in the calling thread only. cores:
+    how many to hold of a node; all that we may use by default.
     folder: where files that commands write are kept; without it they are removed by `free`.
     fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
     task by itself, so that events name it alone.
@@ -89,12 +91,12 @@ def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
             folder=None if folder is None else Path(folder).absolute(),
             fuse=None if _one_of("fuse", fuse, _FUSE) == "chains" else "none",
             emit=emit,
+            on_usage=partial(note, "local" if found is None else found.name),
         )
         if found is None:
             assert made is not None
             return open_slice(made, here(), options)
-        held = _held(found, _ask(nodes, seconds), options, on_event)
-        return held if made is None else _on(held, made)
+        return _on(_held(found, _ask(nodes, seconds), options, on_event), made)
     except OSError as error:  # the node is short of something
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error
 
@@ -131,7 +133,9 @@ def _ask(nodes: int | None, seconds: float | None) -> "Ask":
         raise SliceRefused(f"slice: {error}") from error
 
 
-def _on(held: "HeldSlice", flow: Flow) -> "FlowSlice":
+def _on(held: "HeldSlice", flow: Flow | None) -> "FlowSlice | HeldSlice":
+    if flow is None:
+        return held
     from flowos.engine import FlowSlice
 
     return FlowSlice(held, flow)

@@ -1,4 +1,4 @@
-"""Runs, samples, slice events, and how images came to be: SQLite by default, any SQLAlchemy URL.
+"""Runs, samples, processes, and how images came to be: SQLite by default, any SQLAlchemy URL.
 
 SQLAlchemy takes a quarter of a second to load: that happens when a store is opened, not before.
 """
@@ -6,12 +6,12 @@ SQLAlchemy takes a quarter of a second to load: that happens when a store is ope
 from typing import TYPE_CHECKING
 
 from flowos.store._files import default_file, lies_on_network
-from flowos.store._kept import KeptImage, SliceEvent
 
 if TYPE_CHECKING:
+    from flowos.store._kept import KeptImage
     from flowos.store._store import Store
 
-__all__ = ["KeptImage", "SliceEvent", "Store", "default_file", "lies_on_network", "open_store"]
+__all__ = ["KeptImage", "Store", "default_file", "lies_on_network", "open_store"]
 
 
 def open_store(url: str | None = None, *, make: bool = True) -> "Store":
@@ -27,6 +27,10 @@ def open_store(url: str | None = None, *, make: bool = True) -> "Store":
 
 
 def __getattr__(name: str) -> object:
+    if name == "KeptImage":
+        from flowos.store._kept import KeptImage
+
+        return KeptImage
     if name != "Store":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flowos.store._store import Store

@@ -6,16 +6,6 @@ from flowos.model import Pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceEvent:
-    """Something that happened to a slice. `at` is ISO 8601 in UTC."""
-
-    slice: str
-    at: str
-    kind: str
-    notes: Pairs = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptImage:
     """How an image came to be. Identity is the digest.
 

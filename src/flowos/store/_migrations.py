@@ -94,7 +94,29 @@ def _image_origins(connection: Connection) -> None:
         )
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _slice_events, _image_names, _image_origins)
+def _processes(connection: Connection) -> None:
+    """Schema 5: programs that used slices. Nothing ever wrote an event of a slice."""
+    meta = MetaData()
+    Table(
+        "flowos_processes",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", Text, nullable=False, unique=True),
+        Column("started", Text, nullable=False),
+        Column("host", Text, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    meta.create_all(connection)
+    connection.execute(text("DROP TABLE flowos_events"))
+
+
+STEPS: tuple[Step, ...] = (
+    _first_tables,
+    _slice_events,
+    _image_names,
+    _image_origins,
+    _processes,
+)
 NEWEST = len(STEPS)
 
 

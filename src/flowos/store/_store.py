@@ -1,4 +1,4 @@
-"""Runs, samples, slice events, and how images came to be, in a database.
+"""Runs, samples, processes, and how images came to be, in a database.
 
 Promises: what `keep` returned from is on the disk, so that a crash loses nothing; several programs
 may write at once; every failure is a StoreError of one line. The store knows no clock: time stamps
@@ -13,14 +13,19 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, text, update
 
-from flowos.model import Pairs, Run, Sample, StoreError, from_plain, to_plain
+from flowos.model import Process, Run, Sample, StoreError, from_plain, to_plain
 from flowos.store._errors import place, translated
-from flowos.store._kept import KeptImage, SliceEvent
+from flowos.store._kept import KeptImage
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
 from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
-from flowos.store._tables import events, images, old_image_names, runs, samples
+from flowos.store._tables import images, old_image_names, processes, runs, samples
 
 T = TypeVar("T")
+
+_KEEP_FIRST_PROCESS = (
+    "INSERT INTO flowos_processes (id, started, host, body) VALUES (:id, :started, :host, :body)"
+    " ON CONFLICT (id) DO NOTHING"
+)
 
 _KEEP_FIRST = (
     "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"
@@ -106,16 +111,21 @@ class Store:
             if gone.rowcount != len(set(ids)):
                 raise StoreError(f"cannot delete runs from {self.place}: not all of them are there")
 
-    def note(self, happened: SliceEvent) -> None:
-        """Keep one event of a slice."""
+    def keep_process(self, process: Process) -> None:
+        """Keep what a program used, once it is over; the first that is kept of an id stays."""
         row = {
-            "slice": happened.slice,
-            "at": happened.at,
-            "kind": happened.kind,
-            "notes": json.dumps(to_plain(happened.notes)),
+            "id": process.id,
+            "started": process.started,
+            "host": process.host,
+            "body": _text(process),
         }
-        with self._writing("keep an event in") as connection:
-            connection.execute(insert(events), row)
+        with self._writing("keep a process in") as connection:
+            connection.execute(text(_KEEP_FIRST_PROCESS), row)
+
+    def processes(self, limit: int | None = None) -> tuple[Process, ...]:
+        """The processes kept, newest first, at most `limit` of them."""
+        query = select(processes.c.body).order_by(processes.c.started.desc(), processes.c.id.desc())
+        return tuple(self._read(Process, body) for (body,) in self._rows(query.limit(limit)))
 
     def keep_image(self, image: KeptImage) -> KeptImage:
         """Keep how an image came to be; what is kept of its digest already stays. What is kept."""
@@ -168,15 +178,6 @@ class Store:
         query = select(samples.c.body).where(samples.c.run == id_).order_by(samples.c.number)
         return tuple(self._read(Sample, body) for (body,) in self._rows(query))
 
-    def events(self, slice_: str) -> tuple[SliceEvent, ...]:
-        """What happened to a slice, oldest first."""
-        query = select(events.c.slice, events.c.at, events.c.kind, events.c.notes)
-        rows = self._rows(query.where(events.c.slice == slice_).order_by(events.c.number))
-        return tuple(
-            SliceEvent(slice=name, at=at, kind=kind, notes=_pairs(notes))
-            for name, at, kind, notes in rows
-        )
-
     def _only(self, found: list[Any], ref: str) -> Any:
         if not found and ref == "last":
             raise StoreError(f"no run is kept in {self.place} yet: measure first (flowos measure)")
@@ -216,7 +217,3 @@ class Store:
 
 def _text(noun: object) -> str:
     return json.dumps(to_plain(noun), allow_nan=False, separators=(",", ":"))
-
-
-def _pairs(notes: str) -> Pairs:
-    return tuple((name, value) for name, value in json.loads(notes))

@@ -31,16 +31,15 @@ samples = Table(
 )
 samples_by_run = Index("flowos_samples_by_run", samples.c.run)
 
-events = Table(
-    "flowos_events",
+processes = Table(
+    "flowos_processes",
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=True),
-    Column("slice", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("notes", Text, nullable=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("started", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("body", Text, nullable=False),
 )
-events_by_slice = Index("flowos_events_by_slice", events.c.slice)
 
 images = Table(
     "flowos_image_origins",

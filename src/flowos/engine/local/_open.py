@@ -16,6 +16,7 @@ from flowos.engine.local._lanes import Lanes
 from flowos.engine.local._runs import Emit, ExecutionSlot
 from flowos.engine.local._slice import Slice
 from flowos.engine.local._threads import ThreadLanes
+from flowos.engine.local._usage import OnUsage, SliceUsage
 from flowos.engine.local._written_files import with_present_files
 from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, compile_flow
@@ -30,7 +31,7 @@ class SliceOptions:
     workers: threads by default; in an image processes, as no thread can enter one. cores: how many
     to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
     commands write are kept; without it they go when the slice is freed. env: made ready on the
-    node, and undone when the slice is freed.
+    node, and undone when the slice is freed. on_usage: gets what counts the slice's runs.
     """
 
     workers: Workers | None = None
@@ -39,6 +40,7 @@ class SliceOptions:
     env: Environment = BARE
     emit: Emit | None = None
     fuse: Fuse | None = None
+    on_usage: OnUsage | None = None
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -77,10 +79,14 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
         ready.close()
 
     try:
-        return Slice(flow, hire, clear, notes=ready.notes)
+        usage = SliceUsage(flow.name, node.name, env.label)
+        opened = Slice(flow, hire, clear, usage, notes=ready.notes)
     except BaseException:
         clear()
         raise
+    if options.on_usage is not None:
+        options.on_usage(usage)
+    return opened
 
 
 def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:

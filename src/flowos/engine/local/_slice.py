@@ -20,6 +20,7 @@ from flowos.engine.local._failures import input_refused
 from flowos.engine.local._files import present
 from flowos.engine.local._pace import BatchPace, Items
 from flowos.engine.local._runs import FlowRun, MapBatch, raise_error_of
+from flowos.engine.local._usage import SliceUsage
 from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
 
 _GRACE_SECONDS = 2.0
@@ -28,7 +29,8 @@ _GRACE_SECONDS = 2.0
 class Slice:
     """A flow on a place to run. Made by `fo.slice`; free it, or use it in a `with`.
 
-    hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk.
+    hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
+    counts what it is used for.
     notes: what a person should know of its environment (unpacked, and why).
     """
 
@@ -37,18 +39,21 @@ class Slice:
         flow: Flow,
         hire: Callable[[], Executor],
         clear: Callable[[], None],
+        usage: SliceUsage,
         *,
         notes: tuple[str, ...] = (),
     ) -> None:
         self.flow = flow
         self.notes = notes
+        self._usage = usage
+        self._begun = usage.begun
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
         self._files = any(p.spec.type == File for p in flow.inputs)
         self._hire = hire
         self._lock = threading.Lock()
         self._over: Callable[[], FlowosError] | None = None
         self._crew: list[Executor] = [hire()]
-        self._end: Callable[..., None] = partial(_end, self._crew, clear)
+        self._end: Callable[..., None] = partial(_end, self._crew, clear, usage)
         self._ending = when_collected(self, self._end)
 
     def run(self, /, *values: object, **named: object) -> list[object]:
@@ -58,6 +63,7 @@ class Slice:
         ended the run.
         """
         given = self._checked(self.flow.bind(values, named))
+        self._begun()
         while True:
             crew = self._crew[0]
             try:
@@ -190,6 +196,7 @@ class Slice:
             return
         while count < pace.limit and (taken := items.take(min(pace.size, pace.limit - count))):
             flight.append(self._start(taken))
+            self._usage.mapped(len(taken))
             count += len(taken)
         if len(flight) > 1:
             flight[-1][0].help()
@@ -209,8 +216,12 @@ def _leave(flight: Iterable[tuple[Executor, FlowRun | MapBatch]]) -> None:
 
 
 def _end(
-    crews: list[Executor], clear: Callable[[], None], error: Callable[[], FlowosError] = _freed
+    crews: list[Executor],
+    clear: Callable[[], None],
+    usage: SliceUsage,
+    error: Callable[[], FlowosError] = _freed,
 ) -> None:
+    usage.end()
     try:
         crews[0].end(error, _GRACE_SECONDS)
     finally:

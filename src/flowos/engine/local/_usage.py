@@ -1,0 +1,57 @@
+"""What a slice was used for: counted as it is used, read by whoever keeps a record."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+
+class SliceUsage:
+    """Of one slice. `begun` is called for each run: a step of a counter, without a lock."""
+
+    __slots__ = (
+        "_counter",
+        "_freed",
+        "_lock",
+        "_mapped",
+        "_opened",
+        "begun",
+        "env",
+        "flow",
+        "node",
+    )
+
+    def __init__(self, flow: str, node: str, env: str) -> None:
+        self.flow, self.node, self.env = flow, node, env
+        self._counter = itertools.count()
+        self.begun = self._counter.__next__
+        self._lock = threading.Lock()
+        self._mapped = 0
+        self._opened = time.monotonic()
+        self._freed: float | None = None
+
+    def mapped(self, items: int) -> None:
+        """So many runs of a `map` begin."""
+        with self._lock:
+            self._mapped += items
+
+    def end(self) -> None:
+        """The slice is freed."""
+        self._freed = time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        return self._freed is not None
+
+    @property
+    def runs(self) -> int:
+        """So many have begun."""
+        return int(repr(self._counter)[len("count(") : -1]) + self._mapped
+
+    @property
+    def held_seconds(self) -> float:
+        until = time.monotonic() if self._freed is None else self._freed
+        return until - self._opened
+
+
+OnUsage = Callable[[SliceUsage], None]

@@ -1,0 +1,40 @@
+"""One run of a program that used slices: what it held, and what it ran on it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceUse:
+    """Slices of one kind that a process held: of this flow, pool, node and environment.
+
+    slices: how many; runs: begun on them, the items of a `map` too; held_seconds: added up.
+    """
+
+    flow: str
+    pool: str
+    node: str
+    env: str
+    slices: int
+    runs: int
+    held_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A program's run, from its first slice to its end. Times are ISO 8601 in UTC.
+
+    ended: "" while it runs; of a process that is lost, when it was last heard of. cpu_seconds: of
+    it and its children that ended, of all their threads; max_rss_bytes: of the largest of them.
+    """
+
+    id: str
+    argv: tuple[str, ...]
+    host: str
+    pid: int
+    started: str
+    ended: str = ""
+    state: Literal["running", "ended", "lost"] = "running"
+    uses: tuple[SliceUse, ...] = ()
+    cpu_seconds: float = 0.0
+    max_rss_bytes: int = 0

@@ -1,0 +1,184 @@
+"""Writes the record of this program's run: which slices it held, what ran on them, what it used.
+
+    $XDG_DATA_HOME/flowos/processes/ID.json     a `model.Process`
+
+It is written when the first slice is opened, then at most once a second when another is, and at the
+end, without a database; `processes.py` takes it into the store for `flowos ps`.
+It is locked while its process lives, which tells those that are lost from those that run. What
+cannot be written is not kept, and nobody is told: no flow fails for it.
+"""
+
+import atexit
+import fcntl
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from flowos import engine
+from flowos.engine.local import SliceUsage
+from flowos.store import default_file
+
+_BETWEEN_SECONDS = 1.0
+_MAX_RECORDS, _DROPPED = 1000, 100
+"""So many wait to be taken into a store at most; then the oldest are dropped."""
+_MAX_WORD, _MAX_WORDS = 200, 50
+
+_Uses = dict[tuple[str, str, str, str], tuple[int, int, float]]
+"""Flow, pool, node and environment -> slices, runs, seconds held."""
+
+
+def folder() -> Path:
+    """Where records are."""
+    return default_file().parent / "processes"
+
+
+class ProcessRecord:
+    """Of this process. `add` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: list[tuple[str, SliceUsage]] = []
+        self._over: _Uses = {}
+        self._known: dict[str, Any] = {}
+        self._fd = -1
+        self._written = 0.0
+
+    def add(self, pool: str, usage: SliceUsage) -> None:
+        """A slice was opened."""
+        with self._lock, suppress(OSError, RuntimeError):
+            self._open.append((pool, usage))
+            if not self._known:
+                self._known = _this_process()
+                self._fd = _begun(f"{self._known['id']}.json")
+            if time.monotonic() - self._written >= _BETWEEN_SECONDS:
+                self._write(state="running")
+
+    def end(self) -> None:
+        """The process ends now, in order."""
+        with self._lock, suppress(OSError, RuntimeError):
+            if self._fd >= 0:
+                self._write(state="ended", ended=engine.utc())
+                self.leave()
+
+    def leave(self) -> None:
+        """In a forked child: the record is its parent's."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, **how: str) -> None:
+        uses = self._uses()
+        if self._fd < 0:
+            return
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        now = {
+            **self._known,
+            **how,
+            "uses": [_plain_use(key, use) for key, use in uses.items()],
+            "cpu_seconds": round(sum(u.ru_utime + u.ru_stime for u in used), 3),
+            "max_rss_bytes": max(u.ru_maxrss for u in used) << 10,
+        }
+        text = json.dumps(now).encode()
+        os.pwrite(self._fd, text, 0)
+        os.ftruncate(self._fd, len(text))
+        self._written = time.monotonic()
+
+    def _uses(self) -> _Uses:
+        """Added up by what they are of; those that are over are let go of."""
+        self._over = _added_up(self._over, [each for each in self._open if each[1].over])
+        self._open = [each for each in self._open if not each[1].over]
+        return _added_up(self._over, self._open)
+
+
+def _added_up(before: _Uses, slices: list[tuple[str, SliceUsage]]) -> _Uses:
+    found = dict(before)
+    for pool, usage in slices:
+        key = (usage.flow, pool, usage.node, usage.env)
+        count, runs, seconds = found.get(key, (0, 0, 0.0))
+        found[key] = (count + 1, runs + usage.runs, seconds + usage.held_seconds)
+    return found
+
+
+def _plain_use(
+    key: tuple[str, str, str, str], use: tuple[int, int, float]
+) -> dict[str, str | int | float]:
+    """A `model.SliceUse`."""
+    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds")
+    return dict(zip(names, (*key, *use[:2], round(use[2], 3)), strict=True))
+
+
+def _this_process() -> dict[str, Any]:
+    """The fields of a `model.Process` that do not change."""
+    started = engine.utc()
+    words = [word[:_MAX_WORD] for word in sys.orig_argv[:_MAX_WORDS]]
+    return {
+        "id": f"p-{started[:10]}-{os.urandom(4).hex()}",
+        "argv": [word.encode(errors="replace").decode() for word in words],
+        "host": os.uname().nodename,
+        "pid": os.getpid(),
+        "started": started,
+    }
+
+
+def _begun(name: str) -> int:
+    """A new record, locked. Raises OSError if none can be made."""
+    place = folder()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _drop_oldest(place)
+    fd = os.open(place / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return fd
+
+
+def _drop_oldest(place: Path) -> None:
+    names = os.listdir(place)  # noqa: PTH208 - quick, at the first slice of each program
+    if len(names) < _MAX_RECORDS:
+        return
+    oldest = sorted((place / name for name in names), key=lambda path: path.stat().st_mtime)
+    for path in oldest[:_DROPPED]:
+        fd = locked(path)
+        if fd >= 0:
+            path.unlink(missing_ok=True)
+            os.close(fd)
+
+
+def locked(path: Path) -> int:
+    """A descriptor that holds its lock; -1 where its process does, or it is gone."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+_record = ProcessRecord()
+
+
+def note(pool: str, usage: SliceUsage) -> None:
+    """A slice of this process was opened."""
+    _record.add(pool, usage)
+
+
+def _end() -> None:
+    _record.end()
+
+
+def _forget_in_child() -> None:
+    global _record
+    _record.leave()
+    _record = ProcessRecord()
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_forget_in_child)

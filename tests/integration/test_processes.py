@@ -1,0 +1,176 @@
+"""The record of a program that used slices: `flowos ps`, `flowos show PROCESS`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+FLOW = """
+import os, sys, threading, time
+import flowos as fo
+
+@fo.task
+def add(x: fo.int64, y: fo.int64) -> fo.int64:
+    return x + y
+
+x = fo.flow_input("x", fo.int64)
+flow = fo.flow_output(add(x, 1))
+"""
+
+
+class Home:
+    """A data folder of its own, and programs that keep their records there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.records = self.data / "flowos/processes"
+        self.variables = {**os.environ, "XDG_DATA_HOME": str(self.data)}
+
+    def start(self, program: str) -> "subprocess.Popen[str]":
+        words = [sys.executable, "-c", FLOW + textwrap.dedent(program)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=self.variables
+        )
+
+    def run(self, program: str) -> tuple[str, str]:
+        return self.start(program).communicate(timeout=60)
+
+    def flowos(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [FLOWOS, *words], capture_output=True, text=True, timeout=60, env=self.variables
+        )
+
+    def ps(self) -> list[Any]:
+        done = self.flowos("ps", "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        return list(json.loads(done.stdout))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_a_program_that_ended_is_kept_with_what_it_ran(home: Home) -> None:
+    assert home.flowos("ps").stdout == "no program used a slice yet\n"
+    said, _ = home.run("""
+        with fo.slice(flow) as s:
+            for i in range(7):
+                s.run(i)
+            print(sum(r[0] for r in s.map(range(100))))
+        with fo.slice(pool="local") as s:
+            s.run(flow, 1)
+    """)
+    assert said == "5050\n"
+    assert len(list(home.records.iterdir())) == 1
+    for _ in range(2):  # from its record, which the first takes into the store; from the store
+        (process,) = home.ps()
+        assert process["state"] == "ended"
+        assert process["ended"]
+        assert [(u["slices"], u["runs"], u["env"]) for u in process["uses"]] == [(2, 108, "bare")]
+        assert list(home.records.iterdir()) == []
+    shown = home.flowos("show", process["id"][:-2]).stdout
+    assert "108 runs" in shown
+    assert f"pid {process['pid']}" in shown
+    assert json.loads(home.flowos("show", process["id"], "--json").stdout) == process
+    assert process["id"] in home.flowos("ps").stdout
+
+
+def test_a_program_that_runs_is_shown_and_one_that_was_killed_is_lost(home: Home) -> None:
+    program = home.start("""
+        s = fo.slice(flow)
+        s.run(1)
+        print("runs", flush=True)
+        sys.stdin.read()
+    """)
+    assert program.stdout is not None
+    assert program.stdout.readline() == "runs\n"
+    (process,) = home.ps()
+    assert (process["state"], process["pid"]) == ("running", program.pid)
+    program.send_signal(signal.SIGKILL)
+    program.communicate()
+    (process,) = home.ps()
+    assert process["state"] == "lost"
+    assert list(home.records.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["raise KeyError('x')", "raise KeyboardInterrupt", "sys.exit(3)"])
+def test_a_program_that_fails_has_ended_too(home: Home, end: str) -> None:
+    home.run(f"fo.slice(flow).run(1)\n{end}")
+    (process,) = home.ps()
+    assert (process["state"], process["uses"][0]["runs"]) == ("ended", 1)
+
+
+def test_a_forked_child_has_a_record_of_its_own(home: Home) -> None:
+    home.run("""
+        fo.slice(flow).run(1)
+        if os.fork() == 0:
+            fo.slice(flow).run(1)
+            sys.exit()
+        os.wait()
+    """)
+    found = home.ps()
+    assert [process["state"] for process in found] == ["ended", "ended"]
+    assert len({process["pid"] for process in found}) == 2
+
+
+def test_runs_of_many_threads_are_all_counted(home: Home) -> None:
+    home.run("""
+        with fo.slice(flow) as s:
+            often = lambda: [s.run(1) for _ in range(500)]
+            many = [threading.Thread(target=often) for _ in range(8)]
+            for each in many: each.start()
+            for each in many: each.join()
+    """)
+    (process,) = home.ps()
+    assert process["uses"][0]["runs"] == 4000
+
+
+@pytest.mark.parametrize("made", ["file", "folder"])
+def test_what_cannot_be_written_breaks_no_flow(home: Home, made: str) -> None:
+    if made == "file":
+        home.data.write_text("")
+    else:
+        home.records.parent.mkdir(parents=True)
+        home.records.write_text("")
+    said, complaint = home.run("print(fo.slice(flow).run(1))")
+    assert (said, complaint) == ("[2]\n", "")
+
+
+def test_a_store_that_cannot_be_written_is_named_and_the_records_stay(home: Home) -> None:
+    home.run("fo.slice(flow).run(1)")
+    (home.data / "flowos/flowos.db").write_text("no database at all")
+    done = home.flowos("ps")
+    assert done.returncode == 0
+    assert "flowos.db: this file is no database" in done.stderr
+    assert "1 runs" in done.stdout
+    assert len(list(home.records.iterdir())) == 1
+
+
+def test_a_record_that_was_cut_off_is_removed(home: Home) -> None:
+    home.records.mkdir(parents=True)
+    (home.records / "p-2026-11-20-aaaaaaaa.json").write_text('{"id": "p-')
+    assert home.ps() == []
+    assert list(home.records.iterdir()) == []
+
+
+def test_records_that_nobody_asks_for_do_not_pile_up(home: Home) -> None:
+    home.records.mkdir(parents=True)
+    for number in range(1000):
+        (home.records / f"p-{number}.json").write_text("")
+    home.run("fo.slice(flow).run(1)")
+    assert len(list(home.records.iterdir())) == 901
+
+
+def test_a_process_that_is_not_kept_is_named(home: Home) -> None:
+    done = home.flowos("show", "p-2026")
+    assert done.returncode == 1
+    assert done.stderr == "flowos show: no process 'p-2026' is kept: see them with 'flowos ps'\n"
