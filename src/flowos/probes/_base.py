@@ -26,6 +26,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
+from flowos.probes._nominal import Nominal, no_nominal
 from flowos.probes._worth import Worth
 
 CANNOT_MEASURE_HERE = 77
@@ -61,6 +62,7 @@ class ProbeInfo:
     deciding: metrics whose verdict decides between environments; none where it is not compared.
     margin: a difference between environments counts as equal up to this share.
     env_charts: how it is drawn where environments lie side by side.
+    nominal: name and value of what data sheets promise for a case's number in a unit.
     alone: is it measured in one environment, too?
     """
 
@@ -74,6 +76,7 @@ class ProbeInfo:
     deciding: Argv = ()
     margin: float = 0.03
     env_charts: tuple[Chart, ...] = ()
+    nominal: Nominal = no_nominal
     alone: bool = True
 
 
@@ -134,10 +137,6 @@ class Probe(Protocol):
 
     def ceiling(self, case: Case) -> Case | None:
         """The case whose best value bounds this one's; its probe, levels and metric by `at`."""
-        return None
-
-    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-        """Name and value of what data sheets promise for a number of the case in this unit."""
         return None
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:

@@ -1,8 +1,9 @@
 """What data sheets promise: clock x width x pipes, channels x rate. Beside what was measured."""
 
+from collections.abc import Callable
+
 from flowos.model import Case, Facts
 from flowos.probes._arrays import CACHES_PER_ARRAY, last_cache_bytes
-from flowos.probes._cores import counted
 
 VECTOR_BITS = {"sse4.2": 128, "avx": 256, "avx2": 256, "avx512f": 512, "neon": 128}
 """SVE is missing: its width differs from machine to machine."""
@@ -11,6 +12,14 @@ TYPE_BITS = {"f32": 32, "f64": 64}
 PIPES = 2
 """Vector units per core that multiply and add, as in most server cores since 2013. CPUID does not
 tell; where a core has one or four, the measured ceiling is the one to trust."""
+
+
+Nominal = Callable[[Case, str, Facts], tuple[str, float] | None]
+"""For a case and a unit."""
+
+
+def no_nominal(_case: Case, _unit: str, _facts: Facts) -> None:
+    """No data sheet is known."""
 
 
 def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | None:
@@ -29,7 +38,8 @@ def nominal_arithmetic(case: Case, unit: str, facts: Facts) -> tuple[str, float]
     value = nominal_flops(clock_hz, isa, case.level("type"), int(cores))
     if unit != "flop/s" or not value:
         return None
-    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {counted(cores, 'core')}", value
+    on = "1 core" if cores == "1" else f"{cores} cores"
+    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {on}", value
 
 
 def nominal_memory(case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:

@@ -2,19 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Literal
 
-from flowos.model import Case, Facts, Tried, Unmeasured, Wanted
+from flowos.model import Facts, Tried, Unmeasured, Wanted
 from flowos.probes import _facts_missing as names
-from flowos.probes._base import ProbeInfo
-
-
-class CanSay(Protocol):
-    """As much of a probe as the doctor asks."""
-
-    info: ClassVar[ProbeInfo]
-
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured: ...
+from flowos.probes._base import Probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +22,7 @@ class Check:
 
 
 def diagnose(
-    facts: Facts, probes: Iterable[CanSay], wanted: Wanted | None = None
+    facts: Facts, probes: Iterable[Probe], wanted: Wanted | None = None
 ) -> tuple[Check, ...]:
     """Ask each probe what it would measure here, then list what there is and what is missing."""
     missing = {each.what: each for each in facts.missing}
@@ -55,14 +47,14 @@ def can_measure(checks: Sequence[Check]) -> bool:
     return all(check.works for check in checks if check.needed)
 
 
-def _asked(probe: CanSay, facts: Facts, wanted: Wanted) -> Check:
+def _asked(probe: Probe, facts: Facts, wanted: Wanted) -> Check:
     cases = probe.cases(facts, wanted)
     if isinstance(cases, Unmeasured):
         remedy = _worded_for_here(cases, facts)
         says = cases.reason
-        return Check(group="measure", name=probe.info.name, works=False, says=says, remedy=remedy)
+        return Check(group="measure", name=probe.name, works=False, says=says, remedy=remedy)
     says = f"{probe.info.title}: {_count(len(cases), 'case')}"
-    return Check(group="measure", name=probe.info.name, works=True, says=says)
+    return Check(group="measure", name=probe.name, works=True, says=says)
 
 
 def _worded_for_here(unmeasured: Unmeasured, facts: Facts) -> str:

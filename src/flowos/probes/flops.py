@@ -38,6 +38,7 @@ class Flops(Probe):
             Headline("Arithmetic ceiling, f32", "flops", (("type", "f32"),)),
         ),
         ceilings=("flops",),
+        nominal=nominal_arithmetic,
     )
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
@@ -58,9 +59,6 @@ class Flops(Probe):
             build=build_for(case, "flops.c", ("-O2", "-pthread")),
             cores=int(case.level("cores")),
         )
-
-    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-        return nominal_arithmetic(case, unit, facts)
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         return doubts(measured)

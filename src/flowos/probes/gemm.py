@@ -120,6 +120,7 @@ class Gemm(Probe):
         ),
         deciding=("flops",),
         env_charts=(env_curve("GEMM", "n", "flops", "type", "All cores, one library.", "flop/s"),),
+        nominal=nominal_arithmetic,
     )
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
@@ -185,9 +186,6 @@ class Gemm(Probe):
             ("type", case.level("type")),
         )
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
-
-    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-        return nominal_arithmetic(case, unit, facts)
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
         """One library: with its widest kernels where the binary is the same, else as it comes."""

@@ -120,6 +120,7 @@ class Stream(Probe):
         tunes="triad",
         deciding=("triad",),
         env_charts=(env_bars("STREAM triad", "way", "triad", ("stores",), "byte/s"),),
+        nominal=nominal_memory,
     )
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
@@ -190,9 +191,6 @@ class Stream(Probe):
         """What memory gave one core; with more threads, what it gave at best."""
         alone = {"cores": "1"} if case.level("threads") == "1" else {}
         return Case("working_set").at(metric="memory", **alone)
-
-    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-        return nominal_memory(case, unit, facts)
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
         """The first compiler's first flags on all cores, plain and nt, entered in each way."""

@@ -80,6 +80,7 @@ class WorkingSet(Probe):
         ),
         headlines=(Headline("Memory ceiling", MEMORY),),
         ceilings=(MEMORY,),
+        nominal=nominal_memory,
     )
 
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
@@ -134,9 +135,6 @@ class WorkingSet(Probe):
             return readings
         beyond, stream = (float(case.detail(name, "0")) for name in ("beyond", "stream"))
         return (*readings, *_memory(readings, beyond, stream))
-
-    def nominal(self, case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-        return nominal_memory(case, unit, facts)
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         return caches_found(measured)

@@ -19,6 +19,7 @@ from flowos.model import (
     Wanted,
 )
 from flowos.probes import ProbeInfo
+from flowos.probes.clock import Clock
 from flowos.probes.doctor import Check, can_measure, diagnose
 from flowos.probes.facts import read_facts
 
@@ -26,13 +27,13 @@ BARE = read_facts({"files": {"/etc/os-release": "ID=debian"}, "uid": 1000})
 
 
 @dataclass(frozen=True)
-class Says:
+class Says(Clock):
     """A probe with this answer."""
 
     info: ClassVar = ProbeInfo(name="stream", title="Memory")
     answer: tuple[Case, ...] | Unmeasured
 
-    def cases(self, _facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
         assert isinstance(wanted, Wanted)
         return self.answer
 

@@ -102,30 +102,30 @@ def test_the_nominal_ceiling_is_that_of_the_paper() -> None:
 def test_the_nominal_ceiling_of_a_case_names_its_assumptions(node: MakeNode) -> None:
     here = node(nominal_hz=2.0e9)
     case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
-    assert Flops().nominal(case, "flop/s", here) == ("2.00 GHz x avx2 x 2 pipes x 2 cores", 64e9)
+    assert Flops.info.nominal(case, "flop/s", here) == ("2.00 GHz x avx2 x 2 pipes x 2 cores", 64e9)
     gemm = Case(
         "gemm",
         levels=(("cores", "2"), ("isa", "default"), ("type", "f64")),
         details=(("widest", "avx512f"),),
     )
     said = "2.00 GHz x avx512f x 2 pipes x 2 cores"
-    assert Gemm().nominal(gemm, "flop/s", here) == (said, 128e9)
-    assert Flops().nominal(case.at(isa="sve"), "flop/s", here) is None
-    assert Flops().nominal(case, "Hz", here) is None
-    assert Fio().nominal(Case("fio"), "byte/s", here) is None
+    assert Gemm.info.nominal(gemm, "flop/s", here) == (said, 128e9)
+    assert Flops.info.nominal(case.at(isa="sve"), "flop/s", here) is None
+    assert Flops.info.nominal(case, "Hz", here) is None
+    assert Fio.info.nominal(Case("fio"), "byte/s", here) is None
 
 
 def test_without_a_known_clock_or_memory_there_is_no_nominal_ceiling(node: MakeNode) -> None:
     case = Case("flops", levels=(("cores", "2"), ("isa", "avx2"), ("type", "f64")))
-    assert Flops().nominal(case, "flop/s", node()) is None
-    assert Stream().nominal(Case("stream"), "byte/s", node()) is None
+    assert Flops.info.nominal(case, "flop/s", node()) is None
+    assert Stream.info.nominal(Case("stream"), "byte/s", node()) is None
 
 
 def test_the_nominal_speed_of_memory_bounds_only_what_lies_in_memory(node: MakeNode) -> None:
     facts = node(l3_bytes=32 << 20)
     facts = replace(facts, memory=replace(facts.memory, bytes_per_second=100e9))
     in_memory = Case("working_set", levels=(("bytes", str(256 << 20)),))
-    assert Stream().nominal(Case("stream"), "byte/s", facts) == ("memory, nominal", 100e9)
-    assert WorkingSet().nominal(in_memory, "byte/s", facts) == ("memory, nominal", 100e9)
-    assert WorkingSet().nominal(in_memory.at(bytes="65536"), "byte/s", facts) is None
-    assert WorkingSet().nominal(in_memory, "second", facts) is None
+    assert Stream.info.nominal(Case("stream"), "byte/s", facts) == ("memory, nominal", 100e9)
+    assert WorkingSet.info.nominal(in_memory, "byte/s", facts) == ("memory, nominal", 100e9)
+    assert WorkingSet.info.nominal(in_memory.at(bytes="65536"), "byte/s", facts) is None
+    assert WorkingSet.info.nominal(in_memory, "second", facts) is None

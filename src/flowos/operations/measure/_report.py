@@ -130,7 +130,7 @@ def _measurements(
 
     def nominal_of(case: Case, unit: str) -> tuple[str, float] | None:
         probe = probe_named(case.probe)
-        return probe.nominal(case, unit, run.facts) if probe else None
+        return probe.info.nominal(case, unit, run.facts) if probe else None
 
     return summarize(samples, ceiling_of=ceiling_of, nominal_of=nominal_of, limits=limits)
 
