@@ -1,4 +1,4 @@
-"""A machine to try decisions on: known true values, and the noise of real machines around them."""
+"""Simulated machine for A/A and A/B tests: known true values plus the noise of real machines."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +12,17 @@ from flowos.plan._rounds import next_round
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseModel:
-    """Log-normal in the middle, with what a shared machine adds; the defaults are as measured.
+    """Log-normal noise plus the disturbances of a shared machine; the defaults were measured.
 
-    spread: standard deviation of the logarithm of one turn, before the tails (Student's t with
-        `freedom` degrees of freedom; none: normal). spikes: share of the turns that something else
-        slows down, by `spike` on average. wander: slow drift up and down. regime: the factor
-        between the two regimes of the machine, each of which lasts `regime_seconds` on average; 1
-        for a machine with one. sine: amplitude of a rhythm with a period of `sine_turns` turns.
-        memory: what a turn keeps of the deviation of the turn before, an autoregression of order 1
-        with steps of `memory_step`; 1 for a random walk.
+    spread: standard deviation of the logarithm of one turn, before the tails. freedom: degrees of
+        freedom of Student's t for the tails; 0 for normal noise.
+    spikes: share of turns that an external disturbance slows down, by `spike` on average.
+    wander: amplitude of a slow drift.
+    regime: factor between the two regimes of the machine, each of which lasts `regime_seconds` on
+        average; 1 for a machine with a single regime.
+    sine: amplitude of a rhythm with a period of `sine_turns` turns.
+    memory: coefficient of an order-1 autoregression over turns with steps of `memory_step`; 1 for a
+        random walk.
     """
 
     spread: float = 0.03
@@ -38,9 +40,9 @@ class NoiseModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalls:
-    """What a case itself is slowed by: this share of its turns, or of its processes, by a factor.
+    """Slowdown caused by a case itself: a share of its turns, or of its processes, by a factor.
 
-    Where programs run side by side a process has many turns, else one.
+    Where programs run side by side, a process has many turns; otherwise it has one.
     """
 
     share: float
@@ -50,9 +52,9 @@ class Stalls:
 
 @dataclass(slots=True)
 class SimulatedMachine:
-    """Gives noisy times for true times; its clock goes on by `turn_seconds` with every turn.
+    """Returns noisy times for true times; its clock advances by `turn_seconds` with every turn.
 
-    switches: moments at which the regime changes, instead of random ones.
+    switches: times at which the regime changes, instead of random ones.
     """
 
     seed: int
@@ -72,7 +74,7 @@ class SimulatedMachine:
         self._period = self._random.uniform(20, 400)
 
     def measure(self, true_seconds: float) -> float:
-        """One turn: what the clock shows for something that takes this long on a quiet machine."""
+        """Measured seconds of one turn that takes `true_seconds` on a quiet machine."""
         self.now += self.turn_seconds
         logarithm = self._tailed() + self._spike() + self._drift() + self._rhythm() + self._memory()
         if self._in_slow_regime():
@@ -80,7 +82,7 @@ class SimulatedMachine:
         return true_seconds * math.exp(logarithm)
 
     def stalled(self, stalls: Stalls | None) -> float:
-        """The factor by which this turn, or process, of a case is slowed."""
+        """Draws the slowdown factor of this turn or process of a case; 1.0 for no stall."""
         hit = stalls is not None and self._random.random() < stalls.share
         return stalls.factor if stalls is not None and hit else 1.0
 
@@ -126,10 +128,10 @@ def simulate(
     stalls: Mapping[Case, Stalls] | None = None,
     side_by_side: int = 0,
 ) -> tuple[Sample, ...]:
-    """Work through a design on a simulated machine; metric "time" in seconds.
+    """Run a design on a simulated machine; metric "time" in seconds.
 
-    side_by_side: the programs of a round run at once and have so many turns each; 0: one after the
-    other, a turn each time.
+    side_by_side: number of turns that each program of a round has, all programs running at once;
+    0 runs them one after the other, one turn each time.
     """
     seen: list[Sample] = []
     d = replace(d, seed=d.seed or f"simulated {machine.seed}")

@@ -1,12 +1,12 @@
-"""What two cases are called, from the intervals of their medians and means and from their tails.
+"""Answer for two cases, from the intervals of their medians and means and from their tails.
 
-Different: an interval that excludes 1 says so, of the median first. Where the median tells nothing
-and the mean does, a case that stalls is slower by what its stalls cost; where both tell and
-contradict each other, nothing is told.
+Different: an interval excludes 1. The median is tested first. If only the mean is decided, a case
+that stalls is slower by the cost of its stalls. If both are decided and contradict each other, the
+answer is inconclusive.
 
-Equal has to be shown, each part of it: the median's interval lies within the margin, so does the
-mean's, the turns that lag most are not one side's, and as many processes were started as show, in
-19 of 20 comparisons, a stall that comes in every tenth of them.
+Equal requires all of this: the median's interval lies within the margin; so does the mean's; the
+turns that lag most do not belong to one side; and enough processes were started to see, in 19 of
+20 comparisons, a stall that occurs in every tenth of them.
 """
 
 import math
@@ -18,25 +18,27 @@ from flowos.plan._intervals import Interval
 from flowos.plan._tails import Tail
 
 MEAN_ERROR = 0.01
-"""Of calling equal means different, at all looks together."""
+"""Error of calling equal means different, over all looks together."""
 MIN_FOR_MEAN = 8
-"""Rounds: of fewer, an outlier alone makes the mean."""
+"""Rounds; with fewer, a single outlier determines the mean."""
 MEAN_LEVEL = 0.9
-"""Of the mean's interval that has to lie within the margin: 5 % of error at each end, as is usual
-where equivalence is tested (Schuirmann 1987)."""
+"""Level of the mean's interval that must lie within the margin.
+
+It leaves 5 % of error at each end, as is usual in equivalence tests (Schuirmann 1987).
+"""
 MEAN_WIDTH = 1.5
-"""Margins within which that interval has to lie; its centre has to lie within one."""
+"""That interval must lie within this many margins; its centre must lie within one."""
 LOPSIDED = 0.02
 RARE, SHOWN = 0.1, 0.95
 PROCESSES = math.ceil(math.log(1 - SHOWN) / math.log(1 - RARE))
 _DIFFERENT = ("slower", "faster")
 _ROUNDING = 1e-12
-"""Of logarithms: those of 1.25 and 1 / 1.25 do not quite add up to 0."""
+"""Tolerance for logarithms: those of 1.25 and 1 / 1.25 do not add up to exactly 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a comparison saw, at one of so many looks. tail: None of fewer than two rounds."""
+    """Data of a comparison at one of `looks` looks. tail: None with fewer than two rounds."""
 
     median: Interval
     tail: Tail | None
@@ -44,7 +46,7 @@ class Evidence:
 
 
 def concluded(opened: Verdict, seen: Evidence) -> Verdict:
-    """The verdict, with its answer and what that rests on; `opened` has the rest."""
+    """Returns `opened` with the answer and the numbers behind it filled in."""
     if seen.tail is None:
         return _with(opened, seen.median, answered(seen.median, 0.0))
     found = _with(opened, seen.median, answered(seen.median, math.log1p(opened.margin)))
@@ -58,7 +60,7 @@ def concluded(opened: Verdict, seen: Evidence) -> Verdict:
 
 
 def answered(where: Interval, margin: float) -> Answer:
-    """What the interval alone says; margin: of logarithms."""
+    """Answer from the interval alone. margin: in logarithms."""
     if -margin <= where.low and where.high <= margin:
         return "equal"
     if where.high < -_ROUNDING:
@@ -69,7 +71,7 @@ def answered(where: Interval, margin: float) -> Answer:
 
 
 def exponential(logarithm: float) -> float:
-    """Infinity where it is beyond all floats."""
+    """exp(logarithm), or infinity on overflow."""
     try:
         return math.exp(logarithm)
     except OverflowError:
@@ -90,18 +92,18 @@ def _of_mean(tail: Tail, margin: float, looks: int) -> Answer:
 
 
 def _apart(tail: Tail, looks: int) -> Interval:
-    """The mean's interval that tells a difference where it excludes 1."""
+    """Interval of the mean at the level of a test for a difference."""
     return tail.mean(1 - MEAN_ERROR / looks)
 
 
 def _even(tail: Tail, margin: float) -> bool:
-    """Is the mean equal? A mean scatters more than a median, so its interval may be wider."""
+    """Whether the mean is equal. A mean scatters more than a median: its interval may be wider."""
     mean, most = tail.mean(MEAN_LEVEL), math.log1p(margin)
     return abs(mean.centre) <= most and answered(mean, MEAN_WIDTH * most) == "equal"
 
 
 def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict:
-    """The mean tells a difference that the median does not."""
+    """Verdict where the mean shows a difference that the median does not."""
     if v.answer in _DIFFERENT:
         why = f"the median is {v.answer} ({v.ratio:.3f}), the mean time {by_mean} ({v.mean:.3f})"
         return _because(replace(v, answer="inconclusive"), why, _whose(v, tail))
@@ -111,7 +113,7 @@ def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict
 
 
 def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:
-    """Equal in the median: equal, if nothing speaks against it."""
+    """Verdict where the median is equal: equal unless there are doubts."""
     doubts = list(_doubts(v, tail))
     if not doubts:
         return v

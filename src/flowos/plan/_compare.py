@@ -1,17 +1,18 @@
-"""Two cases, measured in turns: equal, slower, faster, or inconclusive.
+"""Compares two interleaved cases: equal, slower, faster, or inconclusive.
 
-A round is A B B A, or many such turns of programs that run side by side: drift that is linear in
-time, and noise that lasts for the whole round (side by side, for longer than a turn), cancel in the
-round's log ratio. Whole rounds are the unit of resampling; `_intervals` says how. There are up to
-four looks at a comparison and 5 % of error in all, 4 % for the median and 1 % for the mean, so each
-look gets a quarter of that (Bonferroni, which holds however the looks depend on each other). Every
-verdict stands for itself: of many equal pairs, up to 5 % may still be called different.
+A round is A B B A, or many such turns of programs that run side by side. Two kinds of disturbance
+cancel in the round's log ratio: drift that is linear in time, and noise that lasts for the whole
+round (side by side: longer than a turn). Whole rounds are the unit of resampling; see
+`_intervals`. There are up to four looks at a comparison and 5 % of error in total, 4 % for the
+median and 1 % for the mean. Each look gets a quarter of that (Bonferroni, which holds however the
+looks depend on each other). There is no correction over verdicts: of many equal pairs, up to 5 %
+may still be called different.
 
-A round is left out of the median whole, so that neither side gains by it, when its machine state is
-marked, or when the two turns of one case lie wildly apart: then a regime of the machine changed
-inside it. Of the mean only what is marked is left out, and nothing where the marks side with a
-case: what a case does to itself is no disturbance. `_answer` says what is called equal.
-docs/comparisons.md has the rates of error.
+The median leaves out a whole round, so that neither side gains by it, when its machine state is
+marked or when the two turns of one case lie far apart, because a regime of the machine then
+changed inside it. The mean leaves out marked rounds only. Marks that occur mostly on one side are
+ignored: a slowdown that a case causes itself is no disturbance. `_answer` defines equal.
+docs/comparisons.md has the error rates.
 """
 
 import math
@@ -34,9 +35,9 @@ MEDIAN_ERROR = 0.04
 OUTLIER_FLOOR = 0.05
 OUTLIER_FACTOR = 5.0
 SIDED = 0.1
-"""Marks that lie on one side by a chance below this are that side's own."""
+"""Marks are attributed to one case if chance puts them on one side less often than this."""
 _MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
-"""Deviation of a median, times the root of the count, over the values' range between quartiles."""
+"""Standard deviation of a median, times the root of the count, over the interquartile range."""
 
 
 def compare(
@@ -48,12 +49,12 @@ def compare(
     looks: int = LOOKS,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each level of `axis` beside `base`, per probe, other levels and metric.
+    """Compare each level of `axis` with `base`, per probe, other levels and metric.
 
-    Only rounds that hold both cases whole count. margin: a difference up to this share counts as
-    equal (0.03 for 3 %). looks: how often this comparison is looked at before it ends. Without any
-    usable round the ratio is NaN, and with fewer than four only what no noise explains is told (see
-    `_few`); else the interval is 0..inf.
+    Only whole rounds that hold both cases count. margin: differences up to this share count as
+    equal (0.03 for 3 %). looks: how often this comparison is examined before it ends. Without any
+    usable round the ratio is NaN. With fewer than four rounds the interval is 0..inf, unless no
+    noise can explain the factor (see `_few`).
     """
     found = pairs(seen, axis, base, limits)
     noise = {key: noise_of([p for p in found if _alike(p) == key]) for key in map(_alike, found)}
@@ -61,7 +62,7 @@ def compare(
 
 
 def _alike(pair: Pair) -> tuple[str, str, str]:
-    """What is as noisy as each other: one metric on as many cores, as others work on the rest."""
+    """Pairs with the same noise: one metric on the same number of cores, as others use the rest."""
     return pair.probe, pair.metric, dict(pair.rest).get("cores", "")
 
 
@@ -93,7 +94,7 @@ def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> 
 
 
 def quiet_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
-    """Those that are not marked; all, where most are marked, or where the marks take a side."""
+    """Unmarked rounds; all rounds if most are marked or if the marks occur mostly on one side."""
     quiet = [r for r in rounds if not r.marked]
     enough = len(quiet) >= max(MIN_ROUNDS, len(rounds) / 2)
     sided = chance_of(r.other.marked - r.base.marked for r in rounds) < SIDED
@@ -101,7 +102,7 @@ def quiet_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
 
 
 def without_outliers(rounds: Sequence[Round]) -> Sequence[Round]:
-    """The rounds whose median is to be judged: not those in which turns of one case lie apart."""
+    """Rounds used for the median: without those in which the turns of one case lie far apart."""
     if not rounds:
         return rounds
     outlier = max(OUTLIER_FLOOR, OUTLIER_FACTOR * median(r.inner for r in rounds))
@@ -116,7 +117,7 @@ def _interval(rounds: Sequence[Round], level: float, noise: Noise) -> Interval:
 
 
 def deviation_inside(rounds: Sequence[Round]) -> float:
-    """The deviation of a round's log ratio, from how much the turns of one case differ.
+    """Standard deviation of a round's log ratio, from the differences between turns of one case.
 
     Side by side: of the median of the turns' log ratios, from their quartiles.
     """

@@ -1,11 +1,11 @@
-"""A factor that no noise explains, told from fewer rounds than an interval needs.
+"""Decides from few rounds when a factor is too large to be noise.
 
-Noise between turns has no more than this to work with: the two regimes of a machine, which lie up
-to a factor of 2.5 apart, and what turns of the same case differ by in this run. With both sides of
-a round in different regimes each time, a factor of 2.5 and no deviation inside any case could be
-seen; three is beyond it. A run that looked at many cases has seen whether there are regimes: where
-nine in ten of them agree with themselves, from the first turn to the last of a round, a factor has
-to be beyond five times that deviation, and beyond 1.25. Such an answer is never 'equal'.
+Noise between turns has two sources: the two regimes of a machine, up to a factor of 2.5 apart, and
+the differences between turns of the same case in this run. If both sides of a round fell into
+different regimes each time, a factor of 2.5 could appear without any deviation inside a case; a
+factor of 3 could not. A run with many cases shows whether there are regimes. If nine in ten rounds
+agree from their first turn to their last, the factor must exceed five times that deviation, and
+1.25. The answer is never 'equal'.
 """
 
 import math
@@ -21,14 +21,14 @@ ANY_NOISE = math.log(3)
 MIN_FACTOR = math.log(1.25)
 DEVIATIONS = 5.0
 MANY = 8
-"""Rounds of different cases: regimes that flicker leave all of them alone once in 256 runs."""
+"""Rounds of different cases; flickering regimes leave all of them undisturbed once in 256 runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far the turns of one case lie apart inside a round, in so many rounds of cases.
+    """Spread between the turns of one case inside a round.
 
-    usual: what nine in ten do not exceed.
+    rounds: number of rounds examined. usual: spread that nine in ten of them do not exceed.
     """
 
     rounds: int
@@ -36,7 +36,10 @@ class Noise:
 
 
 def noise_of(pairs: Sequence[Pair]) -> Noise:
-    """Over all cases of a metric in a run; side by side, processes differ between rounds only."""
+    """Noise over all cases of a metric in a run.
+
+    Rounds side by side are left out: their processes differ between rounds only.
+    """
     inner = [r.inner for pair in pairs for r in pair.rounds if not r.in_turns]
     if len(inner) < MANY:
         return Noise(len(inner), 0.0)
@@ -44,9 +47,9 @@ def noise_of(pairs: Sequence[Pair]) -> Noise:
 
 
 def beyond_noise(rounds: Sequence[Round], noise: Noise) -> Interval:
-    """The centre and as much around it as noise could be; unbounded where it could be all.
+    """Interval around the centre, as wide as noise can be; unbounded if noise can explain it all.
 
-    Every difference between neighbouring turns must lie beyond noise, to the same side.
+    Every difference between neighbouring turns must exceed the noise, in the same direction.
     """
     differences = [d for r in rounds for d in r.differences]
     centre = median(r.log_ratio for r in rounds) if rounds else math.nan

@@ -1,8 +1,8 @@
-"""Two levels of an axis on the whole: the cases of a probe put together, as one verdict.
+"""Compares two levels of an axis over all cases of a probe, as one verdict.
 
-The ratio is the geometric mean over the cases, as is usual where rates of different kinds are put
-together (Fleming and Wallace, How not to lie with statistics, CACM 29(3), 1986). Many noisy cases
-tell much earlier together than each by itself.
+The ratio is the geometric mean over the cases, as is usual for rates of different kinds (Fleming
+and Wallace, How not to lie with statistics, CACM 29(3), 1986). Many noisy cases together are
+decided much earlier than each alone.
 """
 
 import math
@@ -24,7 +24,7 @@ from flowos.plan._tails import tail_of, together
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
 OVERALL = "overall"
-"""In the place of the probe in these verdicts; their metric is the probe."""
+"""Stands for the probe in these verdicts; their metric is the probe."""
 
 
 def geomean_verdict(
@@ -36,10 +36,10 @@ def geomean_verdict(
     looks: int = LOOKS,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each probe and each level of `axis` beside `base`; of one case its own.
+    """One verdict for each probe and each level of `axis` compared with `base`.
 
-    Cases with fewer than four usable rounds are left out, and rounds that less than half of the
-    cases have. Without any such round the ratio is NaN and the interval 0..inf.
+    Leaves out cases with fewer than four usable rounds, and rounds that fewer than half of the
+    cases have. Without any round left the ratio is NaN and the interval 0..inf.
     """
     found: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs(seen, axis, base, limits):
@@ -80,5 +80,5 @@ def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Ver
 
 
 def _deviation(kept: Sequence[Sequence[Round]]) -> float:
-    """Of a mean over the cases, from how much the turns of one case differ."""
+    """Standard deviation of a mean over cases, from the differences between turns of one case."""
     return math.sqrt(sum(deviation_inside(rounds) ** 2 for rounds in kept)) / len(kept)

@@ -1,8 +1,8 @@
-"""Intervals for a handful of paired differences, heavy tails allowed; and for shares.
+"""Intervals for a few paired differences, heavy tails allowed; and for shares.
 
 From eight values on: Hodges-Lehmann estimate and the interval of Wilcoxon's signed-rank test, exact
-for every distribution that is symmetric about its centre. Below that the test cannot reach the
-levels we need, and Student's t takes its place.
+for every distribution that is symmetric about its centre. With fewer values the test cannot reach
+the required levels, so Student's t is used.
 Source: Hollander, Wolfe, Chicken: Nonparametric Statistical Methods (2014), sections 3.1 to 3.3.
 """
 
@@ -16,7 +16,7 @@ from statistics import fmean, median, stdev
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate of a centre, and where the centre lies with the level asked for."""
+    """Estimate of a centre, with the bounds of its confidence interval."""
 
     centre: float
     low: float
@@ -24,10 +24,10 @@ class Interval:
 
 
 def interval(values: Sequence[float], level: float, min_deviation: float = 0.0) -> Interval:
-    """The centre of at least two values at this confidence level, such as 0.95.
+    """Centre of at least two values, with its interval at confidence `level`, such as 0.95.
 
-    min_deviation: a standard deviation known from elsewhere; keeps the t interval of a few values
-    that agree by chance from being too narrow.
+    min_deviation: a standard deviation known from other data. It keeps the t interval of a few
+    values that agree by chance from being too narrow.
     """
     depth = _signed_rank_depth(len(values), 1 - level)
     if depth is None:
@@ -37,7 +37,7 @@ def interval(values: Sequence[float], level: float, min_deviation: float = 0.0) 
 
 
 def student(values: Sequence[float], level: float, min_deviation: float = 0.0) -> Interval:
-    """The mean of at least two values, with Student's interval."""
+    """Mean of at least two values, with Student's interval."""
     centre = fmean(values)
     deviation = max(stdev(values), min_deviation)
     reach = student_quantile(level, len(values) - 1) * deviation / math.sqrt(len(values))
@@ -46,7 +46,7 @@ def student(values: Sequence[float], level: float, min_deviation: float = 0.0) -
 
 @cache
 def _signed_rank_depth(count: int, error: float) -> int | None:
-    """How many of the pairwise means lie outside the interval on each side; None: out of reach."""
+    """Number of pairwise means outside the interval on each side; None if out of reach."""
     ways = [1]
     for rank in range(1, count + 1):
         ways = [
@@ -59,7 +59,7 @@ def _signed_rank_depth(count: int, error: float) -> int | None:
 
 @cache
 def student_quantile(level: float, freedom: int) -> float:
-    """The t with P(|T| < t) = level, by bisection."""
+    """t with P(|T| < t) = level, by bisection."""
     low, high = 0.0, 1.0
     while _student_within(high, freedom) < level:
         high *= 2
@@ -85,7 +85,7 @@ def _student_within(t: float, freedom: int) -> float:
 
 
 def wilson(hits: int, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % score interval of a share (Wilson 1927)."""
+    """Score interval of a share (Wilson 1927), 95 % by default."""
     share, weight = hits / trials, 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / weight
     reach = z / weight * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))

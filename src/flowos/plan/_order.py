@@ -1,4 +1,4 @@
-"""The order of turns: drawn, so that no rhythm of the machine can side with a case."""
+"""Random order of turns, so that no rhythm of the machine favours one case."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 def drawn(items: Sequence[T], seed: str, number: int) -> tuple[T, ...]:
-    """The items forward or backward, begun at any of them: the same for the same seed and number.
+    """The items forward or backward, starting at a random one; depends on seed and number only.
 
-    Neighbours stay neighbours, and of any two each is as likely to come first. So two cases that
-    are alike could have changed names in any round, whatever the machine did meanwhile: a fixed
-    order lets a disturbance of period 8/3 turns pass for a difference.
+    Neighbours stay neighbours, and of any two items each is equally likely to come first. If two
+    cases are alike, their names are therefore exchangeable in every round, whatever the machine
+    does. With a fixed order, a disturbance with a period of 8/3 turns looks like a difference.
     """
     if not items:
         return ()

@@ -1,4 +1,4 @@
-"""Samples of two cases, put together by the rounds in which both were measured."""
+"""Groups samples of two cases by the rounds in which both were measured."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +10,16 @@ from flowos.plan._regimes import positive
 from flowos.plan._trust import NoiseThresholds, undisturbed
 
 RoundId = tuple[str, int]
-"""The run's id and the round's number."""
+"""Run id and round number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """One case in one round: the log goodness of each turn, and whether its state is marked.
+    """One case in one round: log goodness of each turn, and whether its machine state is marked.
 
-    A turn is a run of the program; of programs that ran side by side each value is one, taken right
-    beside the other's (in_turns). logs: by the median of a turn's values. means: by the mean time,
-    in which those that stalled count.
+    A turn is a run of the program. For programs that ran side by side (in_turns), each value is a
+    turn, measured next to one of the other program. logs: from the median of a turn's values.
+    means: from the mean time, in which stalls count.
     """
 
     logs: tuple[float, ...]
@@ -38,22 +38,22 @@ class Round:
 
     @property
     def differences(self) -> tuple[float, ...]:
-        """The log ratio of each two turns that lay next to each other."""
+        """Log ratio of each two neighbouring turns."""
         return tuple(b - a for a, b in zip(self.base.logs, self.other.logs, strict=True))
 
     @property
     def lags(self) -> tuple[float, ...]:
-        """The same of the turns' mean times: below 0 other's turn lags, above 0 base's."""
+        """The same for mean times: negative where other's turn lags, positive where base's does."""
         return tuple(b - a for a, b in zip(self.base.means, self.other.means, strict=True))
 
     @property
     def log_ratio(self) -> float:
-        """The median, which a few turns that were disturbed do not move; of two, the mean."""
+        """Median of the differences (robust against a few disturbed turns); of two, the mean."""
         return median(self.differences)
 
     @property
     def inner(self) -> float:
-        """How far the turns of one case lie apart; side by side, how far their log ratios do."""
+        """Spread between turns of one case; side by side, interquartile range of the log ratios."""
         if self.in_turns:
             low, _, high = quantiles(self.differences, n=4)
             return high - low
@@ -70,7 +70,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two levels of the axis, all else being equal, and the whole rounds that hold both."""
+    """Two levels of the axis, everything else equal, and the whole rounds that hold both."""
 
     probe: str
     base: str
@@ -83,7 +83,7 @@ class Pair:
 def pairs(
     seen: Iterable[Sample], axis: str, base: str, limits: NoiseThresholds
 ) -> tuple[Pair, ...]:
-    """Every other level of `axis` beside `base`, in the order seen."""
+    """Each other level of `axis` paired with `base`, in the order seen."""
     found: dict[tuple[str, Pairs, str, str], dict[str, dict[RoundId, list[Sample]]]] = {}
     for sample in seen:
         level = dict(sample.case.levels).get(axis)
@@ -105,7 +105,7 @@ def _whole(
     theirs: Mapping[RoundId, Sequence[Sample]],
     limits: NoiseThresholds,
 ) -> tuple[Round, ...]:
-    """The rounds with equally many turns of both, and at least two."""
+    """Rounds with equally many turns of both, and at least two."""
     both = (
         Round(at, _turns(ours[at], limits), _turns(theirs[at], limits))
         for at in ours
@@ -115,9 +115,9 @@ def _whole(
 
 
 def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
-    """One turn per sample: the median of its values; without a positive value it is no turn.
+    """One turn per sample: the median of its values; a sample without a positive value is skipped.
 
-    Of samples taken in turns each value is one, and all must be positive.
+    Of samples with `in_turns` each value is a turn, and all values must be positive.
     """
     sign = -1 if lower_is_better(samples[0].unit) else 1
     in_turns = all(s.in_turns for s in samples)
@@ -136,6 +136,6 @@ def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
 
 
 def _mean(logs: Sequence[float]) -> float:
-    """The log goodness of the mean of times with these log goodnesses; it does not overflow."""
+    """Log goodness of the mean of times with these log goodnesses; it does not overflow."""
     least = min(logs)
     return least - math.log(fmean(math.exp(least - value) for value in logs))

@@ -1,8 +1,8 @@
-"""Does a row of numbers come from one regime of the machine, or from two?
+"""Decides whether numbers come from one regime of the machine or from two.
 
-The numbers are split once, where two groups fit best (two means on logarithms). They are two
-regimes when both groups are large, the step between them is large, and it is large beside the
-spread inside the groups. The bounds come from simulation (`benchmarks/aa.py --regimes`).
+The numbers are split once, at the best fit of two groups (two means on logarithms). They are two
+regimes when both groups are large, the step between them is large, and the step is large relative
+to the spread inside the groups. The bounds come from simulation (`benchmarks/aa.py --regimes`).
 """
 
 import math
@@ -19,7 +19,7 @@ MIN_SEPARATION = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regimes:
-    """The medians of the lower and the upper group, and how many numbers lie in each."""
+    """Medians of the lower and the upper group, and how many numbers each has."""
 
     low: float
     high: float
@@ -36,12 +36,12 @@ class Regimes:
 
 
 def positive(values: Iterable[float]) -> tuple[float, ...]:
-    """The values that can be compared at all: finite and above 0, in their order."""
+    """The finite values above 0, in order."""
     return tuple(v for v in values if 0 < v < math.inf)
 
 
 def regimes(values: Iterable[float]) -> Regimes | None:
-    """The two regimes of the values, or None; values that are not positive are ignored."""
+    """The two regimes of the values, or None. Values that are not positive are ignored."""
     ordered = sorted(positive(values))
     if len(ordered) < MIN_VALUES:
         return None
@@ -56,7 +56,7 @@ def regimes(values: Iterable[float]) -> Regimes | None:
 
 
 def _best_cut(ordered: list[float]) -> tuple[int, float]:
-    """The cut with the least spread inside both groups, and that standard deviation."""
+    """Index of the cut with the smallest spread inside both groups, and that standard deviation."""
     middle = ordered[len(ordered) // 2]
     centred = [v - middle for v in ordered]
     sums = list(accumulate(centred, initial=0.0))

@@ -1,7 +1,7 @@
-"""What to measure next: whole rounds A B .. B A, until the answers are in or the time is out.
+"""Chooses the next round, A B .. B A, until the verdicts are decided or the time is used up.
 
-Where a round begins, and in which direction it goes, is drawn: each case takes each place, as the
-middle, where a case follows on itself, finds caches warm and storage rested.
+The starting case and the direction of a round are random, so that each case takes each place. In
+the middle a case follows itself and finds warm caches and rested storage.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,16 +23,16 @@ def next_round(
     left_seconds: float,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Case, ...]:
-    """The cases of the next round, as often as `d.turns` and as `turns` orders them; () when done.
+    """Cases of the next round in the order of `turns`, each `d.turns` times; () when done.
 
-    With `axis` and `base`: done at the first look where every verdict is reached. At the last look,
-    as many rounds as were disturbed are added, up to half. Without: `min_rounds`, then up to
-    three more of the cases whose numbers are marked or spread by more than a tenth.
-    A round that would not fit into the time left is not begun; when that is the very first of a
-    design without axis, the cases that fit are measured once.
+    With `axis` and `base`: done at the first look where every verdict is decided. At the last look,
+    as many rounds as were disturbed are added, up to half. Without: `min_rounds`, then up to three
+    more rounds of the cases whose numbers are marked or spread by more than a tenth. A round that
+    does not fit into the time left is not started. If that is the first round of a design without
+    axis, the cases that fit are measured once.
 
-    A case that cannot be measured gives no samples: take it out of the design, or it is asked for
-    until the time is out.
+    A case that cannot be measured has no samples: remove it from the design, or it is returned
+    until the time is used up.
     """
     seen = _of_design(d, seen)
     wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
@@ -44,7 +44,7 @@ def next_round(
 
 
 def turns(cases: Sequence[Case], done: int, seed: str) -> tuple[Case, ...]:
-    """The order of a round after so many others: as drawn for it, and then reversed."""
+    """Order of round number `done`: the random order for that round, then its reverse."""
     forward = drawn(cases, seed, done)
     return (*forward, *reversed(forward))
 
@@ -52,7 +52,7 @@ def turns(cases: Sequence[Case], done: int, seed: str) -> tuple[Case, ...]:
 def judged(
     d: Design, seen: Sequence[Sample], limits: NoiseThresholds = NOISE_THRESHOLDS
 ) -> tuple[Verdict, ...]:
-    """The verdicts of a design with `axis` and `base` at one of its looks; () between two."""
+    """Verdicts of a design with `axis` and `base` at one of its looks; () between two looks."""
     seen = _of_design(d, seen)
     if _rounds(seen) not in d.looks:
         return ()
@@ -60,9 +60,9 @@ def judged(
 
 
 def narrowed(d: Design, verdicts: Iterable[Verdict]) -> Design:
-    """The design without the levels all of whose verdicts are reached; the base stays.
+    """The design without the levels whose verdicts are all decided; the base stays.
 
-    What is told already takes no more of the time: of three rivals, two are often told early.
+    Decided levels use no more time: of three contenders, two are often decided early.
     """
     answers: dict[str, set[str]] = {}
     for verdict in verdicts:
@@ -112,7 +112,7 @@ def _settled(m: Measurement) -> bool:
 
 
 def _within(found: Case, case: Case) -> bool:
-    """Is it this case, or a point of it that its program swept by itself?"""
+    """Whether it is this case, or a point of it that its program swept by itself."""
     return found.probe == case.probe and set(case.levels) <= set(found.levels)
 
 

@@ -1,4 +1,4 @@
-"""How many rounds it would take to tell two cases apart, or equal, judging by their spread."""
+"""Estimates how many rounds a comparison needs, from the spread so far."""
 
 import math
 from bisect import bisect_left
@@ -8,14 +8,14 @@ from flowos.plan._compare import MEDIAN_ERROR, MIN_ROUNDS
 from flowos.plan._intervals import student_quantile
 
 MAX_ROUNDS = 400
-"""Beyond this nobody waits, and the estimate means nothing."""
+"""Above this the estimate is meaningless and the wait too long."""
 
 
 def rounds_to_tell(v: Verdict) -> int | None:
-    """About how many rounds in all would turn an 'inconclusive' into an answer.
+    """About how many rounds in total would turn 'inconclusive' into an answer.
 
-    The ratio and the rounds' spread are taken to stay as they are, and Student's interval of the
-    mean to shrink with more of them. None: told already, never interleaved, or out of reach.
+    Assumes that the ratio and the rounds' spread stay as they are, and that Student's interval of
+    the mean shrinks with more rounds. None if already decided, never interleaved, or out of reach.
     """
     if v.answer != "inconclusive":
         return None
@@ -34,5 +34,5 @@ def rounds_to_tell(v: Verdict) -> int | None:
 
 
 def _reach(rounds: int) -> float:
-    """Half of an interval's width, in deviations of a round."""
+    """Half of an interval's width, in standard deviations of a round."""
     return student_quantile(1 - MEDIAN_ERROR, rounds - 1) / math.sqrt(rounds)

@@ -1,8 +1,8 @@
-"""A flow compiled once: value slots, stages of fused tasks, and how many stages each waits for.
+"""A flow compiled once: value slots, stages of fused tasks, and the dependencies between stages.
 
-Flows used as tasks are opened. A stage is what a lane runs in one go: a straight program over its
-own registers, which are used again as soon as a value was read for the last time, so that a long
-chain over large arrays holds only the arrays still wanted.
+Flows used as tasks are inlined. A lane runs a stage in one go. A stage is a straight program over
+its own registers. A register is reused after the last read of its value, so that a long chain over
+large arrays holds only the arrays that are still needed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ class Step:
 class Stage:
     """Steps that one lane runs one after the other.
 
-    inputs: slots whose values fill the first registers, in order; `constants` fills the others
+    inputs: slots whose values fill the first registers, in order; `constants` fills the rest
     (constants, then empty). outputs: slots filled afterwards from the registers `returns`.
-    n_predecessors: how many stages have to be done before; successors: those that wait for this
-    one. frees: slots that nobody reads after this stage; refcounted: slots that others read too.
+    n_predecessors: number of stages that must finish first; successors: stages that depend on this
+    one. frees: slots that no later stage reads; refcounted: slots that other stages read too.
     """
 
     number: int
@@ -54,9 +54,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Slots 0, 1, ... hold the inputs. `ready` stages wait for none; `readers` counts `refcounted`.
+    """Slots 0, 1, ... hold the inputs. `ready` stages have no predecessors.
 
-    presets: outputs that no stage makes, constants that a flow used as a task passes through.
+    readers: number of stages that read each refcounted slot. presets: outputs that no stage
+    computes: constants that a flow used as a task passes through.
     """
 
     inputs: tuple[PortSpec, ...]
@@ -71,8 +72,8 @@ class Schedule:
 def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
     """Compile a flow.
 
-    fuse: "chains" joins Python tasks that can only run one after the other; "all" joins all of a
-    flow that is only Python, for a place that runs one task at a time; "none" joins nothing.
+    fuse: "chains" joins Python tasks that can only run one after the other; "all" joins all tasks
+    of a pure Python flow, for executors that run one task at a time; "none" joins nothing.
     """
     flat = _Flat(len(flow.inputs))
     slots = flat.open(flow, range(flat.inputs), "")
@@ -89,7 +90,7 @@ def _key(port: Port) -> _Key:
 
 
 class _Flat:
-    """All tasks in an order in which they can run, over numbered values."""
+    """All tasks in an executable order, over numbered values."""
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
@@ -99,7 +100,7 @@ class _Flat:
         self.labels: dict[str, int] = {}
 
     def open(self, flow: Flow, inputs: Iterable[int], prefix: str) -> dict[_Key, int]:
-        """Add the flow's tasks; answers with the slots of its ports."""
+        """Add the flow's tasks; return the slots of its ports."""
         slots: dict[_Key, int] = dict(zip(flow.inputs, inputs, strict=True))
         for call in flow.calls:
             task = call.task
@@ -131,7 +132,7 @@ class _Flat:
 
 
 def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
-    """The steps of each stage; stages in an order in which they can run."""
+    """Steps of each stage; stages in an executable order."""
     plain = all(isinstance(s.task.body, Python) for s in steps)
     if fuse == "all" and plain:
         return [list(steps)] if steps else []
@@ -207,7 +208,7 @@ def _assemble(
 
 
 def _outside(group: Sequence[Step], constants: Mapping[int, object]) -> tuple[int, ...]:
-    """The slots that a stage reads and does not make, each once."""
+    """Slots that a stage reads and does not write, each once."""
     made = {slot for s in group for slot in s.outputs}
     read = dict.fromkeys(slot for s in group for slot in s.inputs)
     return tuple(slot for slot in read if slot not in made and slot not in constants)
@@ -254,9 +255,9 @@ def _stage(
 def _allocate(
     group: Sequence[Step], first: Sequence[int], keep: set[int]
 ) -> tuple[tuple[Step, ...], dict[int, int], int]:
-    """Slots to registers: `first` fill the first ones, a register is free after its last read."""
+    """Maps slots to registers: `first` come first; a register is free after its last read."""
     last = {slot: i for i, s in enumerate(group) for slot in (*s.outputs, *s.inputs)}
-    # A slot is read after it is made, so the later entry of `last` is its last read.
+    # A slot is written before it is read, so the later entry of `last` is its last read.
     registers = {slot: i for i, slot in enumerate(first)}
     size = len(registers)
     free: list[int] = []

@@ -1,7 +1,7 @@
-"""Where a working-set curve falls: the caches' sizes and rates, and memory's.
+"""Finds the falls of a working-set curve: sizes and rates of the caches, and of memory.
 
-A larger working set cannot be served faster than a smaller one: what looks so was a disturbed
-measurement, or the overhead of short loops. So the curve is read through its upper envelope.
+A larger working set cannot be served faster than a smaller one: an apparent gain is a disturbed
+measurement or the overhead of short loops. The curve is therefore read through its upper envelope.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,21 @@ from math import exp, log
 from statistics import median
 
 FLAT = 1.15
-"""A plateau's highest rate over its lowest, at most."""
+"""Maximum ratio of a plateau's highest rate to its lowest."""
 DISTINCT = 1.2
-"""A plateau's rate over that of the next, at least."""
+"""Minimum ratio of a plateau's rate to that of the next."""
 MIN_WIDTH = 1.9
-"""A plateau's last size over its first, at least; the first plateau may begin left of the curve."""
+"""Minimum ratio of a plateau's last size to its first, except for the plateau at the left edge."""
 FALLEN = 0.25
-"""A cache ends where the rate has fallen by this part of the way to the next plateau, in the
-logarithm: just beyond its size most accesses still hit, and the rate falls slowly."""
+"""A cache ends where the rate has fallen by this part of the way to the next plateau (logarithmic).
+
+Just beyond the cache's size most accesses still hit, so the rate falls slowly.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """Sizes (bytes) over which the rate (byte/s, the median) hardly changes."""
+    """Sizes (bytes) over which the median rate (byte/s) is nearly constant."""
 
     first_bytes: float
     last_bytes: float
@@ -32,7 +34,7 @@ class Plateau:
 
 @dataclass(frozen=True, slots=True)
 class CacheStep:
-    """A size (bytes) at which the rate falls from that of one plateau to that of the next."""
+    """Size (bytes) at which the rate falls from one plateau to the next."""
 
     size_bytes: float
     above: float
@@ -40,7 +42,7 @@ class CacheStep:
 
 
 def find_plateaus(sizes: Sequence[float], rates: Sequence[float]) -> tuple[Plateau, ...]:
-    """From the smallest working set to the largest.
+    """Plateaus from the smallest working set to the largest.
 
     sizes: rising, bytes. rates: byte/s, above 0. Raises ValueError for anything else.
     """
@@ -60,7 +62,7 @@ def find_plateaus(sizes: Sequence[float], rates: Sequence[float]) -> tuple[Plate
 
 
 def find_steps(sizes: Sequence[float], rates: Sequence[float]) -> tuple[CacheStep, ...]:
-    """Where each cache ends, from the smallest to the largest. Arguments as of find_plateaus."""
+    """Where each cache ends, from the smallest to the largest. Arguments as in find_plateaus."""
     plateaus = find_plateaus(sizes, rates)
     upper = _envelope(rates)
     return tuple(
@@ -70,7 +72,7 @@ def find_steps(sizes: Sequence[float], rates: Sequence[float]) -> tuple[CacheSte
 
 
 def memory_plateau(sizes: Sequence[float], rates: Sequence[float]) -> Plateau | None:
-    """The last plateau; None where the curve ends before it reaches memory, or never falls."""
+    """The last plateau; None if the curve ends before it reaches memory, or never falls."""
     plateaus = find_plateaus(sizes, rates)
     reached = len(plateaus) > 1 and plateaus[-1].last_bytes == sizes[-1]
     return plateaus[-1] if reached else None
@@ -86,9 +88,9 @@ def _check(sizes: Sequence[float], rates: Sequence[float]) -> None:
 
 
 def _envelope(rates: Sequence[float]) -> list[float]:
-    """The highest rate of this and all larger sizes, after a median of three against spikes.
+    """Highest rate of this and all larger sizes, after a median of three against spikes.
 
-    The first stays as it is: it may be the only size in the first cache.
+    The first value stays as it is: it may be the only size in the first cache.
     """
     smooth = (median(rates[i - 1 : i + 2]) for i in range(1, len(rates) - 1))
     upper = [rates[0], *smooth, median(rates[-3:])][: len(rates)]
@@ -98,7 +100,7 @@ def _envelope(rates: Sequence[float]) -> list[float]:
 
 
 def _merged(found: list[tuple[int, int]], upper: list[float]) -> list[tuple[int, int]]:
-    """Neighbours whose rates are not distinct are one."""
+    """Merges neighbours whose rates are not distinct."""
     merged = found[:1]
     for first, last in found[1:]:
         before = merged[-1]
@@ -118,7 +120,7 @@ def _plateau(sizes: Sequence[float], upper: list[float], ends: tuple[int, int]) 
 
 
 def _fall(sizes: Sequence[float], upper: list[float], before: Plateau, after: Plateau) -> float:
-    """The size at which the envelope has FALLEN, between two sizes that were measured."""
+    """Size at which the envelope has FALLEN, interpolated between two measured sizes."""
     goal = log(before.rate) * (1 - FALLEN) + log(after.rate) * FALLEN
     i = next(i for i, rate in enumerate(upper) if log(rate) < goal)
     high, low = log(upper[i - 1]), log(upper[i])

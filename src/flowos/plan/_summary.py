@@ -1,4 +1,4 @@
-"""Samples of one case and metric become one number: with spread, shares of ceilings, and trust."""
+"""Summarizes samples of one case and metric: spread, shares of ceilings, and trust."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,17 +11,17 @@ from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, assess_trust, 
 ABOVE_CEILING = 1.02
 
 CeilingOf = Callable[[Case], Case | None]
-"""The case that bounds this one; its level "metric", where it has one, names the metric."""
+"""The case that bounds this one; its optional level "metric" names the metric."""
 
 NominalOf = Callable[[Case, str], tuple[str, float] | None]
-"""For a case and a unit: name and value of what data sheets promise."""
+"""For a case and a unit: name and value of the data sheet's figure."""
 
 _Key = tuple[Case, str, str]
 """Case, metric, unit."""
 
 
 def no_ceiling(_case: Case) -> None:
-    """Nothing bounds the case."""
+    """No case bounds this one."""
 
 
 def no_nominal(_case: Case, _unit: str) -> None:
@@ -37,10 +37,11 @@ def summarize(
 ) -> tuple[Measurement, ...]:
     """One measurement per case and metric, in the order first seen; without finite values none.
 
-    median, low and high (the quartiles) and best are of all values of the samples with an unmarked
-    machine state; where every sample is marked, of all, and the marks stay. A measured ceiling is
-    the best of these in this unit among the cases with the ceiling's probe and its levels; a
-    share is the median over it (for times: under it), and marked when it is above 1.02.
+    median, low and high (the quartiles) and best are over all values of the samples with an
+    unmarked machine state. If every sample is marked, they are over all samples, and the marks
+    stay. A measured ceiling is the best value in this unit among the cases with the ceiling's probe
+    and levels. A share is the median over the ceiling (for times: the ceiling over the median); it
+    is marked above 1.02.
     """
     found: dict[_Key, list[Sample]] = {}
     for sample in seen:
@@ -88,7 +89,7 @@ def _with_shares(
 
 
 def _best_of(ceiling: Case, unit: str, bests: Mapping[_Key, float]) -> float | None:
-    """The best value measured of any case that is, or lies within, the ceiling's."""
+    """Best value of any measured case that has the ceiling's levels, or more."""
     metric = ceiling.level("metric")
     levels = {pair for pair in ceiling.levels if pair[0] != "metric"}
     found = [
@@ -105,7 +106,7 @@ def _best_of(ceiling: Case, unit: str, bests: Mapping[_Key, float]) -> float | N
 def _share(
     kind: Literal["measured", "nominal"], of: str, ceiling: float, m: Measurement
 ) -> Iterator[Share]:
-    """Nothing, where a share has no meaning: a ceiling or a number that is not above 0."""
+    """Yields nothing if a share has no meaning: a ceiling or a median that is not above 0."""
     if ceiling > 0 and m.median > 0:
         value = ceiling / m.median if lower_is_better(m.unit) else m.median / ceiling
         yield Share(kind=kind, of=of, ceiling=ceiling, value=value)
@@ -120,7 +121,7 @@ def _best(values: Sequence[float], unit: str) -> float:
 
 
 def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """The values that a quarter, half and three quarters lie below, linear between two of them."""
+    """Quartiles, linearly interpolated between two values."""
     ordered = sorted(values)
 
     def below(share: float) -> float:

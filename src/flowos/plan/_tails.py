@@ -1,9 +1,9 @@
-"""What a median does not show: turns that lag behind their neighbours, and what they cost.
+"""Turns that lag behind their neighbours, which a median does not show, and their cost.
 
-Each turn stands beside one of the other case, taken right before or after it; the slower of the
-two lags. What weighs on both, as drift and regimes that last for longer, makes neither lag. Where
-two cases are alike and the order was drawn, each round could as well have had its names exchanged,
-so that the excess of a round is symmetric about 0, whatever the noise: that is what is tested here.
+Each turn is compared with one of the other case, measured right before or after it; the slower of
+the two lags. Disturbances of both, such as drift and longer regimes, make neither lag. If two cases
+are alike and the order is random, the names of each round are exchangeable, so the excess of a
+round is symmetric about 0, whatever the noise. This symmetry is tested here.
 """
 
 import math
@@ -17,19 +17,19 @@ from flowos.plan._intervals import Interval, student
 from flowos.plan._pairs import Round, RoundId
 
 MAX_LAG = 20.0
-"""Of logarithms: a turn that takes 5e8 times as long counts no more than this."""
+"""In logarithms: a turn that takes 5e8 times as long counts no more than this."""
 SLOWEST = 0.2
-"""Of the pairs, so that it is a tenth of all turns."""
+"""Share of the pairs, which is a tenth of all turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """The turns of two cases beside each other, beyond their medians.
+    """Statistics of neighbouring turns of two cases, beyond their medians.
 
     excesses: per round, by how much other's mean time exceeds base's, as a share of the faster
-    turn's. base, other: how many of the turns that lag most are whose. chance: of sides that differ
-    by as many or more, were it drawn whose they are. p90: log goodness of other over base in what
-    nine in ten turns do not exceed. processes: that each side started.
+    turn's. base, other: how many of the turns that lag most belong to each side. chance:
+    probability of a difference at least this large if the sides were random. p90: log goodness of
+    other over base at the 90th percentile of the lags. processes: number that each side started.
     """
 
     excesses: tuple[float, ...]
@@ -40,17 +40,17 @@ class Tail:
     processes: int
 
     def mean(self, level: float) -> Interval:
-        """The log goodness of other over base in the mean time; Student's interval."""
+        """Log goodness of other over base in the mean time, with Student's interval."""
         found = student(self.excesses, level)
         return Interval(*map(_goodness, (found.centre, found.high, found.low)))
 
 
 def tail_of(cases: Sequence[Sequence[Round]], margin: float) -> Tail:
-    """The tail of one case, or of several put together.
+    """The tail of one case, or of several together.
 
-    Turns of these cases that are in one round of one run may be of one process: they count
-    together, and processes are counted once. Rounds that less than half of the cases have are left
-    out. margin: of logarithms; what lags by less does not count.
+    Turns of these cases in the same round of one run may belong to one process: they count
+    together, and processes are counted once. Rounds that fewer than half of the cases have are left
+    out. margin: in logarithms; smaller lags do not count.
     """
     lopsided = [_lopsided(rounds, margin) for rounds in cases]
     by_round: Counter[RoundId] = Counter()
@@ -69,11 +69,11 @@ def tail_of(cases: Sequence[Sequence[Round]], margin: float) -> Tail:
 
 
 def together(cases: Sequence[Mapping[RoundId, float]]) -> list[float]:
-    """The value of each round on the whole, in the order seen.
+    """Value of each round over all cases, in the order seen.
 
-    The mean over the cases that have this round of how far its value lies off its case's own mean:
-    a case that lacks a round shifts nothing. Rounds that less than half of the cases have are left
-    out.
+    It is the mean over the cases that have this round of the deviation from the case's own mean, so
+    that a case without that round shifts nothing. Rounds that fewer than half of the cases have are
+    left out.
     """
     centres = [fmean(values.values()) for values in cases]
     off: dict[RoundId, list[float]] = {}
@@ -84,9 +84,9 @@ def together(cases: Sequence[Mapping[RoundId, float]]) -> list[float]:
 
 
 def chance_of(differences: Iterable[int]) -> float:
-    """How often sides differ by as much in sum or more, if each difference's sign is drawn.
+    """Probability of a sum at least this large if the sign of each difference is random.
 
-    The sign test, in which a round counts by how much: exact.
+    An exact sign test in which a round counts by its difference.
     """
     counts = [d for d in differences if d]
     seen = abs(sum(counts))
@@ -112,7 +112,8 @@ def _goodness(excess: float) -> float:
 def _lopsided(rounds: Sequence[Round], margin: float) -> dict[RoundId, tuple[int, int]]:
     """Per round, how many turns of base and of other are among those that lag most.
 
-    Beyond the median difference, which is judged by itself, and by more than the margin.
+    A lag counts relative to the median difference, which is tested separately, and only above the
+    margin.
     """
     lags = [lag for r in rounds for lag in r.lags]
     centre = median(lags)

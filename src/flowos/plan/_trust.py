@@ -1,4 +1,4 @@
-"""May a number be believed? The machine's state around its samples, judged against limits."""
+"""Decides whether a number can be trusted, from the machine's state around its samples."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,26 +12,27 @@ from flowos.plan._regimes import regimes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseThresholds:
-    """Beyond which the machine's state disturbs a measurement.
+    """Limits above which the machine's state counts as a disturbance.
 
-    clock_change: of the clock, before to after. A quiet virtual machine moves by up to 3 %.
-    add_imul_ratio: a dependent multiply takes 3 cycles on every x86-64 in use, an add 1; when the
-        ratio is off by more than the share add_imul_change, something took time away meanwhile.
-        On other machines the median of all ratios seen takes the place of 3 (`limits_for`).
-    scaling: all cores over (cores x one). Two virtual cpus on one physical core give 0.5 to 0.65,
-        a quiet machine 0.97 and more.
-    steal_share: 1 % shows in a median.
-    others_cpus: a tenth of a cpu; daemons at rest stay below a twentieth.
-    starved_share: of its time, how long a spinning thread was kept from its cpu. On a shared host
-        0 to 6 % without any process in sight; a spinner beside us takes 30 % and more.
-    throttled_seconds: whatever a quota held back lay inside the measurement.
-    others_disk: of the bytes that moved over a disk while it was measured, what was not ours. The
+    clock_change: relative change of the clock, before to after. A quiet virtual machine changes by
+        up to 3 %.
+    add_imul_ratio: a dependent multiply takes 3 cycles on every x86-64 in use, an add 1. If the
+        ratio is off by more than the share add_imul_change, something else used the core meanwhile.
+        On other architectures the median of all ratios seen replaces 3 (`limits_for`).
+    scaling: all cores over (cores x one); this one is a lower limit. Two virtual cpus on one
+        physical core give 0.5 to 0.65, a quiet machine 0.97 and more.
+    steal_share: 1 % is visible in a median.
+    others_cpus: a tenth of a cpu; idle daemons stay below a twentieth.
+    starved_share: share of its time that a spinning thread could not run. On a shared host 0 to 6 %
+        without any visible process; a competing spinner takes 30 % and more.
+    throttled_seconds: any time that a cpu quota took away lies inside the measurement.
+    others_disk: share of the bytes moved on the disk during the measurement that were not ours. The
         journal of a quiet file system stays below a fiftieth.
-    io_pressure: of the time before and after storage was measured, when we left it alone, how long
-        somebody waited for it. One who syncs a file now and then stays below a tenth.
-    memory_pressure: whoever waits for memory has pages written out or read again.
-    load: runnable tasks before, where the work of others could not be counted; None: do not judge.
-        The load holds what we ran ourselves the minute before, so this is the last resort.
+    io_pressure: share of the time before and after a storage measurement, while we were idle, that
+        some process waited for storage. Occasional file syncs stay below a tenth.
+    memory_pressure: processes that wait for memory have pages written out or read back.
+    load: runnable tasks before the measurement; a fallback for when the work of others could not be
+        counted, because the load includes our own work of the last minute. None: not checked.
     """
 
     clock_change: float = 0.05
@@ -56,8 +57,8 @@ def limits_for(
 ) -> NoiseThresholds:
     """The limits for this architecture.
 
-    states: all states seen; off x86-64 their median add/multiply ratio is the quiet one.
-    cpus: how many we may use; more runnable tasks than one beyond that are too many.
+    states: all states seen; except on x86-64, their median add/multiply ratio is the reference.
+    cpus: number of cpus we may use; the limit of the load is one more than that.
     """
     limits = replace(NOISE_THRESHOLDS, load=None if cpus is None else cpus + 1.0)
     if architecture in ("x86_64", "amd64"):
@@ -71,10 +72,10 @@ def assess_trust(
     values: Iterable[float] = (),
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Trust:
-    """What in these states, and in the values measured in them, speaks against a number.
+    """Evidence against a number, from these states and from the values measured in them.
 
     One mark for each kind of disturbance, with the figures of the first state that shows it.
-    What is unknown (None or NaN) says nothing.
+    Unknown values (None or NaN) add no mark.
     """
     states = tuple(states)
     marks: list[str] = []
@@ -90,7 +91,7 @@ def assess_trust(
 
 @lru_cache(maxsize=4096)
 def undisturbed(state: MachineState, limits: NoiseThresholds) -> bool:
-    """Is this state free of marks? All metrics of one launch share their state, hence the cache."""
+    """Whether this state has no marks. All metrics of one launch share a state, hence the cache."""
     return assess_trust([state], limits=limits).good
 
 

@@ -1,7 +1,8 @@
-"""Two runs beside each other: what can be said of numbers that were not interleaved.
+"""Compares two runs whose measurements were not interleaved.
 
-What changed between the runs, such as a neighbour or a clock, nobody watched. So this finds what
-became worse, and proves no cause: for that, measure both in one run (`flowos measure --env`).
+Other changes between the runs, such as another job or a different clock, are unknown. The
+comparison therefore finds what became worse, but not why. To find the cause, measure both in one
+run (`flowos measure --env`).
 """
 
 import math
@@ -17,7 +18,7 @@ from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, undisturbed
 
 UNPAIRED = "the runs were not interleaved: what else changed between them is not known"
 MUCH = 3
-"""A single number that is slower by this many margins makes its probe slower."""
+"""A single number that is slower by more than this many margins makes its probe slower."""
 
 _Key = tuple[Case, str, str]
 """Case, metric, unit."""
@@ -25,7 +26,7 @@ _Key = tuple[Case, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What one run measured. samples: those that the measurements are of."""
+    """Measurements of one run. samples: those from which the measurements were computed."""
 
     run: str
     measurements: Sequence[Measurement]
@@ -38,7 +39,7 @@ class Numbers:
 
     @property
     def means(self) -> dict[_Key, float]:
-        """Of the values of undisturbed samples; of all, where there are none."""
+        """Means of the values of undisturbed samples; of all samples where none is undisturbed."""
         quiet, rest = defaultdict[_Key, list[float]](list), defaultdict[_Key, list[float]](list)
         for s in self.samples:
             values = [v for v in s.values if math.isfinite(v)]
@@ -51,10 +52,11 @@ class Numbers:
 def side_by_side(base: Numbers, other: Numbers, *, margin: float) -> tuple[Verdict, ...]:
     """One verdict for each number that both runs have, in the order of `other`.
 
-    ratio: of the medians; low and high: of the quartiles that lie nearest and farthest, which is no
-    confidence interval; mean: of the means. A number that is marked in either run cannot be judged.
-    Slower or faster: the middle halves lie apart and the medians by more than the margin. Equal:
-    medians and means lie within the margin, and so do the middle halves within twice as much.
+    ratio: of the medians. low, high: ratios of opposite quartiles, which is no confidence interval.
+    mean: ratio of the means. A number that is marked in either run is inconclusive.
+    Slower or faster: the interquartile ranges are disjoint and the medians differ by more than the
+    margin. Equal: the ratios of medians and of means lie within the margin, and low and high within
+    twice the margin.
     """
     before, means = base.by_key, (base.means, other.means)
     return tuple(
@@ -69,8 +71,8 @@ def by_probe(
 ) -> tuple[Verdict, ...]:
     """One verdict for each probe of either run, from the verdicts on its numbers.
 
-    ratio, low and high are geometric means over the numbers that can be judged. Where less than
-    half can be judged, or the probe is in one run only, the answer is 'inconclusive'.
+    ratio, low and high are geometric means over the numbers that can be compared. The answer is
+    'inconclusive' if no more than half can be compared, or if the probe is in one run only.
     """
     probes = dict.fromkeys(m.case.probe for m in (*base.measurements, *other.measurements))
     return tuple(
@@ -83,7 +85,7 @@ Outcome = Literal["equal or better", "worse", "cannot judge"]
 
 
 def outcome(verdicts: Iterable[Verdict]) -> Outcome:
-    """Of several verdicts: worse if one is slower; else open if one is, or if there is none."""
+    """'worse' if any verdict is slower; 'cannot judge' if any is inconclusive, or there is none."""
     answers = {v.answer for v in verdicts}
     if "slower" in answers:
         return "worse"
@@ -91,7 +93,7 @@ def outcome(verdicts: Iterable[Verdict]) -> Outcome:
 
 
 def _mean(key: _Key, means: tuple[Mapping[_Key, float], Mapping[_Key, float]]) -> float | None:
-    """The ratio of the means, above 1 if that of the other run is better; None: not known."""
+    """Ratio of the means, above 1 if the other run is better; None if unknown."""
     before, after = (found.get(key, 0.0) for found in means)
     if min(before, after) <= 0:
         return None
@@ -126,7 +128,7 @@ def _judged(
 
 
 def _ratios(base: Measurement, other: Measurement) -> tuple[float, float, float]:
-    """Of the medians, and the range; without an end where a value is 0 or below."""
+    """Ratio of the medians, and its range; (0, inf) if a low value is 0 or below."""
     better, worse = (base, other) if lower_is_better(base.unit) else (other, base)
     ratio = better.median / worse.median if min(better.median, worse.median) > 0 else math.nan
     if min(better.low, worse.low) <= 0:
@@ -213,7 +215,7 @@ def _unjudged(rows: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
 
 
 def _alone(probe: str, base: Numbers, other: Numbers) -> Iterable[str]:
-    """What only one of the runs has."""
+    """Reports numbers that only one of the runs has."""
     for here, there in ((base, other), (other, base)):
         ours = [key for key in here.by_key if key[0].probe == probe]
         if lone := sum(key not in there.by_key for key in ours):
