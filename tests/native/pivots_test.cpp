@@ -26,7 +26,7 @@ Settings without_levels(double relax = -1, Precision precision = Precision::fp64
 Vector product(const Matrix& matrix, const Vector& x) {
   Vector result(x.size());
   for (std::size_t row = 0; row < x.size(); ++row) {
-    result[row] = -rest_of(matrix.view(), static_cast<std::int64_t>(row), 0, x.data());
+    result[row] = -residual_of_row(matrix.view(), static_cast<std::int64_t>(row), 0, x.data());
   }
   return result;
 }

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "base/storage.h"
+#include "ic/sweeps.h"
 #include "matrix/matrix.h"
 #include "ordering/groups.h"
 #include "ordering/ordering.h"
 #include "ordering/permuted_rows.h"
+#include "threads/executor.h"
 
 namespace flowos::solve {
 
@@ -29,14 +31,15 @@ struct Dropping {
   bool dominant = true;  // all rows are diagonally dominant, so that pivots stay positive
 };
 
-// The executor is as of Cholesky; the same bits whatever it is.
-template <class Index, class Executor>
+// Computes the pivots colour by colour; the same bits whichever the executor.
+template <class Index, Executor E>
 class Pivoting {
  public:
-  Pivoting(const Csr<Index>& matrix, Executor& executor, const Dropping& dropping)
+  Pivoting(const Csr<Index>& matrix, const Ordering& ordering, E& executor,
+           const Dropping& dropping)
       : matrix_(matrix),
+        ordering_(ordering),
         executor_(executor),
-        ordering_(executor.ordering()),
         relax_(dropping.relax),
         least_(dropping.dominant ? kNearlyNone : kRaised) {}
 
@@ -47,7 +50,7 @@ class Pivoting {
     if (relax_ > 0) add_up_rows();
     std::vector<double> raised(static_cast<std::size_t>(ordering_.groups()));
     const auto value_of = [this](std::int64_t, Index k) { return matrix_.values[k]; };
-    executor_.forward(pivots.values.data(), [&](Groups groups) {
+    forward(executor_, pivots.values.data(), [&](Groups groups) {
       double& most = raised[static_cast<std::size_t>(groups.first)];
       visit_rows(matrix_, ordering_, groups, value_of,
                  [&](std::int64_t place, std::span<const Placed> row) {
@@ -78,8 +81,8 @@ class Pivoting {
   // Those of a row that another process reads must be there before its pivot is.
   void add_up_rows() {
     fill(after_, 0);
-    if (!executor_.has_others()) return;
-    executor_.forward(after_.data(), [&](Groups groups) {
+    if (!executor_.is_distributed()) return;
+    forward(executor_, after_.data(), [&](Groups groups) {
       each_row(ordering_, groups, [&](std::size_t row, std::size_t place) {
         for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
           if (place_of(k) > place) after_[place] += matrix_.values[k];
@@ -119,8 +122,8 @@ class Pivoting {
   }
 
   const Csr<Index>& matrix_;
-  Executor& executor_;
   const Ordering& ordering_;
+  E& executor_;
   double relax_, least_;
   Raw<double> after_;  // by place, of its row the sum of what follows the diagonal
 };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "krylov/solver.h"
@@ -13,159 +15,219 @@
 
 namespace flowos::solve {
 
-// What a solve asks of the matrix, in fp64. Sizes are times `unit`, so that their squares neither
-// overflow nor vanish.
+// A matrix A with a preconditioner M, symmetric and positive definite, and the vectors of conjugate
+// gradients. Each line of the iteration is one call, so that a preconditioner may do it in the same
+// pass over memory as its own sweeps; its norm ||r|| may be any that it has at hand. Models:
+// IncompleteCholesky (ic/), MultigridPreconditioner (multigrid/).
+template <class M>
+concept Preconditioner =
+    requires(M& m, std::span<const double> residual, std::span<double> x, double scalar) {
+      // r = scale * residual, x = 0; returns ||r||^2
+      { m.load(residual, scalar) } -> std::same_as<double>;
+      // z = M^-1 r; returns r'z
+      { m.apply() } -> std::same_as<double>;
+      // p = z + beta p, q = A p; returns r'z, which may be closer now, and p'q
+      { m.direction(scalar) } -> std::same_as<std::pair<double, double>>;
+      // x += alpha p, r -= alpha q; returns ||r||^2
+      { m.step(scalar) } -> std::same_as<double>;
+      // x_out += x / scale; x = 0
+      { m.add_to(x) };
+    };
+
+// The preconditioned conjugate gradient method (Hestenes and Stiefel: Journal of Research of the
+// National Bureau of Standards 49, 1952; Saad: Iterative Methods for Sparse Linear Systems,
+// algorithm 9.1).
+template <Preconditioner M>
+class ConjugateGradients {
+ public:
+  explicit ConjugateGradients(M& m) : m_(m) {}
+
+  // Continues from this residual, times `scale`, in the direction of the last iteration unless
+  // rounding has changed ||r|| so much that the direction no longer fits. Returns ||r||^2.
+  double load(std::span<const double> residual, double scale) {
+    const double rr = m_.load(residual, scale);
+    if (!(rr <= kSame * rr_)) rz_ = 0;
+    return rr_ = rr;
+  }
+
+  // The next load() starts with the direction of steepest descent.
+  void restart() { rr_ = 0; }
+
+  // One iteration. False: p'Ap <= 0, so that A or M is not positive definite.
+  bool iterate() {
+    const double rz_new = m_.apply();
+    if (!(rz_new > 0)) return false;
+    const double beta = rz_ > 0 ? rz_new / rz_ : 0;
+    const auto [rz, pq] = m_.direction(beta);
+    if (!(rz > 0) || !(pq > 0)) return false;
+    const double alpha = rz / pq;
+    rr_ = m_.step(alpha);
+    rz_ = rz;
+    return true;
+  }
+
+  double rr() const { return rr_; }  // ||r||^2 by the recurrence
+
+ private:
+  // Of ||r||^2 computed anew over that of the recurrence.
+  static constexpr double kSame = 1.5;
+
+  M& m_;
+  double rz_ = 0;  // r'z of the last iteration; 0: there is no direction
+  double rr_ = 0;
+};
+
+// The linear system in fp64. Norms are times `unit`, so that their squares neither overflow nor
+// underflow.
 struct Equation {
   std::span<const double> b;
   std::span<double> x;
   double unit = 1;
   double norm = 0;  // ||b||
-  // rest = b - A x; answers ||rest||.
-  std::function<double(std::span<const double> x, std::span<double> rest)> residual;
+  // r = b - A x; returns ||r||.
+  std::function<double(std::span<const double> x, std::span<double> r)> residual;
+
+  double tolerance(const Goal& goal) const { return std::max(goal.rtol * norm, goal.atol * unit); }
 };
 
 inline double squared(double value) { return value * value; }
 
-// Of b - A x one row.
+// One row of b - A x.
 template <class Index>
-double rest_of(const Csr<Index>& matrix, std::int64_t row, double b, const double* x) {
+double residual_of_row(const Csr<Index>& matrix, std::int64_t row, double b, const double* x) {
   for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
     b -= matrix.values[k] * x[matrix.columns[k]];
   }
   return b;
 }
 
-// How far below its greatest the recurrence of an iteration in T is followed until the residual is
-// computed anew: by then what rounding did to the greatest shows.
+// The reduction of ||r|| after which rounding shows in a recurrence in T, and the residual is
+// computed anew.
 template <class T>
-constexpr double kFall = sizeof(T) == sizeof(float) ? 1e-2 : 1e-11;
+constexpr double kReduction = sizeof(T) == sizeof(float) ? 1e-2 : 1e-11;
 
 inline std::int64_t max_iterations(const Goal& goal, std::int64_t rows) {
   return goal.max_iterations > 0 ? goal.max_iterations : std::max<std::int64_t>(1000, 10 * rows);
 }
 
-// Conjugate gradients by a Method, which is a class with load, forget, advance, aim and add_to as
-// Cholesky and Multigrid have them. What its recurrence says is never believed: when it says that
-// the residual is small enough, or has fallen so far that its own rounding shows, x is brought up
-// to date and the residual computed anew in fp64, to go on from it (reliable updates: Sleijpen and
-// van der Vorst, Computing 56, 1996).
-template <class Method>
-class Iteration {
+// Conjugate gradients in the precision of the preconditioner, to the accuracy of fp64. The residual
+// of the recurrence is never trusted: when it is below the tolerance, or has fallen so far that
+// rounding shows, x is updated and the residual computed anew in fp64 (reliable updates: Sleijpen
+// and van der Vorst, Computing 56, 1996).
+template <Preconditioner M>
+class ReliableUpdates {
  public:
-  // fall: of ||r||, until it is computed anew.
-  Iteration(Method& method, Equation& equation, double fall, const Goal& goal, const Watch& watch)
-      : method_(method),
+  // reduction: of ||r||, between two updates.
+  ReliableUpdates(M& m, Equation& equation, double reduction, const Goal& goal,
+                  const Watch& callback)
+      : m_(m),
+        cg_(m),
         equation_(equation),
-        fall_(fall),
-        wanted_(std::max(goal.rtol * equation.norm, goal.atol * equation.unit)),
-        most_(max_iterations(goal, std::ssize(equation.b))),
-        watch_(watch),
-        rest_(equation.b.size()) {}
+        reduction_(reduction),
+        tolerance_(equation.tolerance(goal)),
+        max_iterations_(max_iterations(goal, std::ssize(equation.b))),
+        callback_(callback),
+        r_(equation.b.size()) {}
 
-  // Goes on from equation.x, and from what info has already.
+  // Continues from equation.x and the counts of info.
   void run(Info& info) {
-    double size = equation_.residual(equation_.x, rest_);
-    if (!std::isfinite(size)) {  // from there nothing can be computed
-      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);
-      size = equation_.residual(equation_.x, rest_);
-    }
-    double best = size;
+    double norm = equation_.residual(equation_.x, r_);
+    if (!std::isfinite(norm)) norm = start_from_zero();
+    double best = norm;
     int stalls = 0;
-    info.reason = size <= wanted_ ? Reason::converged : Reason::iterations;
-    while (info.reason == Reason::iterations && info.iterations < most_) {
-      info.reason = between(info, size);
-      size = update(size);
+    info.reason = norm <= tolerance_ ? Reason::converged : Reason::iterations;
+    while (info.reason == Reason::iterations && info.iterations < max_iterations_) {
+      info.reason = iterate(info, norm);
+      norm = update(norm);
       ++info.fp64_updates;
-      if (size <= wanted_) {
+      if (norm <= tolerance_) {
         info.reason = Reason::converged;
-      } else if (info.reason == Reason::iterations && !(size < kStall * best)) {
-        if (++stalls == kMostStalls || !std::isfinite(size)) info.reason = Reason::stagnated;
+      } else if (info.reason == Reason::iterations && !(norm < kStall * best)) {
+        if (++stalls == kMaxStalls || !std::isfinite(norm)) info.reason = Reason::stagnated;
       }
-      best = std::min(best, size);
+      best = std::min(best, norm);
     }
     const bool ended = info.reason == Reason::iterations || info.reason == Reason::stopped;
-    if (ended ? !std::isfinite(size) : !(size <= equation_.norm)) {
-      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than what was made of it
-      size = equation_.norm;
+    if (ended ? !std::isfinite(norm) : !(norm <= equation_.norm)) {
+      std::fill(equation_.x.begin(), equation_.x.end(), 0.0);  // better than the last iterate
+      norm = equation_.norm;
     }
-    info.residual = info.solved_residual = size / equation_.norm;
+    info.residual = info.solved_residual = norm / equation_.norm;
   }
 
  private:
   static constexpr double kStall = 0.5;
-  static constexpr int kMostStalls = 3;
+  static constexpr int kMaxStalls = 3;
 
-  // Brings x up to date: the size of its residual, no more than it was unless what was gone is
-  // sound. (In the method's norm x is closer then.)
-  double update(double size) {
-    if (sound_) {
-      method_.add_to(equation_.x);
-      return equation_.residual(equation_.x, rest_);
-    }
-    const std::vector<double> before(equation_.x.begin(), equation_.x.end());
-    method_.add_to(equation_.x);
-    const double now = equation_.residual(equation_.x, rest_);
-    if (now < size) return now;
-    std::copy(before.begin(), before.end(), equation_.x.begin());
-    left_ = 0;
-    return equation_.residual(equation_.x, rest_);
+  double start_from_zero() {
+    std::fill(equation_.x.begin(), equation_.x.end(), 0.0);
+    return equation_.residual(equation_.x, r_);
   }
 
-  // From one computed residual, of this size, until the next is due.
-  Reason between(Info& info, double size) {
+  // Updates x and r_; returns ||r||. Where the recurrence broke down, an update that does not
+  // reduce the norm is undone. (One that did not may increase it: it reduces another norm.)
+  double update(double norm) {
+    if (sound_) {
+      m_.add_to(equation_.x);
+      return equation_.residual(equation_.x, r_);
+    }
+    const std::vector<double> before(equation_.x.begin(), equation_.x.end());
+    m_.add_to(equation_.x);
+    const double updated = equation_.residual(equation_.x, r_);
+    if (updated < norm) return updated;
+    std::copy(before.begin(), before.end(), equation_.x.begin());
+    cg_.restart();
+    return equation_.residual(equation_.x, r_);
+  }
+
+  // Iterates from the residual r_, of this norm, until the next update is due.
+  Reason iterate(Info& info, double norm) {
     sound_ = false;
-    method_.load(rest_, equation_.unit);
-    const double loaded = method_.advance();
-    if (!(loaded <= kSame * left_)) method_.forget();
-    const double small = kSure * wanted_ / size;
-    double greatest = 1;  // share
-    double least = 1;     // share, halved each time
-    int since = 0;        // so many iterations it was halved
+    const double loaded = cg_.load(r_, equation_.unit);
+    const double converged = kSafety * tolerance_ / norm;
+    double greatest = 1;  // share of ||r||
+    double least = 1;     // halved each time
+    int since = 0;        // iterations since it was halved
     do {
-      if (!method_.aim()) return Reason::indefinite;
-      left_ = method_.advance();
+      if (!cg_.iterate()) return Reason::indefinite;
       ++info.iterations;
-      const double share = std::sqrt(std::max(left_, 0.0) / loaded);
-      if (watch_ && !watch_(info.iterations, share * size / equation_.norm)) {
+      const double share = std::sqrt(std::max(cg_.rr(), 0.0) / loaded);
+      if (callback_ && !callback_(info.iterations, share * norm / equation_.norm)) {
         sound_ = std::isfinite(share);
         return Reason::stopped;
       }
       greatest = std::max(greatest, share);
-      const double due = std::max(small, std::min(fall_ * greatest, kStall));
+      const double due = std::max(converged, std::min(reduction_ * greatest, kStall));
       if (!(share > due)) {
-        sound_ = share > 0 && share <= due;  // else it is at its end, or no number
+        sound_ = share > 0 && share <= due;  // 0: underflow; else NaN
         return Reason::iterations;
       }
       if (share < kStall * least) {
         least = share;
         since = 0;
-      } else if (++since == kPatience && fall_ > kRough) {
+      } else if (++since == kPatience && reduction_ > kCoarse) {
         return Reason::iterations;
       }
-    } while (info.iterations < most_);
-    sound_ = std::isfinite(left_);
+    } while (info.iterations < max_iterations_);
+    sound_ = std::isfinite(cg_.rr());
     return Reason::iterations;
   }
 
-  // Where fp32 is too coarse, its recurrence may never fall: then too the residual is computed.
+  // Where the precision is too coarse, the recurrence may never fall: it is updated all the same.
   static constexpr int kPatience = 200;
-  static constexpr double kRough = 1e-6;
+  static constexpr double kCoarse = 1e-6;
 
-  // A recurrence runs in another norm: it is to be a little more sure than it must.
-  static constexpr double kSure = 0.9;
+  // The recurrence runs in another norm than the tolerance.
+  static constexpr double kSafety = 0.9;
 
-  // Of ||r||^2 computed anew over what the recurrence had. Above, rounding made so much of it that
-  // the direction does not fit any more.
-  static constexpr double kSame = 1.5;
-
-  Method& method_;
+  M& m_;
+  ConjugateGradients<M> cg_;
   Equation& equation_;
-  double fall_, wanted_;
-  double left_ = 0;     // ||r||^2 as the recurrence has it; 0: there is none to go on with
-  bool sound_ = false;  // the recurrence fell so far as it was due, or was ended from outside
-  std::int64_t most_;
-  const Watch& watch_;
-  std::vector<double> rest_;
+  double reduction_, tolerance_;
+  bool sound_ = false;  // the recurrence fell as far as it was due, or was stopped by the callback
+  std::int64_t max_iterations_;
+  const Watch& callback_;
+  std::vector<double> r_;
 };
 
 }  // namespace flowos::solve

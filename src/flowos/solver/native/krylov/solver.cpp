@@ -83,16 +83,17 @@ double checked(std::span<const double> values, const char* name, std::int64_t ro
                     "] is not a finite number");
 }
 
-// How a matrix is solved with in T: by one of two methods.
+// The preconditioner of a matrix in T: one of two.
 template <class T>
-struct Methods {
-  std::unique_ptr<ThreadExecutor> executor;
-  std::unique_ptr<Cholesky<T, ThreadExecutor>> cholesky;
+struct Preconditioners {
+  Ordering ordering;
+  std::optional<ThreadExecutor> executor;
+  std::unique_ptr<IncompleteCholesky<T, ThreadExecutor>> cholesky;
   std::unique_ptr<Multigrid<T>> multigrid;
 
   template <class Work>
   auto with(const Work& work) {
-    return multigrid ? work(*multigrid) : work(*cholesky);
+    return multigrid ? work(multigrid->preconditioner()) : work(*cholesky);
   }
 };
 
@@ -149,7 +150,7 @@ class Solving : public Base {
 
   void precondition(std::span<const double> r, std::span<double> z) override {
     checked(r, "r", matrix_.rows, threads_);
-    const auto work = [&](auto& method) { method.precondition(r, z); };
+    const auto work = [&](auto& preconditioner) { preconditioner.precondition(r, z); };
     if (settings_.precision == Precision::fp64) {
       fp64_->with(work);
     } else {
@@ -186,14 +187,14 @@ class Solving : public Base {
     std::vector<double> balanced(b.begin(), b.end());
     const double mean = balance(balanced);
     const Equation given = equation_of(b, x);
-    const double wanted = std::max(goal.rtol * given.norm, goal.atol * given.unit);
+    const double tolerance = given.tolerance(goal);
     const double beyond =
         std::fabs(mean * given.unit) * std::sqrt(static_cast<double>(matrix_.rows));
-    const bool consistent = beyond <= kSmall * wanted;
+    const bool consistent = beyond <= kSmall * tolerance;
     Goal its = goal;
     if (consistent) {
       its.rtol = 0;
-      its.atol = std::sqrt(squared(wanted) - squared(beyond)) / given.unit;
+      its.atol = std::sqrt(squared(tolerance) - squared(beyond)) / given.unit;
     }
     solve_for(balanced, x, its, watch, info);
     balance(x);
@@ -222,15 +223,15 @@ class Solving : public Base {
     std::vector<double> rest(x.size());
     const double size = equation.residual(kept, rest);
     info.residual = info.solved_residual = size / equation.norm;
-    const double wanted = std::max(goal.rtol * equation.norm, goal.atol * equation.unit);
-    if (info.reason == Reason::converged && !(size <= wanted)) info.reason = Reason::stagnated;
+    if (info.reason == Reason::converged && !(size <= equation.tolerance(goal)))
+      info.reason = Reason::stagnated;
   }
 
   // Both triangles are there, and each row is short: b - A x costs a pass over the matrix.
   double residual(std::span<const double> b, std::span<const double> x, double unit,
                   std::span<double> rest) {
     return std::sqrt(sum_over(matrix_.rows, threads_, [&](std::int64_t row) {
-      rest[at(row)] = rest_of(matrix_, row, b[at(row)], x.data());
+      rest[at(row)] = residual_of_row(matrix_, row, b[at(row)], x.data());
       return squared(rest[at(row)] * unit);
     }));
   }
@@ -252,17 +253,19 @@ class Solving : public Base {
   }
 
   void iterate(Equation& equation, const Goal& goal, const Watch& watch, Info& info) {
-    const auto run = [&](double fall) {
-      return [&, fall](auto& method) { Iteration(method, equation, fall, goal, watch).run(info); };
+    const auto run = [&](double reduction) {
+      return [&, reduction](auto& preconditioner) {
+        ReliableUpdates(preconditioner, equation, reduction, goal, watch).run(info);
+      };
     };
     if (settings_.precision != Precision::fp64) {
-      fp32_->with(run(kFall<float>));
+      fp32_->with(run(kReduction<float>));
       if (settings_.precision == Precision::fp32) return;
       if (info.reason != Reason::stagnated && info.reason != Reason::indefinite) return;
       if (!fp64_) make(fp64_);
       info.precision = Precision::fp64;
     }
-    fp64_->with(run(kFall<double>));
+    fp64_->with(run(kReduction<double>));
   }
 
   // What the matrix is like decides what is not chosen by hand.
@@ -286,19 +289,19 @@ class Solving : public Base {
   }
 
   template <class T>
-  void make(std::unique_ptr<Methods<T>>& methods) {
-    methods = std::make_unique<Methods<T>>();
+  void make(std::unique_ptr<Preconditioners<T>>& preconditioners) {
+    preconditioners = std::make_unique<Preconditioners<T>>();
     if (coarse_) {
-      make_multigrid(methods->multigrid);
+      make_multigrid(preconditioners->multigrid);
     } else {
-      make_cholesky(*methods);
+      make_cholesky(*preconditioners);
     }
   }
 
   template <class T>
   void make_multigrid(std::unique_ptr<Multigrid<T>>& multigrid) {
     multigrid = std::make_unique<Multigrid<T>>(matrix_, grid_, facts_.dominance, threads_);
-    const MultigridMade& its = multigrid->made();
+    const MultigridMade its = multigrid->made();
     Made& made = this->made;
     made.blocks = its.blocks;
     made.block_rows = its.block_rows;
@@ -313,28 +316,29 @@ class Solving : public Base {
   }
 
   template <class T>
-  void make_cholesky(Methods<T>& methods) {
+  void make_cholesky(Preconditioners<T>& preconditioners) {
     Made& made = this->made;
     Clock::time_point begun = Clock::now();
     Ordered ordered = grid_ ? ordered_in_bricks(*grid_, settings_, kLanes<T>, threads_)
                             : ordered_in_grown(matrix_, settings_, kLanes<T>, threads_);
     made.blocks = std::move(ordered.blocks);
-    methods.executor = std::make_unique<ThreadExecutor>(std::move(ordered.ordering), threads_);
-    const Ordering& ordering = methods.executor->ordering();
+    const Ordering& ordering = preconditioners.ordering = std::move(ordered.ordering);
     made.block_rows = ordering.block_rows;
     made.colours = ordering.colours();
     made.order_seconds += seconds_since(begun);
     begun = Clock::now();
     const Dropping dropping = dropping_of(settings_, facts_.dominance, facts_.evenness);
     made.relax = dropping.relax;
-    const Pivots pivots = Pivoting(matrix_, *methods.executor, dropping).made();
+    ThreadExecutor& executor =
+        preconditioners.executor.emplace(ordering.colour_starts, ordering.block_rows, threads_);
+    const Pivots pivots = Pivoting(matrix_, ordering, executor, dropping).made();
     made.shift = pivots.shift;
     made.eisenstat = true;
     made.factor_seconds = seconds_since(begun);
     begun = Clock::now();
-    auto& cholesky = methods.cholesky;
-    cholesky = std::make_unique<Cholesky<T, ThreadExecutor>>(matrix_, *methods.executor, pivots,
-                                                             facts_.evenness);
+    auto& cholesky = preconditioners.cholesky;
+    cholesky = std::make_unique<IncompleteCholesky<T, ThreadExecutor>>(matrix_, ordering, executor,
+                                                                       pivots, facts_.evenness);
     made.store_seconds = seconds_since(begun);
     made.bytes_per_iteration = cholesky->bytes_per_iteration();
     made.memory_bytes = cholesky->memory_bytes();
@@ -351,8 +355,8 @@ class Solving : public Base {
   std::optional<Grid> grid_;
   Facts facts_;
   bool coarse_ = false;
-  std::unique_ptr<Methods<float>> fp32_;
-  std::unique_ptr<Methods<double>> fp64_;
+  std::unique_ptr<Preconditioners<float>> fp32_;
+  std::unique_ptr<Preconditioners<double>> fp64_;
 };
 
 }  // namespace

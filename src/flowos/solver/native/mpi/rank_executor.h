@@ -5,164 +5,154 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/exact_sum.h"
+#include "mpi/by_threads.h"
 #include "mpi/halo.h"
 #include "mpi/links.h"
 #include "mpi/rank_sums.h"
-#include "mpi/share.h"
-#include "mpi/threads.h"
 #include "ordering/groups.h"
-#include "ordering/ordering.h"
+#include "threads/executor.h"
 
 namespace flowos::solve {
 
-// What ThreadExecutor of threads/thread_executor.h is where each rank has its share: threads of a
-// rank go through its own groups, colour by colour. What other ranks wait for is computed first and
-// is under way while the rest is computed.
+// Executes coloured sweeps with MPI ranks (see Executor); ThreadExecutor (threads/) does the same
+// with threads. Each rank computes its own groups with OpenMP threads. Groups that other ranks wait
+// for are computed first, and sent while the rest is computed.
 class RankExecutor {
  public:
-  RankExecutor(const Share& share, int threads, MPI_Comm comm)
-      : share_(share),
-        colours_(links_of(share)),
-        floats_(share.order.lanes, colours_, comm),
-        doubles_(share.order.lanes, colours_, comm),
+  // colours: the groups of this rank, out of so many, and what is exchanged after each colour.
+  // Groups have `steps` steps of `lanes` values each.
+  RankExecutor(std::vector<ColourLinks> colours, std::int64_t groups, int steps, int lanes,
+               int threads, MPI_Comm comm)
+      : colours_(std::move(colours)),
+        others_(others_of(colours_, groups)),
+        steps_(steps),
+        lanes_(lanes),
         threads_(threads),
         comm_(comm) {}
 
-  bool has_others() const { return true; }
-  const Ordering& ordering() const { return share_.order; }
+  // For groups that every rank computes: they count once.
+  static RankExecutor replicated(const std::vector<std::int64_t>& colour_starts, int steps,
+                                 int lanes, int threads, MPI_Comm comm) {
+    std::vector<ColourLinks> colours(colour_starts.size() - 1);
+    for (std::size_t colour = 0; colour < colours.size(); colour++) {
+      std::vector<std::int32_t>& all = colours[colour].rest;
+      all.resize(static_cast<std::size_t>(colour_starts[colour + 1] - colour_starts[colour]));
+      std::iota(all.begin(), all.end(), static_cast<std::int32_t>(colour_starts[colour]));
+    }
+    RankExecutor executor(std::move(colours), colour_starts.back(), steps, lanes, threads, comm);
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    executor.is_counted_ = rank == 0;
+    return executor;
+  }
+
+  int colours() const { return static_cast<int>(colours_.size()); }
   int threads() const { return threads_; }
-  std::int64_t lines() const { return lines_of(share_.order.groups()); }
-  std::int64_t first_lines() const { return lines_of(share_.order.colour_starts[1]); }
+  bool is_distributed() const { return true; }
+  std::int64_t lines(int first, int past) const {
+    std::size_t groups = 0;
+    for (int colour = first; colour < past; colour++)
+      groups += links_of(colour).first.size() + links_of(colour).rest.size();
+    return static_cast<std::int64_t>(groups) * steps_;
+  }
 
   template <class Work>
   void each(const Work& work) const {
-#pragma omp parallel num_threads(threads_)
-    part_of_all(work);
+    each(0, colours(), work);
   }
-
   template <class Work>
-  void each_row(const Work& work) const {
-    each([&](Groups groups) { flowos::solve::each_row(share_.order, groups, work); });
+  void each(int first, int past, const Work& work) const {
+    for (int colour = first; colour < past; colour++) {
+      by_threads(threads_, links_of(colour).first, steps_, work);
+      by_threads(threads_, links_of(colour).rest, steps_, work);
+    }
   }
-
   template <class Work>
   void each_held(const Work& work) const {
     each(work);
-    for (std::int64_t group = 0; group < share_.order.groups(); group++)
-      if (!share_.is_own(group)) work(Groups{group, group + 1});
+    for (const std::int32_t group : others_) work(Groups{group, group + 1});
   }
 
   template <class Value, class Work>
-  void forward(Value* vector, const Work& work) {
-#pragma omp parallel num_threads(threads_)
-    for (int colour = 0; colour < colours(); colour++)
-      turn(colour, colour + 1 < colours(), vector, work);
+  void turn(int colour, Value* vector, const Work& work) {
+    const ColourLinks& groups = links_of(colour);
+    by_threads(threads_, groups.first, steps_, work);
+    if (groups.links.empty()) return by_threads(threads_, groups.rest, steps_, work);
+    Halo<Value>& halo = halo_of(vector);
+    halo.begin(colour, vector);
+    by_threads(threads_, groups.rest, steps_, work);
+    halo.end(colour, vector);
   }
-
-  template <class Value, class Back, class Both, class Forth>
-  void back_and_forth(Value* t, Value* s, const Back& back, const Both& both, const Forth& forth) {
-#pragma omp parallel num_threads(threads_)
-    {
-      for (int colour = colours() - 1; colour > 0; colour--) turn(colour, true, t, back);
-      turn(0, colours() > 1, s, both);
-      for (int colour = 1; colour < colours(); colour++)
-        turn(colour, colour + 1 < colours(), s, forth);
-    }
-  }
-
-  template <std::size_t count>
-  std::array<double, count> sums(const std::array<const double*, count>& of_groups) const {
-    return sums_over<count>([&](Groups groups, ExactSums<count>& sums) {
-      for (std::size_t i = 0; i < count; i++)
-        for (std::int64_t g = groups.first; g < groups.past; g++) sums[i].add(of_groups[i][g]);
-    });
-  }
-
-  // The sums, over all ranks, of all that work(groups, sums) adds to them. One reduction.
-  template <std::size_t count, class Work>
-  std::array<double, count> sums_over(const Work& work) const {
-    ExactSums<count> mine;
-#pragma omp parallel num_threads(threads_)
-    {
-      ExactSums<count> its;
-      part_of_all([&](Groups groups) { work(groups, its); });
-#pragma omp critical
-      for (std::size_t i = 0; i < count; i++) mine[i].add(its[i]);
-    }
-    return over_ranks(mine, comm_);
-  }
-
-  // Of all ranks.
-  double greatest(double here) const {
-    MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_DOUBLE, MPI_MAX, comm_);
-    return here;
-  }
-
-  // Takes what others have of a vector.
   template <class Value>
   void fetch(Value* vector) {
     halo_of(vector).all(vector);
   }
 
+  // Adds what work(groups, sums) adds for all groups of this rank, where a group takes `steps`.
+  template <std::size_t count, class Work>
+  void add_over(int steps, const Work& work, ExactSums<count>& sums) const {
+    if (!is_counted_) return;
+    for (const ColourLinks& colour : colours_)
+      for (const auto* groups : {&colour.first, &colour.rest})
+        by_threads_in_parts(threads_, *groups, steps,
+                            [&](const std::int32_t* i, const std::int32_t* past) {
+                              ExactSums<count> partial;
+                              for (; i < past; i++) work(Groups{*i, *i + 1}, partial);
+#pragma omp critical
+                              for (std::size_t k = 0; k < count; k++) sums[k].add(partial[k]);
+                            });
+  }
+  template <std::size_t count>
+  void add(const std::array<const double*, count>& of_groups, ExactSums<count>& sums) const {
+    add_over(
+        1, [&](Groups groups, ExactSums<count>& to) { add_groups(groups, of_groups, to); }, sums);
+  }
+  template <std::size_t count>
+  std::array<double, count> total(const ExactSums<count>& sums) const {
+    return over_ranks(sums, comm_);
+  }
+  double greatest(double value) const {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comm_);
+    return value;
+  }
+
  private:
-  Halo<float>& halo_of(const float*) { return floats_; }
-  Halo<double>& halo_of(const double*) { return doubles_; }
-  int colours() const { return static_cast<int>(colours_.size()); }
-
-  std::int64_t lines_of(std::int64_t past_group) const {
-    std::int64_t lines = 0;
-    for (std::int64_t group = 0; group < past_group; group++)
-      lines += share_.is_own(group) ? share_.order.block_rows : 0;
-    return lines;
+  static std::vector<std::int32_t> others_of(const std::vector<ColourLinks>& colours,
+                                             std::int64_t groups) {
+    std::vector<bool> own(static_cast<std::size_t>(groups));
+    for (const ColourLinks& colour : colours)
+      for (const auto* some : {&colour.first, &colour.rest})
+        for (const std::int32_t group : *some) own[static_cast<std::size_t>(group)] = true;
+    std::vector<std::int32_t> others;
+    for (std::size_t group = 0; group < own.size(); group++)
+      if (!own[group]) others.push_back(static_cast<std::int32_t>(group));
+    return others;
   }
 
-  // awaited: do other ranks need what this colour wrote?
-  template <class Value, class Work>
-  void turn(int colour, bool awaited, Value* vector, const Work& work) {
-    const ColourLinks& groups = colours_[static_cast<std::size_t>(colour)];
-    Halo<Value>& halo = halo_of(vector);
-    awaited = awaited && !groups.links.empty();
-    part(groups.first, work);
-    if (awaited) {
-#pragma omp barrier
-#pragma omp master
-      halo.begin(colour, vector);
-    }
-    part(groups.rest, work);
-    if (awaited) {
-#pragma omp master
-      halo.end(colour, vector);
-    }
-#pragma omp barrier
+  const ColourLinks& links_of(int colour) const {
+    return colours_[static_cast<std::size_t>(colour)];
   }
 
-  template <class Work>
-  void part_of_all(const Work& work) const {
-    for (const ColourLinks& colour : colours_) {
-      part(colour.first, work);
-      part(colour.rest, work);
-    }
+  template <class Value>
+  Halo<Value>& halo_of(const Value*) {
+    auto& halo = std::get<std::unique_ptr<Halo<Value>>>(halos_);
+    if (!halo) halo = std::make_unique<Halo<Value>>(lanes_, colours_, comm_);
+    return *halo;
   }
 
-  // This thread's share of the groups.
-  template <class Work>
-  static void part(const std::vector<std::int32_t>& groups, const Work& work) {
-    const auto thread = static_cast<std::size_t>(thread_here());
-    const auto threads = static_cast<std::size_t>(threads_here());
-    const std::size_t end = groups.size() * (thread + 1) / threads;
-    for (std::size_t i = groups.size() * thread / threads; i < end; i++)
-      work(Groups{groups[i], groups[i] + 1});
-  }
-
-  const Share& share_;
   std::vector<ColourLinks> colours_;
-  Halo<float> floats_;
-  Halo<double> doubles_;
-  int threads_;
+  std::vector<std::int32_t> others_;  // groups of other ranks
+  int steps_, lanes_, threads_;
   MPI_Comm comm_;
+  bool is_counted_ = true;
+  std::tuple<std::unique_ptr<Halo<float>>, std::unique_ptr<Halo<double>>> halos_;  // once needed
 };
 
 }  // namespace flowos::solve

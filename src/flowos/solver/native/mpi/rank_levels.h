@@ -9,17 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/exact_sum.h"
 #include "base/storage.h"
+#include "mpi/by_threads.h"
 #include "mpi/halo.h"
 #include "mpi/level_owners.h"
 #include "mpi/level_shares.h"
 #include "mpi/links.h"
 #include "mpi/partition.h"
-#include "mpi/rank_sums.h"
+#include "mpi/rank_executor.h"
 #include "mpi/requests.h"
 #include "mpi/share.h"
-#include "mpi/threads.h"
 #include "multigrid/hierarchy.h"
 #include "ordering/groups.h"
 
@@ -60,7 +59,8 @@ class Gathering {
   std::vector<Value> values_;
 };
 
-// What LevelExecutor of multigrid/level_executor.h is where each rank has its share of the large
+// The executors of all levels of a hierarchy, and the transfers between levels, by MPI ranks;
+// ThreadLevels (multigrid/) does the same with threads. Each rank has its share of the large
 // levels, and all of the small ones. Places are those of the whole.
 template <class T>
 class RankLevels {
@@ -71,37 +71,16 @@ class RankLevels {
       : share_(share), threads_(threads), comm_(comm), local_(owners.of(0).size(), -1) {
     for (std::size_t group = 0; group < share.group.size(); group++)
       local_[static_cast<std::size_t>(share.group[group])] = static_cast<std::int64_t>(group);
-    int ranks = 1;
-    MPI_Comm_rank(comm, &rank_);
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    std::vector<LevelShare> shares = LevelSharing<T>(hierarchy, owners, rank_, ranks).made();
-    parts_.reserve(shares.size());
+    std::vector<LevelShare> shares = LevelSharing<T>(hierarchy, owners, rank, ranks).made();
+    levels_.reserve(shares.size());
     for (std::size_t l = 0; l < shares.size(); l++)
       add(hierarchy.levels[l], owners.of(l), std::move(shares[l]));
   }
 
-  // Or else every rank computes all of the level.
-  bool is_shared(std::size_t l) const { return parts_[l].halo != nullptr; }
-
-  template <class Work>
-  void each(std::size_t l, std::size_t first, std::size_t past, const Work& work) const {
-    for (std::size_t colour = first; colour < past; colour++) {
-      const ColourLinks& groups = parts_[l].colours[colour];
-      by_threads(groups.first, parts_[l].steps, work);
-      by_threads(groups.rest, parts_[l].steps, work);
-    }
-  }
-
-  // What other ranks wait for is computed first and is under way while the rest is computed.
-  template <class Work>
-  void turn(std::size_t l, std::size_t colour, T* vector, const Work& work) {
-    Part& part = parts_[l];
-    const ColourLinks& groups = part.colours[colour];
-    by_threads(groups.first, part.steps, work);
-    if (part.halo) part.halo->begin(static_cast<int>(colour), vector);
-    by_threads(groups.rest, part.steps, work);
-    if (part.halo) part.halo->end(static_cast<int>(colour), vector);
-  }
+  RankExecutor& of(std::size_t l) { return levels_[l].executor; }
 
   template <class Work>
   void each_row(Groups groups, const Work& work) const {
@@ -114,33 +93,21 @@ class RankLevels {
   }
 
   template <class Work>
-  void add_up(std::size_t l, T* between, const Work& work) {
-    if (parts_[l].members) parts_[l].members->all(between);
-    by_threads(parts_[l].added, 1, work);
+  void restrict_each(std::size_t l, T* residual, const Work& work) {
+    if (levels_[l].members) levels_[l].members->all(residual);
+    by_threads(threads_, levels_[l].added, 1, work);
   }
   template <class Work>
-  void spread_out(std::size_t l, const Work& work) const {
-    by_threads(parts_[l].spread, 1, work);
+  void interpolate_each(std::size_t l, const Work& work) const {
+    by_threads(threads_, levels_[l].spread, 1, work);
   }
-  void hand_down(std::size_t l, T* coarse) {
-    if (parts_[l].down) parts_[l].down->gather(coarse);
+  void share_coarse(std::size_t l, T* coarse) {
+    if (levels_[l].down) levels_[l].down->gather(coarse);
   }
-
-  // What all ranks compute counts once.
-  void add(std::size_t l, const std::vector<double>& of_groups, ExactSum& sum) const {
-    if (!is_shared(l) && rank_ > 0) return;
-    for (const ColourLinks& colour : parts_[l].colours)
-      for (const auto* groups : {&colour.first, &colour.rest})
-        for (const std::int32_t group : *groups)
-          sum.add(of_groups[static_cast<std::size_t>(group)]);
-  }
-  double total(const ExactSum& sum) const { return over_ranks<1>({sum}, comm_)[0]; }
 
  private:
-  struct Part {
-    int steps = 1;
-    std::vector<ColourLinks> colours;
-    std::unique_ptr<Halo<T>> halo;  // none where every rank computes all groups
+  struct One {
+    RankExecutor executor;
     // Where aggregates lie anywhere.
     std::vector<std::int32_t> added, spread;
     std::vector<ColourLinks> member_links;
@@ -148,49 +115,41 @@ class RankLevels {
     std::unique_ptr<Gathering<T>> down;  // where every rank computes all of the next level
   };
 
-  void add(const Level<T>& level, const Owners& owners, LevelShare share) {
-    Part& part = parts_.emplace_back();
-    part.steps = level.view().steps;
-    part.added = std::move(share.added);
-    part.spread = std::move(share.spread);
-    if (owners.empty()) {
-      part.colours.resize(level.colour_starts.size() - 1);
-      for (std::size_t colour = 0; colour < part.colours.size(); colour++)
-        for (auto group = level.colour_starts[colour]; group < level.colour_starts[colour + 1];
-             group++)
-          part.colours[colour].rest.push_back(static_cast<std::int32_t>(group));
-      return;
-    }
-    part.colours = Requests(level.colour_starts, part.steps, owners, comm_).links(share.read);
-    part.halo = std::make_unique<Halo<T>>(kLanes<T>, part.colours, comm_);
-    if (!level.down.coarse_place.empty()) {
-      const std::vector<std::int64_t> together = {0, level.groups()};
-      part.member_links = Requests(together, part.steps, owners, comm_).links(share.added_lines);
-      part.members = std::make_unique<Halo<T>>(kLanes<T>, part.member_links, comm_);
-    }
-    if (!share.made.empty()) part.down = std::make_unique<Gathering<T>>(share.made, comm_);
+  RankExecutor executor_of(const Level<T>& level, const Owners& owners,
+                           const std::vector<std::uint8_t>& read) const {
+    const int steps = level.view().steps;
+    if (owners.empty())
+      return RankExecutor::replicated(level.colour_starts, steps, kLanes<T>, threads_, comm_);
+    return {Requests(level.colour_starts, steps, owners, comm_).links(read),
+            level.groups(),
+            steps,
+            kLanes<T>,
+            threads_,
+            comm_};
   }
 
-  // work(item) for a list of groups or aggregates, by as many threads as are worth waking.
-  template <class Work>
-  void by_threads(const std::vector<std::int32_t>& items, int steps_each, const Work& work) const {
-    constexpr std::size_t kLeastEach = 512;
-    const std::size_t worth = items.size() * static_cast<std::size_t>(steps_each) / kLeastEach;
-    const auto some = [&](std::size_t part, std::size_t parts) {
-      const std::size_t past = items.size() * (part + 1) / parts;
-      for (std::size_t i = items.size() * part / parts; i < past; i++)
-        work(Groups{items[i], items[i] + 1});
-    };
-    if (threads_ == 1 || worth < 2) return some(0, 1);
-#pragma omp parallel num_threads(threads_)
-    some(static_cast<std::size_t>(thread_here()), static_cast<std::size_t>(threads_here()));
+  void add(const Level<T>& level, const Owners& owners, LevelShare share) {
+    One& one = levels_.emplace_back(One{.executor = executor_of(level, owners, share.read),
+                                        .added = std::move(share.added),
+                                        .spread = std::move(share.spread),
+                                        .member_links = {},
+                                        .members = nullptr,
+                                        .down = nullptr});
+    if (owners.empty()) return;
+    if (!level.down.coarse_place.empty()) {
+      const std::vector<std::int64_t> together = {0, level.groups()};
+      one.member_links =
+          Requests(together, level.view().steps, owners, comm_).links(share.added_lines);
+      one.members = std::make_unique<Halo<T>>(kLanes<T>, one.member_links, comm_);
+    }
+    if (!share.made.empty()) one.down = std::make_unique<Gathering<T>>(share.made, comm_);
   }
 
   const Share& share_;
-  int threads_, rank_ = 0;
+  int threads_;
   MPI_Comm comm_;
   std::vector<std::int64_t> local_;  // of each group of the finest level its number in the share
-  std::vector<Part> parts_;          // of each level
+  std::vector<One> levels_;
 };
 
 }  // namespace flowos::solve

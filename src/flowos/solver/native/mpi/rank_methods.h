@@ -15,8 +15,8 @@
 #include "mpi/rank_executor.h"
 #include "mpi/rank_levels.h"
 #include "mpi/share.h"
-#include "multigrid/cg.h"
 #include "multigrid/hierarchy.h"
+#include "multigrid/preconditioner.h"
 #include "ordering/ordering.h"
 #include "simd/lanes_matrix.h"
 
@@ -27,7 +27,7 @@ inline std::int64_t over_ranks(std::int64_t bytes, MPI_Comm comm) {
   return bytes;
 }
 
-// The two methods of solver.cpp in T, over ranks, and what was made for them.
+// The two preconditioners of solver.cpp in T, over ranks, and their statistics.
 
 template <class T>
 class RankCholesky {
@@ -37,10 +37,10 @@ class RankCholesky {
                RankExecutor& executor, MPI_Comm comm)
       : comm_(comm),
         relax_(dropping.relax),
-        pivots_(Pivoting(share.matrix.view(), executor, dropping).made()),
-        method_(share.matrix.view(), executor, pivots_, evenness) {}
+        pivots_(Pivoting(share.matrix.view(), share.order, executor, dropping).made()),
+        method_(share.matrix.view(), share.order, executor, pivots_, evenness) {}
 
-  Cholesky<T, RankExecutor>& method() { return method_; }
+  IncompleteCholesky<T, RankExecutor>& method() { return method_; }
 
   Made made(const std::string& blocks, const Ordering& order) const {
     return {.blocks = blocks,
@@ -56,7 +56,7 @@ class RankCholesky {
   MPI_Comm comm_;
   double relax_;
   Pivots pivots_;
-  Cholesky<T, RankExecutor> method_;
+  IncompleteCholesky<T, RankExecutor> method_;
 };
 
 template <class T>
@@ -70,7 +70,7 @@ class RankMultigrid {
         levels_(hierarchy, share, owners, threads, comm),
         method_(hierarchy, levels_) {}
 
-  Gradients<T, RankLevels<T>>& method() { return method_; }
+  MultigridPreconditioner<T, RankLevels<T>>& method() { return method_; }
 
   Made made() const {
     Made made{.blocks = hierarchy_.blocks,
@@ -87,7 +87,7 @@ class RankMultigrid {
   MPI_Comm comm_;
   const Hierarchy<T>& hierarchy_;
   RankLevels<T> levels_;
-  Gradients<T, RankLevels<T>> method_;
+  MultigridPreconditioner<T, RankLevels<T>> method_;
 };
 
 }  // namespace flowos::solve

@@ -14,6 +14,7 @@
 #include "krylov/cg.h"
 #include "krylov/solver.h"
 #include "matrix/scaling.h"
+#include "mpi/links.h"
 #include "mpi/rank_executor.h"
 #include "mpi/share.h"
 #include "ordering/groups.h"
@@ -27,16 +28,17 @@ class RankSolver {
   RankSolver(const Share& share, int threads, MPI_Comm comm)
       : share_(share),
         comm_(comm),
-        executor_(share, threads, comm),
+        executor_(links_of(share), share.order.groups(), share.order.block_rows, share.order.lanes,
+                  threads, comm),
         values_(static_cast<std::size_t>(share.order.places())) {}
 
   RankExecutor& executor() { return executor_; }
 
-  // Goes on from x, and from what info has already, by a Method (see Iteration) in T. b and x by
-  // row; then x has those of others too. The goal names its most iterations, as no rank knows by
-  // itself how many rows there are.
-  template <class T, class Method>
-  void solve(Method& method, std::span<const double> b, std::span<double> x, const Goal& goal,
+  // Continues from x and the counts of info, with a preconditioner in T. b and x by row; x then has
+  // the values of other ranks' rows too. The goal names max_iterations, as no rank knows by itself
+  // how many rows there are.
+  template <class T, Preconditioner M>
+  void solve(M& preconditioner, std::span<const double> b, std::span<double> x, const Goal& goal,
              Info& info) {
     const double start = MPI_Wtime();
     info.precision = sizeof(T) == sizeof(float) ? Precision::fp32 : Precision::fp64;
@@ -46,7 +48,7 @@ class RankSolver {
       return residual(b, at_x, equation.unit, rest);
     };
     if (equation.norm > 0) {
-      Iteration(method, equation, kFall<T>, goal, Watch{}).run(info);
+      ReliableUpdates(preconditioner, equation, kReduction<T>, goal, Watch{}).run(info);
     } else {
       std::ranges::fill(x, 0.0);
       info.reason = Reason::converged;
@@ -75,10 +77,15 @@ class RankSolver {
   }
 
   double size_of(std::span<const double> values, double unit) const {
-    return std::sqrt(executor_.sums_over<1>([&](Groups groups, ExactSums<1>& sum) {
-      each_row(share_.order, groups,
-               [&](std::size_t row, std::size_t) { sum[0].add(squared(values[row] * unit)); });
-    })[0]);
+    ExactSums<1> all;
+    executor_.add_over(
+        share_.order.block_rows,
+        [&](Groups groups, ExactSums<1>& sum) {
+          each_row(share_.order, groups,
+                   [&](std::size_t row, std::size_t) { sum[0].add(squared(values[row] * unit)); });
+        },
+        all);
+    return std::sqrt(executor_.total(all)[0]);
   }
 
   double residual(std::span<const double> b, std::span<const double> x, double unit,
@@ -87,8 +94,8 @@ class RankSolver {
     fetch(x, whole);
     executor_.each([&](Groups groups) {
       each_row(share_.order, groups, [&](std::size_t row, std::size_t) {
-        rest[row] =
-            rest_of(share_.matrix.view(), static_cast<std::int64_t>(row), b[row], whole.data());
+        rest[row] = residual_of_row(share_.matrix.view(), static_cast<std::int64_t>(row), b[row],
+                                    whole.data());
       });
     });
     return size_of(rest, unit);

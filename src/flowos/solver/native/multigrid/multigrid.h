@@ -1,19 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "matrix/grid.h"
 #include "matrix/matrix.h"
 #include "matrix/properties.h"
+#include "multigrid/hierarchy.h"
+#include "multigrid/preconditioner.h"
+#include "multigrid/thread_levels.h"
+#include "ordering/ordering.h"
 
 namespace flowos::solve {
 
-// What a hierarchy was made of.
+// Statistics of a hierarchy and its preconditioner.
 struct MultigridMade {
   std::string blocks;  // of the finest level: "bricks 8x8x8", "points"
   int block_rows = 0, colours = 0;
@@ -23,39 +25,51 @@ struct MultigridMade {
   double order_seconds = 0, store_seconds = 0, coarse_seconds = 0;
 };
 
-// Conjugate gradients preconditioned by a V-cycle of aggregation multigrid, in T. A forward
-// Gauss-Seidel sweep in block multi-colour order goes before the coarse correction and a backward
-// one after it, so that the cycle is symmetric, and memory is gone over as seldom as can be. Which
-// correction, and why: docs/adr/0007. The same bits whatever the threads.
+// A hierarchy of aggregates and its V-cycle, by threads of this process, in T. Why it smooths and
+// coarsens as it does: docs/adr/0007. The same bits whatever the threads.
 template <class T>
 class Multigrid {
  public:
   template <class Index>
   Multigrid(const Csr<Index>& matrix, const std::optional<Grid>& grid, const Dominance& dominance,
-            int threads);
-  ~Multigrid();
-  Multigrid(Multigrid&&) noexcept;
-  Multigrid& operator=(Multigrid&&) noexcept;
+            int threads)
+      : hierarchy_(matrix, grid, dominance, threads),
+        levels_(hierarchy_, threads),
+        preconditioner_(hierarchy_, levels_),
+        entries_(matrix.starts[matrix.rows] - matrix.rows) {}
+  Multigrid(const Multigrid&) = delete;
+  Multigrid& operator=(const Multigrid&) = delete;
 
-  const MultigridMade& made() const;
+  MultigridPreconditioner<T, ThreadLevels<T>>& preconditioner() { return preconditioner_; }
 
-  // z = M^-1 r, symmetric and positive definite.
-  void precondition(std::span<const double> r, std::span<double> z);
-
-  // The iteration goes on from this residual, times `scale`, in the direction that it had; after
-  // forget() in a new one.
-  void load(std::span<const double> residual, double scale);
-  void forget();
-  // Goes the step that aim() chose; then ||r||^2 as the recurrence has it.
-  double advance();
-  // Chooses the next step. False: p'Ap <= 0, the matrix is not positive definite.
-  bool aim();
-  // x += what was gone since load(), over its scale.
-  void add_to(std::span<double> x);
+  MultigridMade made() const {
+    const Ordering& ordering = hierarchy_.ordering;
+    MultigridMade made{
+        .blocks = hierarchy_.blocks,
+        .block_rows = ordering.block_rows,
+        .colours = ordering.colours(),
+        .rows = hierarchy_.rows,
+        .memory_bytes = preconditioner_.memory_bytes() + 4 * (ordering.rows + ordering.places()),
+        .order_seconds = hierarchy_.order_seconds,
+        .store_seconds = hierarchy_.store_seconds,
+        .coarse_seconds = hierarchy_.coarse_seconds};
+    for (const Level<T>& level : hierarchy_.levels) {
+      const bool finest = &level == hierarchy_.levels.data();
+      const LevelBytes bytes = level.bytes(finest);
+      made.bytes_per_iteration += bytes.in_iteration;
+      made.memory_bytes += bytes.stored;
+      if (finest && entries_ > 0) {
+        made.fill = static_cast<double>(level.entries()) / static_cast<double>(entries_);
+      }
+    }
+    return made;
+  }
 
  private:
-  struct Inside;
-  std::unique_ptr<Inside> inside_;
+  Hierarchy<T> hierarchy_;
+  ThreadLevels<T> levels_;
+  MultigridPreconditioner<T, ThreadLevels<T>> preconditioner_;
+  std::int64_t entries_;  // of the matrix, off its diagonal
 };
 
 }  // namespace flowos::solve

@@ -37,8 +37,9 @@ struct Blocks {
 template <class Index>
 Blocks grow_blocks(const Csr<Index>& matrix, int block_rows, int threads);
 
-// Of each block its colour; no two neighbours have the same. wanted: as order_graph()'s `colours`.
-std::vector<std::int32_t> colour_blocks(const Blocks& blocks, int wanted, int threads);
+// The colour of each block; no two neighbours have the same. at_least: as order_graph()'s
+// `colours`.
+std::vector<std::int32_t> colour_blocks(const Blocks& blocks, int at_least, int threads);
 
 // Gives blocks to groups and lanes, and rows to steps, so that rows of one step are alike: then
 // little of what is stored for a step is padding.

@@ -13,6 +13,7 @@
 #include "base/storage.h"
 #include "matrix/matrix.h"
 #include "ordering/ordering.h"
+#include "ordering/painter.h"
 #include "ordering/places.h"
 #include "ordering/traversal.h"
 
@@ -21,49 +22,28 @@ namespace {
 
 constexpr std::int64_t kWindow = 2048;  // rows among which those that are alike are put together
 constexpr int kSteps = 8;               // of a group: any number would do
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNone = -1;      // padding
 
-// Gives a row the lowest colour that none beside it has. One for each thread.
-template <class Index>
-class Painter {
- public:
-  Painter(const Csr<Index>& matrix, Raw<std::int32_t>& colours)
-      : matrix_(matrix), colours_(colours), last_(1, kNone) {}
-
-  void paint(std::int32_t row) {
-    for (Index k = matrix_.starts[row]; k < matrix_.starts[row + 1]; ++k) {
-      const std::size_t number = number_of(colours_[at(matrix_.columns[k])]);
-      if (number >= last_.size()) last_.resize(number + 1, kNone);
-      last_[number] = row;
-    }
-    std::int32_t colour = 0;
-    while (number_of(colour) < last_.size() && last_[number_of(colour)] == row) ++colour;
-    colours_[at(row)] = colour;
-  }
-
- private:
-  // That of kNone is the first.
-  static std::size_t number_of(std::int32_t colour) { return at(colour - kNone); }
-
-  const Csr<Index>& matrix_;
-  Raw<std::int32_t>& colours_;
-  std::vector<std::int32_t> last_;  // of kNone, and of each colour: the last row beside it
-};
-
-// Those that touch other chunks get theirs first, one after the other; after that chunks do not see
-// each other.
+// Rows that touch other chunks get their colours first, one after the other; after that chunks do
+// not see each other.
 template <class Index>
 Raw<std::int32_t> colours_of(const Csr<Index>& matrix, const Walk& walk, int threads) {
   Raw<std::int32_t> colours(at(matrix.rows));
   walk.each_chunk(threads, [&](const Walk::Chunk& chunk) {
-    for (const std::int32_t row : chunk.rows) colours[at(row)] = kNone;
+    for (const std::int32_t row : chunk.rows) colours[at(row)] = kNoColour;
   });
-  Painter of_outer(matrix, colours);
-  for (const std::int32_t row : walk.outer) of_outer.paint(row);
+  const auto paint = [&](std::int32_t row, Painter& painter) {
+    for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
+      painter.forbid(colours[at(matrix.columns[k])], row);
+    }
+    colours[at(row)] = painter.choose(row);
+  };
+  Painter of_outer;
+  for (const std::int32_t row : walk.outer) paint(row, of_outer);
   walk.each_chunk(threads, [&](const Walk::Chunk& chunk) {
-    Painter painter(matrix, colours);
+    Painter painter;
     for (const std::int32_t row : chunk.rows) {
-      if (colours[at(row)] == kNone) painter.paint(row);
+      if (colours[at(row)] == kNoColour) paint(row, painter);
     }
   });
   return colours;
