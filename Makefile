@@ -35,6 +35,7 @@ check:  ## style, types, rooms, sizes, includes
 	$(PY)/lint-imports
 	$(PY)/python tools/circles.py
 	$(PY)/python tools/names.py
+	$(PY)/python tools/words.py
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
 	$(PY)/python tools/tidy.py
 	$(PY)/python tools/sizes.py

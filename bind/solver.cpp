@@ -121,9 +121,9 @@ class Look {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };
 
-// What is made while other Python threads run, and until Ctrl-C.
+// Runs without the GIL; Ctrl-C interrupts it.
 template <typename Make>
-auto made_unlocked(const Make& make) {
+auto without_gil(const Make& make) {
   const nb::gil_scoped_release unlocked;
   const solve::Pauses pauses{Look()};
   return make();
@@ -136,11 +136,12 @@ class Solver {
   Solver(const Looked<Index>& starts, const Looked<Index>& columns, const Looked<double>& values,
          const solve::Settings& settings)
       : kept_{nb::ndarray<>(starts), nb::ndarray<>(columns), nb::ndarray<>(values)},
-        solver_(made_unlocked(
-            [&] { return solve::Solver(viewed(starts, columns, values), settings); })) {}
+        solver_(
+            without_gil([&] { return solve::Solver(viewed(starts, columns, values), settings); })) {
+  }
 
   solve::Solver& operator*() { return solver_; }
-  const solve::Made& made() const { return solver_.made(); }
+  const solve::SetupSummary& setup() const { return solver_.setup(); }
 
  private:
   std::array<nb::ndarray<>, 3> kept_;
@@ -153,20 +154,21 @@ void make(Solver* at, const Looked<Index>& starts, const Looked<Index>& columns,
   new (at) Solver(starts, columns, values, settings);
 }
 
-// What the iteration calls: Python's own watch, and now and then a look for Ctrl-C. What is raised
-// ends the iteration, and is raised where that has ended.
-class Watcher {
+// What the iteration calls: Python's own callback, and now and then a look for Ctrl-C. What is
+// raised ends the iteration, and is raised where that has ended.
+class CallbackRunner {
  public:
-  explicit Watcher(nb::handle watch) : watch_(watch) {}
+  explicit CallbackRunner(nb::handle callback) : callback_(callback) {}
 
   bool goes_on(std::int64_t iteration, double residual) {
     const auto now = std::chrono::steady_clock::now();
-    if (watch_.is_none() && now - looked_ < kLook) return true;
+    if (callback_.is_none() && now - looked_ < kLook) return true;
     looked_ = now;
     const nb::gil_scoped_acquire locked;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      return watch_.is_none() || !nb::object(watch_(iteration, residual)).is(nb::bool_(false));
+      return callback_.is_none() ||
+             !nb::object(callback_(iteration, residual)).is(nb::bool_(false));
     } catch (...) {
       raised_ = std::current_exception();
       return false;
@@ -178,7 +180,7 @@ class Watcher {
   }
 
  private:
-  nb::handle watch_;
+  nb::handle callback_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
   std::exception_ptr raised_;
 };
@@ -188,20 +190,20 @@ void check_rows(std::size_t has, std::int64_t rows) {
 }
 
 solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, double rtol,
-                   double atol, std::int64_t max_iterations, nb::handle watch) {
+                   double atol, std::int64_t max_iterations, nb::handle callback) {
   check_rows(b.size(), static_cast<std::int64_t>(x.size()));
   const std::span right(b.data(), b.size());
   const std::span answer(x.data(), x.size());
   const solve::Goal goal = {.rtol = rtol, .atol = atol, .max_iterations = max_iterations};
-  Watcher watcher(watch);
+  CallbackRunner runner(callback);
   solve::Info info;
   {
     const nb::gil_scoped_release unlocked;
     info = (*solver).solve(right, answer, goal, [&](std::int64_t iteration, double residual) {
-      return watcher.goes_on(iteration, residual);
+      return runner.goes_on(iteration, residual);
     });
   }
-  watcher.raise_if_raised();
+  runner.raise_if_raised();
   return info;
 }
 
@@ -226,7 +228,7 @@ auto array_of(nb::handle_t<Matrix> self) {
 Matrix parsed(nb::handle text, int threads) {
   const Lent lent(text);
   const auto bytes = lent.bytes();
-  return made_unlocked([&] {
+  return without_gil([&] {
     return solve::parse_matrix_market({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                                       threads);
   });
@@ -236,23 +238,23 @@ template <typename Index>
 Matrix from_lower(const Looked<Index>& starts, const Looked<Index>& columns,
                   const Looked<double>& values) {
   const solve::Csr<Index> matrix = viewed(starts, columns, values);
-  return made_unlocked([&] { return solve::from_lower(matrix); });
+  return without_gil([&] { return solve::from_lower(matrix); });
 }
 
 template <typename Index>
 Matrix symmetrized(const Looked<Index>& starts, const Looked<Index>& columns,
                    const Looked<double>& values) {
   const solve::Csr<Index> matrix = viewed(starts, columns, values);
-  return made_unlocked([&] { return solve::symmetrized(matrix); });
+  return without_gil([&] { return solve::symmetrized(matrix); });
 }
 
 Matrix poisson(std::int64_t x, std::int64_t y, std::int64_t z) {
   if (x < 1 || y < 1 || z < 1) throw nb::value_error("poisson: at least one cell along each axis");
-  return made_unlocked([&] { return solve::poisson({.cells = {z, y, x}}); });
+  return without_gil([&] { return solve::poisson({.cells = {z, y, x}}); });
 }
 
 Matrix g3like(std::uint64_t seed) {
-  return made_unlocked([&] { return solve::g3like(seed); });
+  return without_gil([&] { return solve::g3like(seed); });
 }
 
 void bind_answers(nb::module_& m) {
@@ -266,21 +268,21 @@ void bind_answers(nb::module_& m) {
                    [](const solve::Info& info) { return name_of(info.precision, kPrecisions); })
       .def_ro("seconds", &solve::Info::seconds)
       .def_ro("fp64_updates", &solve::Info::fp64_updates);
-  nb::class_<solve::Made>(m, "SolverMade", "What was made of a matrix; see solver.h.")
-      .def_ro("blocks", &solve::Made::blocks)
-      .def_ro("block_rows", &solve::Made::block_rows)
-      .def_ro("colours", &solve::Made::colours)
-      .def_ro("levels", &solve::Made::levels)
-      .def_ro("relax", &solve::Made::relax)
-      .def_ro("shift", &solve::Made::shift)
-      .def_ro("eisenstat", &solve::Made::eisenstat)
-      .def_ro("fill", &solve::Made::fill)
-      .def_ro("bytes_per_iteration", &solve::Made::bytes_per_iteration)
-      .def_ro("memory_bytes", &solve::Made::memory_bytes)
-      .def_ro("order_seconds", &solve::Made::order_seconds)
-      .def_ro("factor_seconds", &solve::Made::factor_seconds)
-      .def_ro("store_seconds", &solve::Made::store_seconds)
-      .def_ro("coarse_seconds", &solve::Made::coarse_seconds);
+  nb::class_<solve::SetupSummary>(m, "SolverSetup", "Statistics of the set-up; see solver.h.")
+      .def_ro("blocks", &solve::SetupSummary::blocks)
+      .def_ro("block_rows", &solve::SetupSummary::block_rows)
+      .def_ro("colours", &solve::SetupSummary::colours)
+      .def_ro("levels", &solve::SetupSummary::levels)
+      .def_ro("relax", &solve::SetupSummary::relax)
+      .def_ro("shift", &solve::SetupSummary::shift)
+      .def_ro("eisenstat", &solve::SetupSummary::eisenstat)
+      .def_ro("fill", &solve::SetupSummary::fill)
+      .def_ro("bytes_per_iteration", &solve::SetupSummary::bytes_per_iteration)
+      .def_ro("memory_bytes", &solve::SetupSummary::memory_bytes)
+      .def_ro("order_seconds", &solve::SetupSummary::order_seconds)
+      .def_ro("factor_seconds", &solve::SetupSummary::factor_seconds)
+      .def_ro("store_seconds", &solve::SetupSummary::store_seconds)
+      .def_ro("coarse_seconds", &solve::SetupSummary::coarse_seconds);
 }
 
 void bind_one_solver(nb::module_& m) {
@@ -294,14 +296,15 @@ void bind_one_solver(nb::module_& m) {
       .def("__init__", &make<std::int64_t>, nb::arg("starts").noconvert(),
            nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("settings"),
            "SolveError: the matrix cannot be solved with.")
-      .def_prop_ro("made", &Solver::made, nb::rv_policy::reference_internal)
-      .def("solve", &solved, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("rtol"),
-           nb::arg("atol"), nb::arg("max_iterations"), nb::arg("watch").none(),
-           nb::sig("def solve(self, b: numpy.typing.NDArray[numpy.float64], "
-                   "x: numpy.typing.NDArray[numpy.float64], rtol: float, atol: float, "
-                   "max_iterations: int, watch: collections.abc.Callable[[int, float], object] | "
-                   "None) -> SolverInfo"),
-           "x: where to begin, and the answer. Not by several threads at once.")
+      .def_prop_ro("setup", &Solver::setup, nb::rv_policy::reference_internal)
+      .def(
+          "solve", &solved, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("rtol"),
+          nb::arg("atol"), nb::arg("max_iterations"), nb::arg("callback").none(),
+          nb::sig("def solve(self, b: numpy.typing.NDArray[numpy.float64], "
+                  "x: numpy.typing.NDArray[numpy.float64], rtol: float, atol: float, "
+                  "max_iterations: int, callback: collections.abc.Callable[[int, float], object] | "
+                  "None) -> SolverInfo"),
+          "x: where to begin, and the answer. Not by several threads at once.")
       .def("precondition", &precondition, nb::arg("r").noconvert(), nb::arg("z").noconvert(),
            "z = M^-1 r.");
 }

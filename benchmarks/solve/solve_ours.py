@@ -22,7 +22,7 @@ def prepare(matrix: Any, options: Sequence[str]) -> Solve:
         told = {
             "precision": info.precision,
             "reason": info.reason,
-            "bytes_per_iteration": solver.made.bytes_per_iteration,
+            "bytes_per_iteration": solver.setup.bytes_per_iteration,
         }
         return x, info.iterations, told
 

@@ -430,8 +430,8 @@ class SolverInfo:
     @property
     def fp64_updates(self) -> int: ...
 
-class SolverMade:
-    """What was made of a matrix; see solver.h."""
+class SolverSetup:
+    """Statistics of the set-up; see solver.h."""
 
     @property
     def blocks(self) -> str: ...
@@ -487,9 +487,9 @@ class Solver:
         """SolveError: the matrix cannot be solved with."""
 
     @property
-    def made(self) -> SolverMade: ...
+    def setup(self) -> SolverSetup: ...
 
-    def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, max_iterations: int, watch: Callable[[int, float], object] | None) -> SolverInfo:
+    def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, max_iterations: int, callback: Callable[[int, float], object] | None) -> SolverInfo:
         """x: where to begin, and the answer. Not by several threads at once."""
 
     def precondition(self, r: NDArray[numpy.float64], z: NDArray[numpy.float64]) -> None:

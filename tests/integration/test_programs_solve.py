@@ -121,8 +121,8 @@ def test_an_mpi_is_here_to_test_with() -> None:
 
 
 PROBLEMS = {
-    "bricks": (CUBE,),
-    "bricks of a size": (CUBE, "--block-rows", "32", "--colours", "2"),
+    "tiles": (CUBE,),
+    "tiles of a size": (CUBE, "--block-rows", "32", "--colours", "2"),
     "the paper's": (CUBE, "--block-rows", "32", "--colours", "20", "--relax", "0"),
     "in fp64": (CUBE, "--precision", "fp64"),
     "in fp32": (CUBE, "--precision", "fp32"),
@@ -152,9 +152,9 @@ SHARES = ((1, 1), (1, 2), (2, 2), (3, 1), (4, 1))
 
 def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: Any) -> None:
     x, info = fo.solve(matrix, b, **how)
-    made = info.made
+    setup = info.setup
     told = {"x": HASHES["hash_of"](x), "iterations": info.iterations}
-    told |= {"blocks": made.blocks, "colours": made.colours, "levels": made.levels}
+    told |= {"blocks": setup.blocks, "colours": setup.colours, "levels": setup.levels}
     assert told == {name: found[name] for name in told}
 
 
@@ -175,7 +175,7 @@ def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: 
     ],
     ids=" ".join,
 )
-def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_bricks(
+def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_tiles(
     words: tuple[str, ...], how: dict[str, Any], binaries: Binaries
 ) -> None:
     family, matrix = FAMILIES[0], poisson(24, 20, 28)

@@ -19,12 +19,12 @@ using flowos::solve::coarse_matrix;
 using flowos::solve::Grid;
 using flowos::solve::grow_aggregates;
 using flowos::solve::halve;
-using flowos::solve::halved_brick;
 using flowos::solve::halved_ordering;
 using flowos::solve::halved_steps;
+using flowos::solve::halved_tile;
 using flowos::solve::Halving;
 using flowos::solve::Members;
-using flowos::solve::order_bricks;
+using flowos::solve::order_tiles;
 using flowos::solve::Ordering;
 using flowos::solve::walk_of;
 
@@ -151,16 +151,16 @@ void aggregates_are_the_same_whatever_the_threads() {
   CHECK(coarse.columns == same.columns && coarse.values == same.values);
 }
 
-void bricks_hold_their_halved_cells() {
+void tiles_hold_their_halved_cells() {
   const Grid grid{{9, 16, 20}};
-  const std::array<int, 3> brick = {2, 4, 8};
+  const std::array<int, 3> tile = {2, 4, 8};
   const Halving halving{.grid = grid, .halved = {true, false, true}};
-  CHECK((halved_brick(halving, brick) == std::array<int, 3>{1, 4, 4}));
-  CHECK((halved_brick(halving, {3, 4, 8}) == std::array<int, 3>{}));
-  const Ordering ordering = order_bricks(grid, brick, 16);
+  CHECK((halved_tile(halving, tile) == std::array<int, 3>{1, 4, 4}));
+  CHECK((halved_tile(halving, {3, 4, 8}) == std::array<int, 3>{}));
+  const Ordering ordering = order_tiles(grid, tile, 16);
   const Aggregates aggregates = halve(halving, 2);
   CHECK(aggregates.count == 800);
-  const auto steps = halved_steps(halving, brick);
+  const auto steps = halved_steps(halving, tile);
   const Ordering coarse = halved_ordering(ordering, halving, steps, 2);
   for (std::int64_t row = 0; row < ordering.rows; ++row) {
     const std::int64_t place = ordering.place[at(row)];
@@ -192,5 +192,5 @@ int main() {
   what_a_row_that_touches_all_is_gathered_with_is_bounded();
   aggregates_do_not_depend_on_units();
   aggregates_are_the_same_whatever_the_threads();
-  bricks_hold_their_halved_cells();
+  tiles_hold_their_halved_cells();
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "check.h"
+#include "krylov/solver.h"
 #include "systems.h"
 
 using flowos::solve::ConjugateGradients;

@@ -63,7 +63,7 @@ template <class T>
 void all_kernels_give_the_same_bits() {
   const Grid grid{.cells = {9, 20, 17}};  // with padding and gathered entries
   const auto matrix = poisson(grid);
-  const Ordering ordering = order_bricks(grid, {4, 4, 4}, kLanes<T>);
+  const Ordering ordering = order_tiles(grid, {4, 4, 4}, kLanes<T>);
   const LanesMatrix<T> lanes(matrix.view(), ordering, 0.125, kThreads);
   const EvenMatrix<T> few = even_matrix<T>(matrix.view(), ordering, 0.125, kThreads);
   Line<T> inverse(static_cast<std::size_t>(ordering.places()));

@@ -24,8 +24,8 @@ using flowos::solve::kLanes;
 using flowos::solve::LanesMatrix;
 using flowos::solve::LevelView;
 using flowos::solve::Line;
-using flowos::solve::order_bricks;
 using flowos::solve::order_graph;
+using flowos::solve::order_tiles;
 using flowos::solve::Ordering;
 using flowos::solve::Stencil;
 using flowos::solve::StencilLanes;
@@ -96,16 +96,16 @@ template <class T>
 void all_sets_give_the_same_bits() {
   const Grid grid{{12, 24, 40}};
   const Matrix matrix = cells_of(grid, {1, 0.3, 1}, true, 3);
-  const Ordering bricks = order_bricks(grid, {4, 4, 4}, kLanes<T>);
+  const Ordering tiles = order_tiles(grid, {4, 4, 4}, kLanes<T>);
   const Ordering grown = order_graph(matrix.view(), 32, 0, kLanes<T>);
-  for (const Ordering* ordering : {&bricks, &grown}) {
+  for (const Ordering* ordering : {&tiles, &grown}) {
     const LanesMatrix<T> lanes(matrix.view(), *ordering, 0.5, 2);
     check_kernels(lanes.view(), ordering->groups(), false);
   }
   for (const double wall : {1.0, 2.0}) {
     const Stencil stencil{.grid = grid, .ties = {1, 0.3, 1}, .walls = {wall, 0.3, 1}, .own = 0.1};
-    const StencilLanes<T> lanes(stencil, bricks, 0.5, 2);
-    check_kernels(lanes.view(), bricks.groups(), true);
+    const StencilLanes<T> lanes(stencil, tiles, 0.5, 2);
+    check_kernels(lanes.view(), tiles.groups(), true);
   }
 }
 

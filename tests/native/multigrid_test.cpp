@@ -180,8 +180,8 @@ void only_strong_directions_are_halved() {
   const Grid grid{{16, 16, 64}};
   const Matrix matrix = cells_of(grid, {1e-3, 1e-3, 1});
   const auto multigrid = of<double>(matrix, grid, 1);
-  CHECK(multigrid.made().rows[1] == 8192);
-  CHECK(multigrid.made().rows[2] == 4096);
+  CHECK(multigrid.summary().rows[1] == 8192);
+  CHECK(multigrid.summary().rows[2] == 4096);
   const Vector b(matrix.starts.size() - 1, 1.0);
   CHECK(solved<double>(matrix, grid, b, 1e-7).iterations <= 25);
 }

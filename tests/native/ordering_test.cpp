@@ -27,10 +27,10 @@ using flowos::solve::assemble;
 using flowos::solve::Entry;
 using flowos::solve::facts_of;
 using flowos::solve::find_grid;
-using flowos::solve::fit_brick;
+using flowos::solve::fit_tile;
 using flowos::solve::Grid;
 using flowos::solve::Mirror;
-using flowos::solve::order_bricks;
+using flowos::solve::order_tiles;
 using flowos::solve::poisson;
 
 Matrix matrix_of(const Grid& grid) {
@@ -121,12 +121,12 @@ void missing_ties_leave_a_grid() {
   CHECK(is(find_grid(thinned.view()), grid));
 }
 
-void bricks_are_an_ordering(const Grid& grid, const std::array<int, 3>& brick, int lanes) {
-  const Ordering ordering = order_bricks(grid, brick, lanes, 1);
+void tiles_are_an_ordering(const Grid& grid, const std::array<int, 3>& tile, int lanes) {
+  const Ordering ordering = order_tiles(grid, tile, lanes, 1);
   is_an_ordering(matrix_of(grid), ordering);
   CHECK(ordering.colours() <= (grid.corners ? 8 : 2));
-  CHECK(ordering.block_rows == brick[0] * brick[1] * brick[2]);
-  CHECK(same(ordering, order_bricks(grid, brick, lanes, 3)));
+  CHECK(ordering.block_rows == tile[0] * tile[1] * tile[2]);
+  CHECK(same(ordering, order_tiles(grid, tile, lanes, 3)));
 }
 
 // How many loads of lanes that lie side by side the rows of a step need, over those of one row.
@@ -150,19 +150,19 @@ double loads_per_entry(const Matrix& matrix, const Ordering& ordering) {
 void lanes_of_a_grid_read_side_by_side(const Grid& grid) {
   const Matrix matrix = matrix_of(grid);
   for (const int lanes : {4, 8, 16}) {
-    const std::array<int, 3> brick = fit_brick(grid, 64, lanes);
-    const Ordering ordering = order_bricks(grid, brick, lanes, 2);
+    const std::array<int, 3> tile = fit_tile(grid, 64, lanes);
+    const Ordering ordering = order_tiles(grid, tile, lanes, 2);
     CHECK(ordering.places() == ordering.rows);
     CHECK(loads_per_entry(matrix, ordering) < 1.04);
   }
 }
 
-// Rows of one brick at half the resolution are still of one brick, with the same group and lane.
+// Rows of one tile at half the resolution are still of one tile, with the same group and lane.
 void halved_grids_keep_groups_and_lanes() {
   const Grid grid{{32, 24, 40}};
   const Grid half{{16, 12, 20}};
-  const Ordering fine = order_bricks(grid, {4, 2, 4}, 8, 1);
-  const Ordering coarse = order_bricks(half, {2, 1, 2}, 8, 1);
+  const Ordering fine = order_tiles(grid, {4, 2, 4}, 8, 1);
+  const Ordering coarse = order_tiles(half, {2, 1, 2}, 8, 1);
   const auto group_and_lane = [](const Ordering& ordering, std::int64_t row) {
     const std::int64_t place = ordering.place[at(row)];
     return std::pair(place / ordering.lanes / ordering.block_rows, place % ordering.lanes);
@@ -177,15 +177,15 @@ void halved_grids_keep_groups_and_lanes() {
   }
 }
 
-void bricks_fit() {
-  CHECK((fit_brick(Grid{{128, 128, 128}}, 512, 16) == std::array{8, 8, 8}));
-  CHECK((fit_brick(Grid{{128, 128, 128}}, 32, 8) == std::array{2, 4, 4}));
+void tiles_fit() {
+  CHECK((fit_tile(Grid{{128, 128, 128}}, 512, 16) == std::array{8, 8, 8}));
+  CHECK((fit_tile(Grid{{128, 128, 128}}, 32, 8) == std::array{2, 4, 4}));
   for (const std::int64_t side : {50, 77, 100, 101}) {
     const Grid grid{{side, side, side}};
     for (const int lanes : {8, 16}) {
-      const std::array<int, 3> brick = fit_brick(grid, 512, lanes);
-      CHECK(brick[0] * brick[1] * brick[2] <= 512);
-      const Ordering ordering = order_bricks(grid, brick, lanes, 2);
+      const std::array<int, 3> tile = fit_tile(grid, 512, lanes);
+      CHECK(tile[0] * tile[1] * tile[2] <= 512);
+      const Ordering ordering = order_tiles(grid, tile, lanes, 2);
       CHECK(static_cast<double>(ordering.places()) < 1.25 * static_cast<double>(ordering.rows));
     }
   }
@@ -207,17 +207,17 @@ int main() {
   what_is_no_grid_is_not_taken_for_one();
   missing_ties_leave_a_grid();
   for (const int lanes : {1, 3, 8, 16}) {
-    for (const std::array<int, 3>& brick :
+    for (const std::array<int, 3>& tile :
          {std::array{1, 1, 1}, std::array{2, 4, 4}, std::array{3, 5, 2}, std::array{64, 64, 64}}) {
-      bricks_are_an_ordering(Grid{{12, 20, 16}}, brick, lanes);
-      bricks_are_an_ordering(Grid{{7, 11, 13}}, brick, lanes);
-      bricks_are_an_ordering(Grid{.cells = {7, 11, 13}, .corners = true}, brick, lanes);
-      bricks_are_an_ordering(Grid{{1, 1, 45}}, brick, lanes);
+      tiles_are_an_ordering(Grid{{12, 20, 16}}, tile, lanes);
+      tiles_are_an_ordering(Grid{{7, 11, 13}}, tile, lanes);
+      tiles_are_an_ordering(Grid{.cells = {7, 11, 13}, .corners = true}, tile, lanes);
+      tiles_are_an_ordering(Grid{{1, 1, 45}}, tile, lanes);
     }
   }
-  bricks_are_an_ordering(Grid{{24, 12, 12}}, {2, 4, 4}, 4);  // odd parts: in a mirror
+  tiles_are_an_ordering(Grid{{24, 12, 12}}, {2, 4, 4}, 4);  // odd parts: in a mirror
   lanes_of_a_grid_read_side_by_side(Grid{{32, 48, 64}});
   lanes_of_a_grid_read_side_by_side(Grid{.cells = {32, 48, 64}, .corners = true});
   halved_grids_keep_groups_and_lanes();
-  bricks_fit();
+  tiles_fit();
 }

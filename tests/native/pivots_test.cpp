@@ -46,7 +46,7 @@ void what_finite_elements_give_is_solved_with() {
       for (const double relax : {-1.0, 0.95}) {
         Vector x(b.size());
         Solver solver(matrix.view(), without_levels(relax, precision));
-        CHECK(solver.made().shift > 0);
+        CHECK(solver.setup().shift > 0);
         CHECK(solver.solve(b, x, {}).reason == Reason::converged);
         Vector rest = product(matrix, x);
         for (std::size_t row = 0; row < b.size(); ++row) rest[row] -= b[row];
@@ -60,7 +60,7 @@ void pivots_of_dominant_rows_are_not_raised() {
   for (const double decades : {0.0, 6.0}) {
     for (const double relax : {-1.0, 0.0, 0.95}) {
       const Matrix matrix = cells_of({{16, 16, 16}}, {1, 1, 1}, true, decades);
-      CHECK(Solver(matrix.view(), without_levels(relax)).made().shift == 0);
+      CHECK(Solver(matrix.view(), without_levels(relax)).setup().shift == 0);
     }
   }
 }

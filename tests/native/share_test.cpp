@@ -35,7 +35,7 @@ void rows_of_poisson_are_those_that_are_generated(const Grid& grid) {
 }
 
 std::vector<Ordering> orderings(const OwnedCsr<std::int32_t>& matrix) {
-  return {order_bricks(kGrid, {4, 4, 4}, 8), order_graph(matrix.view(), 8, 5, 4)};
+  return {order_tiles(kGrid, {4, 4, 4}, 8), order_graph(matrix.view(), 8, 5, 4)};
 }
 
 std::vector<Share> shares(const Ordering& order, const OwnedCsr<std::int32_t>& matrix, int ranks) {

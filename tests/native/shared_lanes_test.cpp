@@ -75,8 +75,8 @@ void lanes_hold(const Matrix& matrix, const Ordering& ordering) {
 
 template <class T>
 void lanes_hold_whatever_the_order(const Matrix& matrix, const Grid& grid) {
-  lanes_hold<T>(matrix, order_bricks(grid, {4, 4, 4}, kLanes<T>));
-  lanes_hold<T>(matrix, order_bricks(grid, {2, 3, 5}, kLanes<T>));
+  lanes_hold<T>(matrix, order_tiles(grid, {4, 4, 4}, kLanes<T>));
+  lanes_hold<T>(matrix, order_tiles(grid, {2, 3, 5}, kLanes<T>));
   lanes_hold<T>(matrix, order_graph(matrix.view(), 16, 0, kLanes<T>));
 }
 
@@ -85,7 +85,7 @@ void what_lies_side_by_side_is_stored_once() {
   const Grid grid{{64, 64, 64}};
   const Matrix matrix = poisson(64);
   const EvenMatrix<float> lanes =
-      even_matrix<float>(matrix.view(), order_bricks(grid, {8, 8, 8}, 16), kScale, 2);
+      even_matrix<float>(matrix.view(), order_tiles(grid, {8, 8, 8}, 16), kScale, 2);
   const auto entries = static_cast<double>(matrix.columns.size() - matrix.starts.size() + 1);
   CHECK(static_cast<double>(lanes.lower.entries() + lanes.upper.entries()) < 1.1 * entries);
   CHECK(static_cast<double>(lanes.lower.bytes() + lanes.upper.bytes()) < 2 * entries);

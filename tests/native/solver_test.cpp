@@ -26,13 +26,13 @@ namespace {
 struct Solved {
   std::vector<double> x;
   Info info;
-  Made made;
+  SetupSummary setup;
 };
 
 Solved solved(const Matrix& matrix, const std::vector<double>& b, const Settings& settings,
               const Goal& goal = {}) {
   Solver solver(matrix.view(), settings);
-  Solved result{.x = std::vector<double>(b.size(), 0.0), .info = {}, .made = solver.made()};
+  Solved result{.x = std::vector<double>(b.size(), 0.0), .info = {}, .setup = solver.setup()};
   result.info = solver.solve(b, result.x, goal);
   return result;
 }
@@ -139,7 +139,7 @@ void fp32_goes_on_where_the_residual_grew() {
 void one_block_is_the_natural_order() {
   const Matrix matrix = poisson({.cells = {1, 1, 500}});
   Settings settings = plain(512, 0, Precision::fp64);
-  settings.colours = 3;  // no bricks
+  settings.colours = 3;  // no tiles
   const Solved answer = solved(matrix, ones(matrix), settings);
   CHECK(answer.info.iterations <= 2);  // the factor of a tridiagonal matrix is exact
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from flowos.operations.solve import Solved, SolvePlan, SolveRequest
     from flowos.solver import SolverKeywords
 
-_MOST_RTOL = 1e300
+_MAX_RTOL = 1e300
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,7 +30,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "poisson:NXxNYxNZ (7 points, -1 and 6), or g3like[:SEED], a generated circuit",
     )
     _add_system(command)
-    _add_choices(command)
+    _add_options(command)
     _add_output(command)
 
 
@@ -43,7 +43,7 @@ def _add_system(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--rtol",
-        type=_up_to(_MOST_RTOL),
+        type=_up_to(_MAX_RTOL),
         default=1e-7,
         metavar="R",
         help="until ||b - A x|| <= R ||b|| (default 1e-7)",
@@ -57,8 +57,8 @@ def _add_system(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_choices(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("choices", "What is left out is chosen from the matrix.")
+def _add_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("method", "What is left out is chosen from the matrix.")
     group.add_argument("--threads", type=positive, metavar="N", help="x is the same with any")
     group.add_argument("--block", type=positive, metavar="N", help="rows of a block")
     group.add_argument("--colours", type=positive, metavar="N", help="at least so many")
@@ -119,12 +119,12 @@ def _file(word: str, suffixes: tuple[str, ...]) -> Path:
 def run(args: argparse.Namespace) -> int:
     from flowos.operations import solve
 
-    wish = _wish(args)
+    request = _request(args)
     if args.dry_run:
-        _show_planned(solve.planned(wish), args.json)
+        _show_planned(solve.planned(request), args.json)
         return 0
     with on_a_terminal(args) as on_progress:
-        done, x = solve.solved(wish, on_progress)
+        done, x = solve.solved(request, on_progress)
     try:
         if args.out:
             solve.keep(x, args.out)
@@ -135,10 +135,10 @@ def run(args: argparse.Namespace) -> int:
     return 0 if done.converged else 1
 
 
-def _wish(args: argparse.Namespace) -> "SolveRequest":
+def _request(args: argparse.Namespace) -> "SolveRequest":
     from flowos.operations.solve import SolveRequest
 
-    how: SolverKeywords = {
+    options: SolverKeywords = {
         "lower": args.lower,
         "symmetrize": args.symmetrize,
         "block": args.block,
@@ -149,7 +149,9 @@ def _wish(args: argparse.Namespace) -> "SolveRequest":
         "nullspace": args.nullspace,
         "threads": args.threads,
     }
-    return SolveRequest(what=args.what, rhs=args.rhs, rtol=args.rtol, maxiter=args.maxiter, how=how)
+    return SolveRequest(
+        what=args.what, rhs=args.rhs, rtol=args.rtol, maxiter=args.maxiter, options=options
+    )
 
 
 def _show_planned(planned: "SolvePlan", as_json: bool) -> None:
@@ -164,7 +166,7 @@ def _show_planned(planned: "SolvePlan", as_json: bool) -> None:
 
 def _show(done: "Solved", as_json: bool) -> None:
     from flowos.operations.solve import facts, told
-    from flowos.report import trace_text
+    from flowos.report import convergence_text
 
     if as_json:
         print_json(done)
@@ -173,4 +175,4 @@ def _show(done: "Solved", as_json: bool) -> None:
     for what, words in facts(done):
         print(f"  {what.lower()}: {words}")
     print()
-    print(trace_text(done.trace), end="")
+    print(convergence_text(done.plot), end="")

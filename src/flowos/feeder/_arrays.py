@@ -16,15 +16,18 @@ KINDS = ("numpy", "torch", "jax")
 
 
 def converter(kind: str) -> Convert | None:
-    """From a NumPy array to one of the framework; None: it stays one. FeedError: not installed."""
+    """From NumPy arrays to those of the framework; None for NumPy itself.
+
+    Raises FeedError if the framework is unknown or not installed.
+    """
     if kind == "numpy":
         return None
     if kind not in KINDS:
-        raise FeedError(f"Feed: as_={shown(kind)}; one of {', '.join(KINDS)}")
+        raise FeedError(f"Feed: framework={shown(kind)}; one of {', '.join(KINDS)}")
     try:
         module = import_module("torch" if kind == "torch" else "jax.dlpack")
     except ImportError as why:
-        raise FeedError(f"Feed: as_={kind!r}: {kind} is not installed here: {why}") from why
+        raise FeedError(f"Feed: framework={kind!r}: {kind} is not installed here: {why}") from why
     if kind == "torch":
         return _to_torch(module)
     return lambda array: module.from_dlpack(_owned(array))

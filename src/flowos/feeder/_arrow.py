@@ -24,7 +24,7 @@ class _Chunk:
 class Rows:
     """A column: bytes and texts as they are, lists of numbers as their items' bytes.
 
-    FeedError: another type, or nulls inside lists.
+    Raises FeedError for another type, or nulls inside lists.
     """
 
     def __init__(self, column: Any) -> None:
@@ -37,7 +37,7 @@ class Rows:
         return self._ends[-1] if self._ends else 0
 
     def __getitem__(self, row: int) -> memoryview:
-        """FeedError: it is null."""
+        """Raises FeedError if it is null."""
         at = bisect_right(self._ends, row)
         chunk = self._chunks[at]
         row -= self._ends[at - 1] if at else 0

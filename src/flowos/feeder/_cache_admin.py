@@ -68,7 +68,7 @@ class Prefill:
         limits: CacheLimits,
         found: "Counter | None" = None,
     ) -> None:
-        """FeedError: there is no such data, or nothing can be kept there."""
+        """Raises FeedError if there are no such data, or nothing can be cached there."""
         data = open_data(where, cache, of_data, limits, found, _through().prefetch_budget)
         if data.complaint:
             raise FeedError(data.complaint)
@@ -154,7 +154,7 @@ def _entries_of(
 def opened(
     where: Where, cache: str | PathLike[str], of_data: SourceOptions, found: "Counter | None" = None
 ) -> Data:
-    """Listed, and no more. FeedError: there is no such data, or it would have the cache in it."""
+    """Lists the data set. Raises FeedError if it does not exist, or the cache lies inside it."""
     refuse_inside(where, of_data, cache_folder(cache))
     return open_data(where, None, of_data, CacheLimits(), found)
 
@@ -180,7 +180,7 @@ def _kept(entry: CacheEntry) -> Kept:
 def verify(kept: Kept, done: "Counter | None" = None) -> int:
     """Every cached sample is read and checked, damaged ones are forgotten: how many were.
 
-    done: counts samples of the data set meanwhile. FeedError: nothing was cached yet.
+    done: counts samples of the data set meanwhile. Raises FeedError if nothing was cached yet.
     """
     from flowos._native import Cache
 
@@ -246,7 +246,7 @@ def _differing(batch: "Batch", kept: "Cache") -> Iterator[int]:
 
 
 def clear(kept: Kept) -> int:
-    """Remove it, and nothing that is not ours: bytes freed. FeedError: a process uses it."""
+    """Remove it, and only our files; the bytes freed. Raises FeedError if a process uses it."""
     from flowos._native import Cache
 
     entry = CacheEntry(kept.folder)

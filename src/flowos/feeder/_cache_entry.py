@@ -58,7 +58,7 @@ class CacheEntry:
         return 0.0
 
     def make(self, source: str) -> None:
-        """FeedError: nothing can be kept there."""
+        """Raises FeedError if nothing can be cached there."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.source() != source:
@@ -67,7 +67,7 @@ class CacheEntry:
             raise FeedError(f"cache folder {self.folder}: {why.strerror}") from why
 
     def forget_if_empty(self) -> None:
-        """As if it had not been made, where nothing is kept: after a listing that failed."""
+        """Removes the entry again if it is empty: after a listing that failed."""
         with self.locked(), suppress(OSError):
             if self.samples.exists() or self.catalog.exists():
                 return
@@ -97,7 +97,7 @@ class CacheEntry:
 
 
 def cache_folder(given: object) -> Path:
-    """As a person wrote it; `~` is their home. FeedError: it is no path."""
+    """As the user wrote it; `~` is their home. Raises FeedError if it is no path."""
     word = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     if not word or not isinstance(word, str):
         raise FeedError(f"Feed: cache={shown(given)}; expected the path of a folder")
@@ -105,7 +105,7 @@ def cache_folder(given: object) -> Path:
 
 
 def cache_entries(cache: Path) -> tuple[CacheEntry, ...]:
-    """All that are there. FeedError: the folder cannot be listed."""
+    """All entries of the cache. Raises FeedError if the folder cannot be listed."""
     try:
         found = [CacheEntry(path) for path in sorted(cache.iterdir()) if path.is_dir()]
     except OSError as why:

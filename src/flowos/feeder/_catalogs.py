@@ -1,4 +1,4 @@
-"""Which samples there are: listed, or as kept from the last time where that still holds."""
+"""Catalogs of samples: listed, or read from the cache where that is still valid."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,8 +27,8 @@ def catalog_of(
 
     What was cached under another key is not of these bytes.
 
-    Kept in its entry, where one process lists for all: the others wait until the end of the `with`.
-    early: what was read meanwhile, to be kept in the cache by then. FeedError: no data.
+    Cached in its entry, where one process lists for all: the others block until the `with` ends.
+    early: what was read meanwhile; it is cached by then. Raises FeedError if there are no data.
     """
     before = entry.mark_of_catalog()
     identity = "" if isinstance(source, Mounted) else source.identity()
@@ -47,7 +47,7 @@ def catalog_of(
         key = some.cache_key()
         key = int(digest(str(key), identity)[:16], 16) if identity else key
         yield some, key, left_out, early
-        if is_new:  # not before: who finds it waits for nobody
+        if is_new:  # not before: a process that finds it does not wait
             _keep(catalog, entry, identity)
 
 
@@ -76,7 +76,7 @@ def _kept(
 def _listing(
     source: "Mounted | Source", entry: CacheEntry, budget: PrefetchBudget | None
 ) -> Listing:
-    """Where there is a cache already, most of it is in there: nothing is read in vain."""
+    """With a cache already there, most samples are in it: nothing is read ahead."""
     if budget is None or entry.samples.exists():
         return Listing(source.catalog)
     return source.listing(budget)

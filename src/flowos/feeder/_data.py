@@ -1,4 +1,4 @@
-"""A data set that is opened: what there is, where it lies, and what is kept of it on this node."""
+"""An open data set: its catalog, its storage, and its cache on this node."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,14 +29,14 @@ class CacheLimits:
     min_free_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
-        """FeedError: one of them cannot be so."""
+        """Raises FeedError for an invalid value."""
         whole("cache_bytes", self.max_bytes, 0)
         whole("min_free_bytes", self.min_free_bytes, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
-    """complaint: why there is no cache though one was wanted; empty: there is, or none was.
+    """complaint: why there is no cache though one was requested; else empty.
 
     left_out: one line on files that are no samples; empty: all are, or a person said which.
     early_samples, early_bytes: read of the source while it was listed.
@@ -68,9 +68,9 @@ def open_data(
     found: "Counter | None" = None,
     budget: PrefetchBudget | None = None,
 ) -> Data:
-    """FeedError: there is no such data, or it would have the cache in it.
+    """Raises FeedError if there are no such data, or the cache lies inside them.
 
-    That nothing can be kept of it is only complained of.
+    Where nothing can be cached, it only warns.
     budget: samples may be read while they are listed, for a cache that is new.
     """
     source, key = source_at(where, asked)

@@ -1,4 +1,4 @@
-"""A person's function for every sample: called in threads, ahead of who takes the batches."""
+"""A user function for every sample, called in background threads ahead of the consumer."""
 
 import threading
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Way:
 
 
 def chosen(decode: object, extensions: object = None) -> Way:
-    """FeedError: that is no way to decode, or no endings of files."""
+    """Raises FeedError for an invalid decoder or file extensions."""
     files = meant(extensions, PICTURES if isinstance(decode, Pictures) else ())
     if decode is None:
         return Way(files=files)
@@ -114,7 +114,7 @@ class Decoding:
         )
 
     def finish(self, started: _Started) -> Decoded:
-        """SampleError with the sample's name: it cannot be decoded."""
+        """Raises SampleError with the sample's name if it cannot be decoded."""
         values: dict[int, object] = {}
         failed: dict[int, Exception] = {}
         for at, future in enumerate(started.futures):
@@ -149,7 +149,7 @@ class Decoding:
         return indices[taken]
 
     def close(self) -> None:
-        """Waits for nobody: a thread that nobody stopped ends by itself."""
+        """Does not join; threads are daemons and exit on their own."""
         self.leave()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -204,7 +204,7 @@ class Ahead:
         self._room.release()
 
     def stop(self) -> None:
-        """After it nobody asks for batches here. A read under way is waited for."""
+        """Ends the requests for batches; joins the read under way."""
         self.leave()
         self._thread.join()
         while not self._queue.empty():

@@ -69,7 +69,7 @@ class Epoch(Iterator[Pair]):
 class Giver:
     """From native batches to what a person gets, with as little as can be done.
 
-    record: what each sample is, where all are equal and native code made them so.
+    record: type and shape of a sample, where all are equal and built natively.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Giver:
 
     @property
     def natively(self) -> Give:
-        """Batches as native code made them."""
+        """Batches from native code."""
         return self._samples if self._record is None else self._array
 
     def decoded(self, got: Decoded) -> Pair:
-        """What a person's function made of them."""
+        """Batches of a user function."""
         made, indices = got
         convert, labels = self._convert, None if self._values is None else self._values[indices]
         if convert is None:

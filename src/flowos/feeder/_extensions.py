@@ -61,9 +61,9 @@ def has_files(catalog: "Catalog") -> bool:
 
 
 def only_meant(catalog: "Catalog", name: str, files: Meant) -> "tuple[Catalog, str]":
-    """The samples among the files, and one line on what was left out though nobody said so.
+    """The samples among the files, and a warning if others were left out by default.
 
-    FeedError: none is left; shards or a cache are among the files.
+    Raises FeedError if no file is left, or shards or a cache are among them.
     """
     if not has_files(catalog):
         return catalog, ""

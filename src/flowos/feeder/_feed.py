@@ -35,7 +35,7 @@ _PICKLED = "a Feed has threads and cannot be pickled: make one in each process"
 
 
 class Feed:
-    """Minibatches of a data set, read ahead, kept on the node's own storage, in a seeded order.
+    """Minibatches of a data set in a seeded order, prefetched and cached on node-local storage.
 
         feed = fo.Feed("/lustre/imagenet/train", cache="/local/nvme/cache", batch_size=32,
                        decode=fo.decode.jpeg(224, crop="random", flip=True))
@@ -66,7 +66,7 @@ class Feed:
     (with samples from the epoch's beginning).
     on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
     "replace" takes another of the batch; both count, up to `max_skipped`.
-    as_: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
+    framework: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
     extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
     None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all.
     member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
@@ -76,8 +76,8 @@ class Feed:
     node. threads: for a decode function (default: one per processor). peers: other nodes of the
     run, whose caches are asked before the source is (`fo.Peers`).
     What fails in passing at a bucket or a server is tried again for 300 seconds, or for as many as
-    the variable FLOWOS_FEED_RETRY_SECONDS says; a warning of the logger flowos.feed tells of it.
-    Raises FeedError: there is no such data, or a keyword cannot be so.
+    the variable FLOWOS_FEED_RETRY_SECONDS says; the logger flowos.feed warns.
+    Raises FeedError if the source does not exist or a keyword is invalid.
     """
 
     _feeder: "Feeder | None"
@@ -101,7 +101,7 @@ class Feed:
         last: str = "keep",
         on_error: str = "error",
         max_skipped: int = 1000,
-        as_: str = "numpy",
+        framework: str = "numpy",
         member: str = "",
         dtype: object = None,
         length: int | None = None,
@@ -127,7 +127,7 @@ class Feed:
             threads=threads,
         )
         self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
-        convert, way = converter(as_), chosen(decode, extensions)
+        convert, way = converter(framework), chosen(decode, extensions)
         of_data = asked(member, dtype, length, column, label_column, way.files)
         budget = None if checked(peers) else self._settings.prefetch_budget
         limits = CacheLimits(max_bytes=cache_bytes, min_free_bytes=min_free_bytes)
@@ -211,7 +211,7 @@ class Feed:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on exactly there, also with another number of ranks, or another batch size.
 
-        FeedError: the state belongs to other data or another order.
+        Raises FeedError if the state belongs to other data or another order.
         """
         s = self._settings
         at = position_in(state, s.seed, s.shuffle, len(self._data.catalog))
@@ -252,7 +252,7 @@ class Feed:
         return self._data.catalog.name(sample)
 
     def stats(self) -> Stats:
-        """What was read from where, and who waited for what; after `close`, to the last byte.
+        """Bytes read by source, and waiting times; complete after `close`.
 
         What was read ahead counts, taken or not: as far as memory allows, up to the end of the
         epoch after the one that was asked for.
@@ -306,7 +306,7 @@ class Feed:
         if function is None:
             return None
         s = self._settings
-        name = self._data.catalog.name  # not ours: who decodes must not keep this alive
+        name = self._data.catalog.name  # not ours: decoding threads must not keep this alive
         policy = Policy(on_error=s.on_error, max_skipped=s.max_skipped, name=name)
         threads = s.decode_threads
         return Decoding(function, threads, 2 + threads // s.batch_size, policy)

@@ -1,7 +1,7 @@
 """Files of any other protocol that the package fsspec knows: memory, file, sftp, hdfs, hf, ...
 
 Read in threads. A read that fails by something that passes is tried again, for minutes; whether a
-file changed while it was read in pieces is not told by all protocols, and not looked for.
+file that changes while it is read in pieces is not detected, as not all protocols can.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,7 @@ class FileSystem:
 
 
 def _passes(why: Exception) -> float:
-    """For how many seconds: of what is no error of a system nobody knows what it means."""
+    """For how many seconds it is retried: 0 for what is no system error."""
     if isinstance(why, _LASTING):
         return 0
     return inf if isinstance(why, OSError) else _UNKNOWN_SECONDS

@@ -43,8 +43,8 @@ def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
     """how: "folders", the path of a CSV file, a function of a sample's name, or None.
 
     classes: names in the order of their numbers, or what has such (a feed); None: those that there
-    are, sorted. FeedError: a sample has no label or one of another class, a class has no sample and
-    nobody said which there are, or what was given cannot be a label.
+    are, sorted. Raises FeedError if a sample has no label or one of another class, a class has no
+    sample and classes is None, or a value cannot be a label.
     """
     names = None if classes is None else _names(classes)
     if how is None and names is not None:

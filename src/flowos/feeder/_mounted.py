@@ -44,7 +44,7 @@ class Mounted:
         return digest(self.kind, str(self.root), *self.files, self.member, record)
 
     def catalog(self, found: "Counter | None" = None, early: "Early | None" = None) -> "Catalog":
-        """early: reads a folder meanwhile. FeedError: there is nothing, or no way to it."""
+        """early: reads a folder meanwhile. Raises FeedError if nothing is found."""
         from flowos._native import Catalog
 
         root, files = str(self.root), list(self.files)
@@ -56,7 +56,7 @@ class Mounted:
         return Catalog.list_records(root, files, self.header_bytes, self.record.size_bytes)
 
     def listing(self, budget: PrefetchBudget) -> Listing:
-        """The catalog; files of a folder are read while they are listed. FeedError: no folder."""
+        """The catalog; files are read while it is listed. Raises FeedError if there is none."""
         from flowos._native import Early
 
         if self.kind != "folder":
@@ -70,7 +70,7 @@ class Mounted:
 
 
 def mounted(places: Sequence[str], asked: SourceOptions) -> Mounted:
-    """places: a folder, or files and patterns of one kind. FeedError: there is no such thing."""
+    """places: a folder, or files and patterns of one kind. Raises FeedError if nothing is found."""
     words = [str(Path(place).absolute()) for place in places]
     if len(words) == 1 and Path(words[0]).is_dir():
         return _of_folder(words[0], asked)

@@ -11,7 +11,7 @@ _GS = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE=true")
 _AZ = ("AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY", "AZURE_SKIP_SIGNATURE=true")
 _VARIABLES = {"s3": _S3, "s3a": _S3, "gs": _GS, "http": None, "https": None}  # else Azure's
 
-# Where clouds tell their own machines who they are: asked last, when nothing else was found.
+# Metadata services of clouds, for credentials: asked last, when nothing else was found.
 _METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "fd00:ec2::254")
 
 # Of those that a request itself is to blame for, these two are about the moment.

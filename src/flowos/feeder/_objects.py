@@ -5,7 +5,7 @@ as it is. (On two cores, obstore's blocking calls in 32 threads brought three ti
 per second as its coroutines on one event loop, at a third of the CPU time.)
 
 A request that fails by something that passes (5xx, a cut connection, no answer in time) is tried
-again, for minutes. Credentials are found by obstore in the environment, and told to nobody.
+again, for minutes. Credentials are found by obstore in the environment, and never shown.
 """
 
 import os
@@ -57,7 +57,7 @@ class Bucket:
     ) -> list[Entry]:
         entries = self._listed(found, on_entries)
         folders = {entry.key.rpartition("/")[0] for entry in entries}
-        # A folder made by hand in a bucket's console is an object without bytes.
+        # A folder created by hand in a bucket's console is an object without bytes.
         files = [entry for entry in entries if entry.size_bytes or entry.key not in folders]
         return in_byte_order(files)
 

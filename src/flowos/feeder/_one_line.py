@@ -7,7 +7,7 @@ def one_line(why: BaseException) -> str:
     """Ours are one line already; of another's, its kind and its first line."""
     try:
         text = str(why)
-    except Exception:  # who wrote its class was wrong in that, too
+    except Exception:  # its class is broken
         text = ""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if isinstance(why, FeedError):

@@ -1,7 +1,7 @@
 """Rows of Parquet files as samples, by the package pyarrow.
 
-Parquet is made to be read by row groups: for one row, a whole row group of the column is read and
-decompressed. So rows that are wanted at the same time share one reading; a group that was read
+Parquet is read by row groups: for one row, a whole row group of the column is read and
+decompressed. So rows that are requested at the same time share one read; a group that was read
 stays in memory as long as there is room; and all its rows are offered to the feed's cache: with a
 cache for the whole data set each row group is read once per node. With neither cache nor memory
 for the column, a shuffled epoch reads it up to `rows per group` times over: write small row groups
@@ -43,7 +43,7 @@ class ParquetSource:
     """A row is a sample: what stands in one column. Promises: see flowos.feeder._protocols.Source.
 
     where: a file, a folder, or a URL of such. column: its name, with dots for what is inside
-    (`image.bytes`); empty: the only one that can be meant. label_column: whole numbers, or texts,
+    (`image.bytes`); empty: the only candidate. label_column: whole numbers, or texts,
     which are numbered in byte order; empty: no labels.
     memory_bytes: for row groups that were read; one per thread is held anyway.
     """
@@ -149,7 +149,7 @@ class ParquetSource:
         return rows, True
 
     def _offer(self, tickets: Tickets, rows: Rows, first: int) -> None:
-        """All rows of a group to the cache. Where it takes none, what is kept here has to do."""
+        """Writes all rows of a group to the cache; without one, they stay in memory."""
         for row in range(len(rows)):
             try:
                 data = rows[row]
@@ -165,7 +165,7 @@ class ParquetSource:
         return rows
 
     def _column(self, key: str) -> str:
-        """FeedError: it is not there, cannot be a sample, or nobody said which."""
+        """Raises FeedError if there is none, it cannot hold samples, or several could."""
         columns = dict(_columns(self._files.schema(key)))
         fit = [name for name, kind in columns.items() if is_sample_type(kind)]
         if self._wish in fit:
@@ -181,8 +181,8 @@ class ParquetSource:
         return likely[0]
 
     def _labels(self, keys: Sequence[str]) -> tuple[list[int], list[str]]:
-        """And the names that they number. FeedError: no such column, nulls in it, or neither whole
-        numbers nor texts.
+        """And the names that they number. Raises FeedError if there is no such column, or it
+        has nulls, or neither whole numbers nor texts.
         """
         import pyarrow as pa
         import pyarrow.types as types

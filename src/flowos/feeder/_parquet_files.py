@@ -40,7 +40,7 @@ class ParquetFiles:
         self._lock = threading.Lock()
 
     def entries(self) -> list[Entry]:
-        """In byte order of their names. FeedError: there are none."""
+        """In byte order of their names. Raises FeedError if there are none."""
         entries = self._list()
         if not entries:
             raise FeedError(f"{self.name}: no {_ENDING} files are there")
@@ -65,7 +65,7 @@ class ParquetFiles:
         return self.footer(key).schema.to_arrow_schema()
 
     def find(self, key: str, row: int) -> tuple[int, int]:
-        """The row group that a row is in, and which row of it. FeedError: it has fewer rows."""
+        """The row group of a row, and which row of it. Raises FeedError if it has fewer rows."""
         self.footer(key)
         ends = self._ends[key]
         group = bisect_right(ends, row)
@@ -94,7 +94,7 @@ class ParquetFiles:
     def _opened(self, key: str) -> Any:
         import pyarrow.parquet as pq
 
-        if not self._entries:  # the catalog was kept
+        if not self._entries:  # the catalog was cached
             self.entries()
         entry = self._entries.get(key)
         if entry is None:
@@ -108,7 +108,7 @@ class ParquetFiles:
 
 
 def open_files(where: str | Path) -> ParquetFiles:
-    """where: a file, a folder of them, or a URL of such. FeedError: there is no such thing."""
+    """where: a file, a folder of them, or a URL of such. Raises FeedError if nothing is found."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:

@@ -15,7 +15,7 @@ _SECRET = "FLOWOS_PEERS_SECRET"
 
 
 def checked(peers: object) -> bool:
-    """Whether there are any. FeedError: they are something else."""
+    """Whether there are any. Raises FeedError for anything else."""
     if peers is None or isinstance(peers, Peers):
         return peers is not None
     raise FeedError(f"Feed: peers={shown(peers)}; expected fo.Peers(nodes=['host:port', ...])")
@@ -24,7 +24,7 @@ def checked(peers: object) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
     """Together the nodes then hold as much of the data as their caches take: each keeps what it
-    reads first in epoch 0, which all can compute, so that nobody has to be asked who has what.
+    reads first in epoch 0, which every node can compute, so that no directory is needed.
 
     nodes: HOST:PORT of each; a node listens at its own, and nowhere else. What is sent between
     them can be read on its way.
@@ -39,7 +39,7 @@ class Peers:
     rest_seconds: float = 10.0
 
     def settings(self, ranks: Ranks) -> "PeerSettings":
-        """For the native feeder of this rank. FeedError: something is missing, or does not fit."""
+        """For the native feeder of this rank. Raises FeedError if a setting is missing or wrong."""
         from flowos._native import PeerSettings
 
         secret = os.environ.get(_SECRET) if self.secret is None else self.secret

@@ -1,4 +1,4 @@
-"""Where in the data a feed is, as it is kept in a checkpoint."""
+"""Position of a feed in its data, for checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def state_of(at: Position, seed: int, shuffle: bool, samples: int) -> dict[str, 
 
 
 def position_in(state: object, seed: int, shuffle: bool, samples: int) -> Position:
-    """The position that was kept. FeedError: it belongs to other data, or to another order."""
+    """The saved position. Raises FeedError if it belongs to other data or another order."""
     if not isinstance(state, Mapping) or state.get("version") != _VERSION:
         raise FeedError(
             f"load_state_dict: {shown(state)} is no state of a Feed; give what state_dict() said"

@@ -21,7 +21,7 @@ class Tickets(Protocol):
     """The side of the native feeder that a source sees; safe from many threads."""
 
     def pull(self, most: int) -> list[tuple[int, int]]:
-        """(id, sample) of one wanted sample at least, of `most` at most; waits. []: closed."""
+        """(id, sample) of 1 to `most` requested samples; blocks. [] once closed."""
 
     def push(self, id: int, data: "Buffer") -> None:
         """The whole sample. The buffer is free again afterwards."""
@@ -30,7 +30,7 @@ class Tickets(Protocol):
         """Why it cannot be had, without its name."""
 
     def closed(self) -> bool:
-        """Nobody wants a sample any more: what is tried again need not be."""
+        """True once no sample is requested any more: retries may end."""
 
     def offer(self, sample: int, data: "Buffer") -> bool:
         """Bytes that were at hand anyway, for the cache. False: there is none, or it is full."""
@@ -137,13 +137,13 @@ class Source(Protocol):
         """As a person wrote it, without secrets."""
 
     def identity(self) -> str:
-        """Changes when what a kept catalog says is no longer so; costs a listing of shards.
+        """Changes when a cached catalog is outdated; costs a listing of shards.
 
-        Empty: cannot be told more cheaply than by making the catalog anew. FeedError.
+        Empty: no cheaper check than building the catalog anew. Raises FeedError.
         """
 
     def catalog(self, found: "Counter | None" = None) -> "Catalog":
-        """What there is; `found` counts while it runs. FeedError: nothing, or no way to it."""
+        """What there is; `found` counts while it runs. Raises FeedError if nothing is found."""
 
     def listing(self, budget: "PrefetchBudget") -> "Listing":
         """The catalog of single objects, which are read while they are listed."""

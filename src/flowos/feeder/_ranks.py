@@ -11,7 +11,7 @@ _LAUNCHERS = (
     ("PMI", "PMI_RANK", ("PMI_SIZE",)),
     ("Slurm", "SLURM_PROCID", ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
 )
-"""Who sets which variables; the innermost first, as torchrun may be started by srun or mpirun."""
+"""Variables of each launcher; the innermost first, as srun or mpirun may start torchrun."""
 
 _STEP = "SLURM_STEP_ID"
 """Without it srun has not started this: it is a batch script, which has a SLURM_PROCID too."""
@@ -33,8 +33,8 @@ def ranks_of(
 ) -> Ranks:
     """What is given wins, then torch.distributed, then the variables of what started us.
 
-    distributed: as of torch.distributed, where that is initialised. FeedError: half of it is given,
-    or the variables contradict each other.
+    distributed: as of torch.distributed, where that is initialised. Raises FeedError if half of it
+    is given, or the variables contradict each other.
     """
     if rank is not None or world_size is not None:
         return _given(rank, world_size)

@@ -43,7 +43,7 @@ class RemoteSource:
     def catalog(
         self, found: "Counter | None" = None, early: ListingPrefetcher | None = None
     ) -> "Catalog":
-        """early: reads single objects meanwhile. FeedError: nothing, or no way to it."""
+        """early: reads single objects meanwhile. Raises FeedError if nothing is found."""
         entries = self._entries(found, early)
         if not entries:
             raise FeedError(f"{self.name}: nothing is there{_called(self._url)}")
@@ -91,7 +91,7 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
     `s3://bucket/train-{000..099}.tar`, `s3://bucket/train/*.tar`.
     member: which member of a shard is the sample, such as "jpg"; empty: see `tar_catalog`.
     timeout_seconds: for a connection, and for the next bytes of an answer.
-    FeedError: no such protocol, a package is missing, or it is no URL.
+    Raises FeedError for an unknown protocol, a missing package, or an invalid URL.
     """
     url = read_url(text)
     storage: Storage = (
@@ -101,7 +101,7 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
 
 
 def _only_shards(names: Sequence[str]) -> bool:
-    """Whether there is nothing but tar files, and what lies beside such."""
+    """Whether there are only tar files and their index files."""
     others = [name for name in names if not name.endswith(_BESIDE_SHARDS)]
     return bool(others) and all(name.endswith(".tar") for name in others)
 

@@ -24,7 +24,7 @@ _ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_
 
 
 def source_at(where: Where, asked: SourceOptions) -> "tuple[Mounted | Source, str]":
-    """The source, and a key under which what is cached of it lies. FeedError: it cannot be one.
+    """The source and its cache key. Raises FeedError if it is no source.
 
     where: a folder; tar shards or token arrays, by path, pattern or several of them; Parquet files;
     a URL.
@@ -39,7 +39,7 @@ def source_at(where: Where, asked: SourceOptions) -> "tuple[Mounted | Source, st
 
 
 def refuse_inside(where: Where, asked: SourceOptions, cache: Path) -> None:
-    """FeedError: the cache lies where all that is not hidden is data, and would be listed too.
+    """Raises FeedError if the cache lies inside the data, where it would be listed too.
 
     By what the file system says they are: symbolic links and mounts lead to the same folder.
     """

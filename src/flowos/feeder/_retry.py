@@ -1,4 +1,4 @@
-"""What fails in passing is tried again, for minutes; a person is told so after seconds."""
+"""Transient failures are retried for minutes; a warning is logged after seconds."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Retry:
-    """Of one storage, with all its threads: they tell of one trouble once.
+    """Retries of one storage, shared by its threads: one outage is logged once.
 
     for_seconds: from the first failure of a call to its last.
     """
@@ -47,8 +47,8 @@ class Retry:
     ) -> T:
         """What `call` gives, or its error once that is no more to be waited for.
 
-        passes: for how many seconds at most this error may pass; 0: it will not. is_over: nobody
-        wants it any more. A Ctrl-C ends it at once, whatever `call` waits for.
+        passes: for how many seconds at most this error may pass; 0: it will not. is_over: the
+        result is no longer needed. A Ctrl-C ends it at once, whatever `call` waits for.
         """
         if threading.current_thread() is threading.main_thread():
             return self.map(lambda _: self._again(call, passes, is_over), [None], 1)[0]

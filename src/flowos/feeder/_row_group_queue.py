@@ -1,4 +1,4 @@
-"""Which rows are wanted: put in by who pulls tickets, taken out by row group, by many threads."""
+"""Queue of requested rows, grouped by row group; one thread works on a group at a time."""
 
 import threading
 from collections import OrderedDict
@@ -9,7 +9,7 @@ Wanted = tuple[int, int, int]  # ticket, sample, row within the group
 
 
 class RowGroupQueue:
-    """A group is in one thread's hands at a time, with all its rows that are wanted by then."""
+    """Thread-safe. A thread that takes a group gets all rows requested of it by then."""
 
     def __init__(self) -> None:
         self._wanted: OrderedDict[Group, list[Wanted]] = OrderedDict()
@@ -25,7 +25,7 @@ class RowGroupQueue:
             self._changed.notify_all()
 
     def take(self) -> tuple[Group, list[Wanted]] | None:
-        """That which is wanted longest, of no other thread's group; waits. None: closed."""
+        """The oldest request of a group that no thread works on; blocks. None once closed."""
         with self._changed:
             while not self._closed:
                 free = next((group for group in self._wanted if group not in self._busy), None)
@@ -36,7 +36,7 @@ class RowGroupQueue:
             return None
 
     def more(self, group: Group) -> list[Wanted]:
-        """What is wanted by now of the group that was taken; nothing: it is anybody's again."""
+        """Further requests of the group that was taken; if there are none, releases the group."""
         with self._changed:
             wanted = self._wanted.pop(group, [])
             if not wanted:

@@ -14,7 +14,7 @@ ON_ERROR = ("error", "skip", "replace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedSettings:
-    """As `Feed` has them. FeedError: one of them cannot be so.
+    """The keywords of `Feed`. Raises FeedError for an invalid value.
 
     epochs_ahead: how many are read ahead after the one that is asked for.
     """
@@ -56,7 +56,7 @@ class FeedSettings:
 
 
 def whole(name: str, value: object, least: int, most: int = _MOST) -> None:
-    """FeedError: the keyword's value is no whole number between these."""
+    """Raises FeedError if the value is no whole number between these."""
     if type(value) is not int or not least <= value <= most:
         wanted = f"at least {least}" if most == _MOST else f"{least} to {most}"
         raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {wanted}")

@@ -1,4 +1,4 @@
-"""What a person says of the data beside its place, and what equal samples are."""
+"""Options of a source other than its path, and when two samples are equal."""
 
 import math
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def asked(
     label_column: str,
     files: Meant = ALL,
 ) -> SourceOptions:
-    """FeedError: one of them cannot be so."""
+    """Raises FeedError for an invalid value."""
     for name, word in (("member", member), ("column", column), ("label_column", label_column)):
         if not isinstance(word, str):
             raise FeedError(f"Feed: {name}={shown(word)}; expected a name")

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Counts since the feed was made, of this process, with what it read ahead.
+    """Counts since the feed was created, of this process, with what it prefetched.
 
     source, cache, peer: where the samples came from. waits: batches that were not ready when they
     were asked for; waited_seconds: how long that took in all. skipped, replaced: samples that could
     not be had. damaged: found damaged in the cache, and fetched again. stolen: fetches taken over
     from processes that died. depth: reads of the source at once that are of use, as found by
     feedback; in_flight: now. ready: batches that wait to be taken. complaint: why something was not
-    kept in the cache; empty where all was.
+    cached; empty where all was.
     """
 
     source_bytes: int
@@ -44,7 +44,7 @@ class Stats:
 
 
 def stats_of(native: "FeederStats", skipped: int, replaced: int, data: Data) -> Stats:
-    """skipped, replaced: those beside the native ones. data: of what was before the feeder."""
+    """skipped, replaced: in addition to the native ones. data: statistics of the open data set."""
     known = {field.name: getattr(native, field.name) for field in fields(Stats)}
     known["source_bytes"] += data.early_bytes
     known["source_samples"] += data.early_samples

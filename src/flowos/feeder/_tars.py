@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
 
 _BLOCK = 512
-# Holds a header, a member of a few numbers and the next header; costs little beside a round trip.
+# Holds a header, a member of a few numbers and the next header; small next to a round trip.
 _WINDOW = 8 << 10
 _NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
 _DUNDER = re.compile(r"__.*__")
@@ -51,7 +51,7 @@ def tar_catalog(
     """The samples of all shards, in the order of the shards; reads so many shards at once.
 
     member: which member is the sample, such as "jpg"; empty: the first that is no cls, json, txt.
-    FeedError: a shard is no tar, is truncated, or holds no sample.
+    Raises FeedError if a shard is no tar, is truncated, or holds no sample.
     """
     from flowos._native import Catalog
 

@@ -19,7 +19,7 @@ _FILES = (".tar", ".parquet")
 class Url:
     """named: files, below the root. pattern: those to be listed, such as `*.tar`; empty: all.
 
-    root: what is opened; it may hold secrets, so `shown` is what people are told.
+    root: what is opened; it may hold secrets, so `shown` is what is displayed.
     """
 
     scheme: str
@@ -33,7 +33,7 @@ class Url:
 
 
 def read_url(text: str) -> Url:
-    """FeedError: it is no URL, or stands for too much."""
+    """Raises FeedError if it is no URL, or expands to too many."""
     scheme, colon, rest = text.partition("://")
     if not colon or not scheme or not rest:
         raise FeedError(f"{text!r} is no URL such as s3://bucket/folder")
@@ -56,7 +56,7 @@ def read_url(text: str) -> Url:
 
 
 def expand(pattern: str) -> list[str]:
-    """`a-{000..002}.tar` and `{x,y}.tar` as a shell expands them. FeedError: far too many."""
+    """`a-{000..002}.tar` and `{x,y}.tar` as a shell expands them. Raises FeedError for too many."""
     pieces = _BRACES.split(pattern)
     choices = [[word] if at % 2 == 0 else list(_choices(word)) for at, word in enumerate(pieces)]
     return ["".join(words) for words in product(*choices)]

@@ -102,13 +102,13 @@ class Jpeg(Pictures):
 
     @property
     def native(self) -> "Decoder":
-        """FeedError: this build has no libjpeg-turbo."""
+        """Raises FeedError if this build has no libjpeg-turbo."""
         from flowos._native import jpeg_decoder
 
         return jpeg_decoder(self._settings())
 
     def decode(self, data: bytes | memoryview, epoch: int = 0, sample: int = 0) -> NDArray[Any]:
-        """One picture by itself. SampleError: what is wrong with it."""
+        """One picture by itself. Raises SampleError with the reason if it cannot be decoded."""
         array = self._empty()
         self.native.decode(data, epoch, sample, _bytes_of(array))
         return array
@@ -119,7 +119,7 @@ class PillowPictures(Pictures):
     """All that Pillow reads, decoded by Pillow in Python threads."""
 
     def decode(self, data: bytes | memoryview, epoch: int = 0, sample: int = 0) -> NDArray[Any]:
-        """One picture. SampleError: what is wrong with it."""
+        """One picture. Raises SampleError with the reason if it cannot be decoded."""
         from flowos._native import fit_pixels
 
         pixels, array = _pixels(data), self._empty()
@@ -128,7 +128,7 @@ class PillowPictures(Pictures):
 
 
 class PictureOptions(TypedDict, total=False):
-    """What `Pictures` says beside the size."""
+    """Settings of `Pictures` except the size."""
 
     crop: Crop
     centre_share: float
@@ -143,7 +143,7 @@ class PictureOptions(TypedDict, total=False):
 
 
 def jpeg(size: int | tuple[int, int], **how: Unpack[PictureOptions]) -> Jpeg:
-    """JPEG to arrays of `size`, or (height, width), as `Pictures` says. FeedError: cannot be so.
+    """JPEG to arrays of `size` or (height, width); see `Pictures`. Raises FeedError if invalid.
 
     Damaged, truncated and hostile files are errors, also where libjpeg only warns. Grey and CMYK
     become RGB. A PNG that is called .JPEG, as ImageNet has one, is read by Pillow if that is here.
@@ -241,7 +241,7 @@ def _pixels(data: bytes | memoryview) -> NDArray[np.uint8]:
 def pixels(data: bytes) -> NDArray[np.uint8] | None:
     """For native code, of what is no JPEG by its first bytes: (height, width, 3); None: no picture.
 
-    SampleError: it cannot be read, or not without Pillow.
+    Raises SampleError if it cannot be read, or not without Pillow.
     """
     try:
         pillow = _pillow()

@@ -17,7 +17,7 @@ from flowos.engine import now
 from flowos.model import OnProgress, Progress, SolveError
 from flowos.operations._linear_problems import right_side, system_of
 from flowos.operations._progress import INTERVAL_SECONDS
-from flowos.report import Trace, number, trace_html, trace_svg
+from flowos.report import ConvergencePlot, convergence_html, convergence_svg, number
 from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords
 
 
@@ -29,7 +29,7 @@ class SolveRequest:
     rhs: str = "ones"
     rtol: float = 1e-7
     maxiter: int | None = None
-    how: SolverKeywords = field(default_factory=SolverKeywords)
+    options: SolverKeywords = field(default_factory=SolverKeywords)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +59,34 @@ class Solved:
     x_sha256: str
 
     @property
-    def trace(self) -> Trace:
-        return Trace(title=self.planned.system, points=self.residuals, goal=self.planned.rtol)
+    def plot(self) -> ConvergencePlot:
+        return ConvergencePlot(
+            title=self.planned.system, points=self.residuals, goal=self.planned.rtol
+        )
 
 
-def planned(wish: SolveRequest) -> SolvePlan:
+def planned(request: SolveRequest) -> SolvePlan:
     """A matrix whose size is not known beforehand is read, or generated."""
-    system = system_of(wish.what)
+    system = system_of(request.what)
     rows, entries = system.size or _size_of(system.matrix())
-    return _planned(wish, system.name, rows, entries)
+    return _planned(request, system.name, rows, entries)
 
 
-def solved(wish: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDArray[np.float64]]:
-    """How it went, and x. SolveError, UsageError: what is wrong with the matrix or the wish."""
+def solved(request: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDArray[np.float64]]:
+    """How it went, and x. SolveError, UsageError: what is wrong with the matrix or the request."""
     on_progress(Progress(doing="reading"))
-    system, began = system_of(wish.what), now()
+    system, began = system_of(request.what), now()
     matrix = system.matrix()
     read = now()
-    b = right_side(wish.rhs, matrix.shape[0])
+    b = right_side(request.rhs, matrix.shape[0])
     on_progress(Progress(doing="setting up"))
     ready = now()
-    solver = Solver(matrix, **wish.how)
+    solver = Solver(matrix, **request.options)
     set_up = now()
-    history = History(wish.rtol, on_progress)
-    x, info = solver.solve(b, rtol=wish.rtol, maxiter=wish.maxiter, watch=history.see)
+    history = History(request.rtol, on_progress)
+    x, info = solver.solve(b, rtol=request.rtol, maxiter=request.maxiter, callback=history.see)
     done = Solved(
-        planned=_planned(wish, system.name, *_size_of(matrix)),
+        planned=_planned(request, system.name, *_size_of(matrix)),
         converged=info.converged,
         info=info,
         residuals=tuple(history.residuals),
@@ -134,17 +136,17 @@ def told(done: Solved) -> str:
 
 def facts(done: Solved) -> tuple[tuple[str, str], ...]:
     """What was solved and how: (what, in words)."""
-    info, made = done.info, done.info.made
-    rate = made.bytes_per_iteration * info.iterations / info.seconds if info.seconds > 0 else 0.0
+    info, setup = done.info, done.info.setup
+    rate = setup.bytes_per_iteration * info.iterations / info.seconds if info.seconds > 0 else 0.0
     rows = (
         ("Matrix", f"{done.planned.rows} rows, {done.planned.entries} entries"),
         ("Right-hand side", done.planned.rhs),
-        ("Blocks", f"{made.blocks}, {made.colours} colours"),
-        ("Coarse levels", str(made.levels - 1) if made.levels > 1 else "none"),
-        ("Relaxation", f"{made.relax:g}" if made.relax else ""),
-        ("Greatest shift of the diagonal", f"{made.shift:g}" if made.shift else ""),
+        ("Blocks", f"{setup.blocks}, {setup.colours} colours"),
+        ("Coarse levels", str(setup.levels - 1) if setup.levels > 1 else "none"),
+        ("Relaxation", f"{setup.relax:g}" if setup.relax else ""),
+        ("Greatest shift of the diagonal", f"{setup.shift:g}" if setup.shift else ""),
         ("Precision", f"{info.precision}, {info.fp64_updates} residuals computed in fp64"),
-        ("Memory", number(made.memory_bytes, "byte")),
+        ("Memory", number(setup.memory_bytes, "byte")),
         ("Memory rate", f"{number(rate, 'byte/s')} by its own count" if rate else ""),
     )
     return tuple((what, words) for what, words in rows if words)
@@ -153,7 +155,9 @@ def facts(done: Solved) -> tuple[tuple[str, str], ...]:
 def draw(done: Solved, path: Path) -> None:
     """The residual as NAME.svg, or with all facts as NAME.html. SolveError: that cannot be."""
     page = path.suffix == ".html"
-    text = trace_html(done.trace, told(done), facts(done)) if page else trace_svg(done.trace)
+    text = (
+        convergence_html(done.plot, told(done), facts(done)) if page else convergence_svg(done.plot)
+    )
     with _whole(path) as file:
         file.write(text.encode())
 
@@ -188,8 +192,8 @@ def _size_of(matrix: Csr) -> tuple[int, int]:
     return matrix.shape[0], matrix.nnz
 
 
-def _planned(wish: SolveRequest, system: str, rows: int, entries: int) -> SolvePlan:
-    return SolvePlan(system=system, rows=rows, entries=entries, rhs=wish.rhs, rtol=wish.rtol)
+def _planned(request: SolveRequest, system: str, rows: int, entries: int) -> SolvePlan:
+    return SolvePlan(system=system, rows=rows, entries=entries, rhs=request.rhs, rtol=request.rtol)
 
 
 def _share(residual: float, goal: float) -> float:

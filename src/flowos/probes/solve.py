@@ -48,7 +48,7 @@ LIBRARY_SOURCES = (
     "multigrid/kernels_v4.cpp",
     "multigrid/stencil.cpp",
     "multigrid/transfer.cpp",
-    "ordering/bricks.cpp",
+    "ordering/tiles.cpp",
     "ordering/colouring.cpp",
     "ordering/graph.cpp",
     "ordering/grid.cpp",

@@ -1,20 +1,23 @@
 """A book of samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""
 
+from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv
 from flowos.report._json import json, json_schema, read_json
 from flowos.report._markdown import markdown
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._text import runs_text, text, verdicts_text
-from flowos.report._trace import Trace, trace_text
 from flowos.report._units import number
-from flowos.report.page import html, trace_html, trace_svg
+from flowos.report.page import convergence_html, convergence_svg, html
 
 __all__ = [
     "ChartStep",
+    "ConvergencePlot",
     "HeadlineNumber",
     "Report",
     "Section",
-    "Trace",
+    "convergence_html",
+    "convergence_svg",
+    "convergence_text",
     "csv",
     "html",
     "json",
@@ -24,8 +27,5 @@ __all__ = [
     "read_json",
     "runs_text",
     "text",
-    "trace_html",
-    "trace_svg",
-    "trace_text",
     "verdicts_text",
 ]

@@ -4,17 +4,17 @@ from flowos.solver._csr import Csr
 from flowos.solver._files import read_matrix
 from flowos.solver._options import SolverKeywords, SolverOptions
 from flowos.solver._problems import g3like, poisson
-from flowos.solver._solver import WHY, Info, SetupSummary, Solver, Watch, solve
+from flowos.solver._solver import WHY, Callback, Info, SetupSummary, Solver, solve
 
 __all__ = [
     "WHY",
+    "Callback",
     "Csr",
     "Info",
     "SetupSummary",
     "Solver",
     "SolverKeywords",
     "SolverOptions",
-    "Watch",
     "g3like",
     "poisson",
     "read_matrix",

@@ -36,7 +36,7 @@ class Csr:
 
 
 class NativeMatrix(Protocol):
-    """A matrix that the native side made, and keeps as long as its arrays are needed."""
+    """A matrix in native memory, which lives as long as its arrays."""
 
     @property
     def starts(self) -> NDArray[np.int32]: ...
@@ -55,7 +55,7 @@ def as_csr(given: object, *, lower: bool = False, symmetrize: bool = False) -> C
     entries are given several times, which are added.
 
     lower: what lies above the diagonal is not looked at. symmetrize: (A + A') / 2 instead of A.
-    SolveError: it is no such matrix.
+    Raises SolveError if it is no such matrix.
     """
     if lower and symmetrize:
         raise SolveError("lower and symmetrize: choose one; lower looks at one triangle only")

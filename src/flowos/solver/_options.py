@@ -1,4 +1,4 @@
-"""What a person may choose of how a system is solved."""
+"""Options of the solver."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ Precision: TypeAlias = Literal["auto", "fp32", "fp64"]
 Coarse: TypeAlias = Literal["auto", "none", "aggregates"]
 Nullspace: TypeAlias = Literal["constant"]
 
-_MOST_BLOCK, _MOST_COLOURS, _MOST_THREADS = 4096, 1024, 1024
+_MAX_BLOCK, _MAX_COLOURS, _MAX_THREADS = 4096, 1024, 1024
 
 
 class SolverKeywords(TypedDict, total=False):
-    """The keywords of `Solver` that `Choices` are made of."""
+    """The keywords of `Solver`; see `SolverOptions`."""
 
     lower: bool
     symmetrize: bool
@@ -34,7 +34,7 @@ class SolverKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolverOptions:
-    """What a person chose; what is left out is chosen from the matrix."""
+    """Options of the solver; defaults are chosen from the matrix."""
 
     lower: bool = False
     symmetrize: bool = False
@@ -51,13 +51,13 @@ class SolverOptions:
             raise SolveError(problem)
 
     @classmethod
-    def of(cls, how: SolverKeywords) -> "SolverOptions":
-        """SolveError: there is no such keyword, or it cannot be so."""
+    def of(cls, options: SolverKeywords) -> "SolverOptions":
+        """Raises SolveError for an unknown keyword or an invalid value."""
         known = tuple(SolverKeywords.__annotations__)
-        for name in how:
+        for name in options:
             if name not in known:
                 raise SolveError(f"{name}: no such keyword; there are {', '.join(known)}")
-        return cls(**how)
+        return cls(**options)
 
     @property
     def settings(self) -> "SolverSettings":
@@ -84,32 +84,32 @@ def _problems(c: SolverOptions) -> Iterator[str]:
     for name in ("lower", "symmetrize"):
         if type(getattr(c, name)) is not bool:
             yield f"{name}={shown(getattr(c, name))}; expected True or False"
-    limits = {"block": _MOST_BLOCK, "colours": _MOST_COLOURS, "threads": _MOST_THREADS}
-    for name, most in limits.items():
-        if not _is_none_or_whole(getattr(c, name), most):
-            yield f"{name}={shown(getattr(c, name))}; expected a whole number, 1 to {most}"
-    if c.relax is not None and not is_number(c.relax, most=1.0):
+    limits = {"block": _MAX_BLOCK, "colours": _MAX_COLOURS, "threads": _MAX_THREADS}
+    for name, max_ in limits.items():
+        if not _is_none_or_whole(getattr(c, name), max_):
+            yield f"{name}={shown(getattr(c, name))}; expected a whole number, 1 to {max_}"
+    if c.relax is not None and not is_number(c.relax, max_=1.0):
         yield f"relax={shown(c.relax)}; expected 0 to 1"
 
 
-def _is_none_or_whole(given: object, most: int) -> bool:
-    return given is None or is_whole(given, most)
+def _is_none_or_whole(given: object, max_: int) -> bool:
+    return given is None or is_whole(given, max_)
 
 
-def is_whole(given: object, most: int) -> bool:
-    """1 to `most`, also as numpy has it."""
+def is_whole(given: object, max_: int) -> bool:
+    """1 to `max_`, also as numpy has it."""
     if isinstance(given, bool):
         return False
     try:
-        return 1 <= index(given) <= most  # type: ignore[arg-type]  # that is asked here
+        return 1 <= index(given) <= max_  # type: ignore[arg-type]  # that is asked here
     except TypeError:
         return False
 
 
-def is_number(given: object, most: float) -> bool:
-    """0 to `most`."""
+def is_number(given: object, max_: float) -> bool:
+    """0 to `max_`."""
     try:
         number = float(given)  # type: ignore[arg-type]  # that is asked here
     except (TypeError, ValueError):
         return False
-    return not isinstance(given, str) and isfinite(number) and 0 <= number <= most
+    return not isinstance(given, str) and isfinite(number) and 0 <= number <= max_

@@ -28,10 +28,10 @@ Reason: TypeAlias = Literal[
     "converged", "iterations", "indefinite", "stagnated", "stopped", "inconsistent"
 ]
 Vector: TypeAlias = NDArray[np.float64]
-Watch: TypeAlias = Callable[[int, float], object]
+Callback: TypeAlias = Callable[[int, float], object]
 """Called after each iteration with its number and the estimated relative residual. False: stop."""
 
-_MOST_ITERATIONS = 2**62
+_MAX_ITERATIONS = 2**62
 _LARGEST = 1.7e308
 
 WHY: dict[Reason, str] = {
@@ -39,7 +39,7 @@ WHY: dict[Reason, str] = {
     "iterations": "not converged: all the iterations that were allowed are done",
     "indefinite": "not converged: A is not positive definite",
     "stagnated": "not converged: the residual falls no more",
-    "stopped": "not converged: stopped by watch",
+    "stopped": "not converged: stopped by callback",
     "inconsistent": "not converged: nothing solves it, as b does not add up to 0; "
     "x solves it for b less its mean",
 }
@@ -47,9 +47,9 @@ WHY: dict[Reason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupSummary:
-    """What was made of the matrix.
+    """Statistics of the set-up.
 
-    blocks: such as "bricks 8x8x8" or "grown 32"; "points": rows have colours of their own.
+    blocks: such as "tiles 8x8x8" or "grown 32"; "points": rows have colours of their own.
     shift: by how much of the diagonal a pivot of the factor was raised, at most; 0 where rows are
     diagonally dominant. fill: stored entries over those of the matrix.
     """
@@ -77,12 +77,12 @@ class SetupSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """How it went. residual: ||b - A x|| / ||b||, computed in fp64 from x as it is.
+    """Result of a solve. residual: ||b - A x|| / ||b||, computed in fp64 from x as it is.
 
     solved_residual: the same, but with nullspace="constant" of b less its mean, which is all that
     can be solved for. Where the mean alone is too much, the reason is "inconsistent".
     precision: in which the iteration ended; fp32 goes on in fp64 where it would stagnate.
-    seconds: of the iteration; `made.seconds` are those of the set-up.
+    seconds: of the iteration; `setup.seconds` are those of the set-up.
     """
 
     reason: Reason
@@ -92,7 +92,7 @@ class Info:
     precision: Literal["fp32", "fp64"]
     fp64_updates: int
     seconds: float
-    made: SetupSummary
+    setup: SetupSummary
 
     @property
     def converged(self) -> bool:
@@ -100,7 +100,7 @@ class Info:
 
     @property
     def shift(self) -> float:
-        return self.made.shift
+        return self.setup.shift
 
     @property
     def residual_in_words(self) -> str:
@@ -120,7 +120,7 @@ class Solver:
 
     A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied, and must
     not be changed while this is used.
-    Keywords; what is left out is chosen from the matrix, and `made` says how.
+    Keywords; defaults are chosen from the matrix, and `setup` shows them.
     lower: only the lower triangle of A is used; an upper one is refused. symmetrize: (A + A') / 2
     is solved with.
     block: rows of a block. colours: at least so many. relax: share of the dropped fill that goes to
@@ -129,16 +129,16 @@ class Solver:
     iterations from growing with the problem. nullspace: "constant" where A times ones is 0; x then
     has mean 0. threads: None is OMP_NUM_THREADS, or else one for each processor that this process
     may use; the answer does not depend on it.
-    SolveError: A cannot be solved with; which row, why, and how to mend it.
+    Raises SolveError if A cannot be solved with: the row, the reason, and how to mend it.
     """
 
-    def __init__(self, A: object, **how: Unpack[SolverKeywords]) -> None:  # noqa: N803 - as in every textbook
+    def __init__(self, A: object, **options: Unpack[SolverKeywords]) -> None:  # noqa: N803 - as in every textbook
         from flowos._native import Solver as Native
 
-        choices = SolverOptions.of(how)
-        matrix = as_csr(A, lower=choices.lower, symmetrize=choices.symmetrize)
+        chosen = SolverOptions.of(options)
+        matrix = as_csr(A, lower=chosen.lower, symmetrize=chosen.symmetrize)
         self._rows = matrix.shape[0]
-        self._native = Native(matrix.indptr, matrix.indices, matrix.data, choices.settings)
+        self._native = Native(matrix.indptr, matrix.indices, matrix.data, chosen.settings)
         self._turn, self._at_work = Lock(), 0
 
     @property
@@ -146,10 +146,10 @@ class Solver:
         return self._rows, self._rows
 
     @property
-    def made(self) -> SetupSummary:
-        made = self._native.made
+    def setup(self) -> SetupSummary:
+        setup = self._native.setup
         return SetupSummary(
-            **{name: getattr(made, name) for name in SetupSummary.__dataclass_fields__}
+            **{name: getattr(setup, name) for name in SetupSummary.__dataclass_fields__}
         )
 
     def solve(
@@ -160,20 +160,20 @@ class Solver:
         rtol: float = 1e-7,
         atol: float = 0.0,
         maxiter: int | None = None,
-        watch: Watch | None = None,
+        callback: Callback | None = None,
     ) -> tuple[Vector, Info]:
-        """x with ||b - A x|| <= max(rtol * ||b||, atol), or what there was, and how it went.
+        """x with ||b - A x|| <= max(rtol * ||b||, atol), or the last iterate; and the `Info`.
 
         b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows,
-        and 1000 at least. Where it or `watch` ends the iteration x is the last iterate: in A's norm
-        closer to the solution than any before, also where its residual is larger than b.
-        Whether it converged is to be asked of the `Info`. SolveError: b or x0 is not fit.
+        and 1000 at least. callback: see `Callback`. Where either ends the iteration, x is the last
+        iterate: closer to the solution in A's norm than any before, even where its residual is
+        larger than b. Raises SolveError for an invalid b or x0.
         """
         _check_goal(rtol, atol, maxiter)
         right = vector("b", b, self._rows)
         x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
         with self._alone():
-            found = self._native.solve(right, x, rtol, atol, maxiter or 0, watch)
+            found = self._native.solve(right, x, rtol, atol, maxiter or 0, callback)
         return x.reshape(np.shape(b)), self._info(found)
 
     def precondition(self, r: ArrayLike) -> Vector:
@@ -194,14 +194,14 @@ class Solver:
         return LinearOperator(self.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
 
     def _info(self, found: "SolverInfo") -> Info:
-        names = [name for name in Info.__dataclass_fields__ if name != "made"]
-        return Info(made=self.made, **{name: getattr(found, name) for name in names})
+        names = [name for name in Info.__dataclass_fields__ if name != "setup"]
+        return Info(setup=self.setup, **{name: getattr(found, name) for name in names})
 
     @contextmanager
     def _alone(self) -> "Iterator[None]":
         """Other threads wait for their turn; from within a turn nothing can be asked."""
         if self._at_work == get_ident():
-            raise SolveError("Solver: at work; its watch cannot ask it for more")
+            raise SolveError("Solver: its callback cannot call it; it is busy")
         with self._turn:
             self._at_work = get_ident()
             try:
@@ -218,19 +218,19 @@ def solve(
     rtol: float = 1e-7,
     atol: float = 0.0,
     maxiter: int | None = None,
-    watch: Watch | None = None,
-    **how: Unpack[SolverKeywords],
+    callback: Callback | None = None,
+    **options: Unpack[SolverKeywords],
 ) -> tuple[Vector, Info]:
-    """Solve A x = b once: `Solver(A, **how).solve(b, ...)`, where all keywords are told.
+    """Shortcut for `Solver(A, **options).solve(b, ...)`; see there for the keywords.
 
     x, info = fo.solve(A, b)
     """
-    solver = Solver(A, **how)
-    return solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, watch=watch)
+    solver = Solver(A, **options)
+    return solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback)
 
 
 def vector(name: str, given: ArrayLike, rows: int) -> Vector:
-    """Real numbers, (rows,), all of them finite. SolveError: it is something else."""
+    """Finite real numbers, (rows,). Raises SolveError for anything else."""
     array = np.asarray(given)
     if array.dtype.kind not in "biuf":
         raise SolveError(f"{name} holds {array.dtype}: expected real numbers")
@@ -251,7 +251,7 @@ def _largest(values: Vector) -> float:
 
 def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
     for name, given in (("rtol", rtol), ("atol", atol)):
-        if not is_number(given, most=_LARGEST):
+        if not is_number(given, max_=_LARGEST):
             raise SolveError(f"{name}={shown(given)}; expected a number from 0 on")
-    if maxiter is not None and not is_whole(maxiter, _MOST_ITERATIONS):
+    if maxiter is not None and not is_whole(maxiter, _MAX_ITERATIONS):
         raise SolveError(f"maxiter={shown(maxiter)}; expected a whole number from 1 on")

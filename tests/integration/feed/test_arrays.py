@@ -69,7 +69,7 @@ def place(array: Any) -> int:
 def test_pictures_and_labels_have_the_values_that_numpy_has(kind: str, pictures: Path) -> None:
     with (
         fo.Feed(pictures, batch_size=8, decode=JPEG) as plain,
-        fo.Feed(pictures, batch_size=8, decode=JPEG, as_=kind) as feed,
+        fo.Feed(pictures, batch_size=8, decode=JPEG, framework=kind) as feed,
     ):
         for (expected, classes), (images, labels) in zip(
             plain.epoch(3), feed.epoch(3), strict=True
@@ -109,7 +109,7 @@ def test_tokens_are_not_copied_unless_the_cache_is_filled_from_them(
 def test_memory_is_the_tensors_for_as_long_as_it_lives(kind: str, tokens: Path) -> None:
     with fo.Feed(tokens, batch_size=5, seed=1) as plain:
         expected = [rows.copy() for rows, _ in plain.epoch(0)]
-    feed = fo.Feed(tokens, batch_size=5, seed=1, as_=kind, memory_bytes=1)
+    feed = fo.Feed(tokens, batch_size=5, seed=1, framework=kind, memory_bytes=1)
     held = [rows for rows, _ in feed.epoch(0)]
     for epoch in range(1, 6):
         for _ in feed.epoch(epoch):
@@ -128,7 +128,7 @@ def test_what_a_function_decodes_becomes_tensors_too(kind: str, data: Path) -> N
 
     with (
         fo.Feed(data, batch_size=10, decode=first_bytes) as plain,
-        fo.Feed(data, batch_size=10, decode=first_bytes, as_=kind) as feed,
+        fo.Feed(data, batch_size=10, decode=first_bytes, framework=kind) as feed,
     ):
         for (expected, _), (found, labels) in zip(plain.epoch(0), feed.epoch(0), strict=True):
             assert isinstance(expected, np.ndarray)
@@ -140,7 +140,7 @@ def test_what_a_function_decodes_becomes_tensors_too(kind: str, data: Path) -> N
 def test_page_locked_memory_is_given_where_there_is_a_gpu(torch: Any, tokens: Path) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU here: nothing is to be page-locked")
-    with fo.Feed(tokens, batch_size=5, shuffle=False, as_="torch") as feed:
+    with fo.Feed(tokens, batch_size=5, shuffle=False, framework="torch") as feed:
         held = [rows for rows, _ in feed.epoch(0)]
     assert all(rows.is_pinned() for rows in held)
     assert torch.equal(torch.cat(held).flatten(), torch.arange(64 * 50, dtype=torch.int32))
@@ -149,9 +149,9 @@ def test_page_locked_memory_is_given_where_there_is_a_gpu(torch: Any, tokens: Pa
 def test_a_framework_that_is_not_there_is_told(data: Path) -> None:
     for missing in {"torch", "jax"} - {name for name in ("torch", "jax") if find_spec(name)}:
         with pytest.raises(fo.FeedError, match=f"{missing} is not installed here"):
-            fo.Feed(data, batch_size=8, as_=missing)
-    with pytest.raises(fo.FeedError, match=r"as_='tensorflow' .*; one of numpy, torch, jax"):
-        fo.Feed(data, batch_size=8, as_="tensorflow")
+            fo.Feed(data, batch_size=8, framework=missing)
+    with pytest.raises(fo.FeedError, match=r"framework='tensorflow' .*; one of numpy, torch, jax"):
+        fo.Feed(data, batch_size=8, framework="tensorflow")
 
 
 MEMBER = """
@@ -216,7 +216,7 @@ def test_batches_of_tensors_feed_a_model(torch: Any, tmp_path: Path) -> None:
     def features(sample: memoryview) -> NDArray[np.float32]:
         return np.frombuffer(sample, np.uint8)[:16].astype(np.float32)
 
-    with fo.Feed(tmp_path / "data", batch_size=10, decode=features, as_="torch") as feed:
+    with fo.Feed(tmp_path / "data", batch_size=10, decode=features, framework="torch") as feed:
         for values, labels in feed:
             torch.nn.functional.cross_entropy(model(values), labels).backward()
     assert bool(model.weight.grad.abs().sum() > 0)

@@ -32,7 +32,7 @@ def test_x_solves_the_system_as_scipy_sees_it() -> None:
     assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
     assert 0 < info.iterations < 60
     assert info.precision in ("fp32", "fp64")
-    assert info.shift == info.made.shift == 0.0
+    assert info.shift == info.setup.shift == 0.0
 
 
 def test_matrices_of_finite_elements_are_solved_though_no_row_is_dominant() -> None:
@@ -120,7 +120,7 @@ def test_one_solver_serves_many_right_hand_sides() -> None:
     a = laplacian(15, 15, 15)
     solver = fo.Solver(a)
     assert solver.shape == a.shape
-    assert solver.made.seconds >= 0
+    assert solver.setup.seconds >= 0
     for seed in range(4):
         b = np.random.default_rng(seed).standard_normal(a.shape[0])
         x, info = solver.solve(b)

@@ -40,7 +40,7 @@ def test_a_file_is_solved_with_a_right_hand_side_and_x_is_kept(
     assert one["x_sha256"] == two["x_sha256"]
     assert residual(a, np.load(tmp_path / "x.npy"), b) <= 1e-7
     assert [step for step, _ in one["residuals"]] == list(range(1, one["info"]["iterations"] + 1))
-    assert one["info"]["made"]["colours"] >= 2
+    assert one["info"]["setup"]["colours"] >= 2
 
 
 def test_the_residual_is_drawn_to_files(flowos: Flowos, tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_all_choices_are_taken(flowos: Flowos) -> None:
     done = json.loads(told.stdout)
     assert done["planned"]["rtol"] == 1e-9
     assert done["info"]["precision"] == "fp64"
-    assert done["info"]["made"]["relax"] == 0.5
-    assert done["info"]["made"]["levels"] == 1
+    assert done["info"]["setup"]["relax"] == 0.5
+    assert done["info"]["setup"]["levels"] == 1
 
 
 @pytest.mark.parametrize(

@@ -212,26 +212,26 @@ def test_what_watch_sees_falls_and_false_stops_it() -> None:
     a = laplacian(16, 16, 16)
     b = np.ones(4096)
     seen: list[tuple[int, float]] = []
-    _, info = fo.solve(a, b, watch=lambda *step: seen.append(step))
+    _, info = fo.solve(a, b, callback=lambda *step: seen.append(step))
     assert [iteration for iteration, _ in seen] == list(range(1, info.iterations + 1))
     assert seen[-1][1] < 1e-6 < seen[0][1]
-    _, info = fo.solve(a, b, watch=lambda iteration, _: iteration < 4)
+    _, info = fo.solve(a, b, callback=lambda iteration, _: iteration < 4)
     assert (info.reason, info.iterations) == ("stopped", 4)
 
 
 def test_what_watch_raises_is_raised() -> None:
-    def watch(iteration: int, _: float) -> None:
+    def callback(iteration: int, _: float) -> None:
         if iteration == 2:
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        fo.solve(laplacian(16, 16), np.ones(256), watch=watch)
+        fo.solve(laplacian(16, 16), np.ones(256), callback=callback)
 
 
 def test_a_watch_that_asks_its_own_solver_is_told_so() -> None:
     solver = fo.Solver(laplacian(9, 9))
-    with pytest.raises(fo.SolveError, match="at work"):
-        solver.solve(np.ones(81), watch=lambda *_: solver.precondition(np.ones(81)))
+    with pytest.raises(fo.SolveError, match="its callback cannot call it"):
+        solver.solve(np.ones(81), callback=lambda *_: solver.precondition(np.ones(81)))
     assert solver.solve(np.ones(81))[1].converged
 
 
@@ -288,6 +288,6 @@ def test_what_is_ended_early_is_closer_with_each_iteration(coarse: Any, precisio
         energies.append(x @ (a @ x) / 2 - b @ x)
     assert energies == sorted(energies, reverse=True)
     assert len(set(energies)) == len(energies)
-    x, info = fo.solve(a, b, watch=lambda iteration, _: iteration < 2, coarse=coarse)
+    x, info = fo.solve(a, b, callback=lambda iteration, _: iteration < 2, coarse=coarse)
     assert info.reason == "stopped"
     assert x.any()

@@ -81,7 +81,7 @@ def test_a_record_has_the_bytes_of_its_values() -> None:
 
 
 def test_an_unknown_framework_and_a_decoder_that_is_none_are_refused() -> None:
-    with pytest.raises(FeedError, match=r"as_='tensorflow'.*one of numpy, torch, jax"):
+    with pytest.raises(FeedError, match=r"framework='tensorflow'.*one of numpy, torch, jax"):
         converter("tensorflow")
     with pytest.raises(FeedError, match=r"decode='jpeg'.*expected fo.decode.jpeg"):
         chosen("jpeg")

@@ -72,7 +72,7 @@ void compress(State& state, const std::byte* block) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += after[i];
 }
 
-// The end of a message, made up to whole blocks: a one bit, zeros, and its length in bits.
+// The end of a message, padded to whole blocks: a one bit, zeros, and its length in bits.
 std::vector<std::byte> padded(std::span<const std::byte> rest, std::uint64_t message_bytes) {
   std::vector<std::byte> end(rest.begin(), rest.end());
   end.push_back(std::byte{0x80});

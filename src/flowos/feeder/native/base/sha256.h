@@ -15,7 +15,7 @@ Digest sha256(std::span<const std::byte> message);
 // HMAC-SHA256, as of RFC 2104.
 Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
 
-// In a time that does not tell where they differ.
+// In constant time.
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 
 }  // namespace flowos::feed

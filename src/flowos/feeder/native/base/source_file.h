@@ -22,13 +22,13 @@ std::string why_unreadable(int error);
 
 // A server has forgotten a file that is open here.
 bool is_stale(int error);
-// None, with errno. Interruptions are not told, and what a server has forgotten is tried again
+// None, with errno. Interruptions are retried, and what a server has forgotten is tried again
 // once.
 Descriptor open_below(int folder, const std::string& path, int flags);
 // Exactly so many bytes. False with errno, which is 0 where the file ended early.
 bool read_at(int fd, std::byte* into, std::size_t bytes, std::uint64_t offset);
 
-// The root of a data set, opened. FeedError: none, no folder.
+// The root of a data set, opened. Throws FeedError if it is no folder.
 Descriptor open_root(const std::string& root);
 
 }  // namespace flowos::feed

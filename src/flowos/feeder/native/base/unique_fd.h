@@ -6,7 +6,7 @@
 
 namespace flowos::feed {
 
-// A file descriptor that is closed when nobody needs it; -1: none.
+// An owned file descriptor, closed on destruction; -1: none.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}

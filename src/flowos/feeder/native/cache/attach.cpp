@@ -65,7 +65,7 @@ std::uint64_t remove_contents(const Folder& folder) {
   }
   for (const char* name : {"index", "index.new"}) {
     bytes += bytes_of(folder, name);
-    ::unlinkat(folder.at.get(), name, 0);  // not truncated: somebody may read it, mapped
+    ::unlinkat(folder.at.get(), name, 0);  // not truncated: a process may have it mapped
   }
   return bytes;
 }
@@ -86,7 +86,7 @@ std::unique_ptr<SharedIndex> make_index(const Folder& folder, std::uint64_t samp
   }
 }
 
-// By a process that nobody else is attached beside.
+// Only by a process that is the only one attached.
 std::unique_ptr<SharedIndex> alone(const Folder& folder, std::uint64_t samples,
                                    std::uint64_t fingerprint, const std::string& neighbours) {
   std::unique_ptr<SharedIndex> index = SharedIndex::open(folder, true);
@@ -170,7 +170,7 @@ std::uint64_t remove_all(const std::string& path, std::chrono::milliseconds pati
   }
   const std::uint64_t bytes = remove_contents(folder);
   ::unlinkat(folder.at.get(), "slots", 0);
-  ::rmdir(folder.path.c_str());  // unless somebody has put something into it
+  ::rmdir(folder.path.c_str());  // unless it is not empty
   return bytes;
 }
 

@@ -24,7 +24,7 @@ struct Attached {
 Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fingerprint,
                 const std::string& neighbours);
 
-// Of a cache that nobody is attached to: the bytes that were freed. FeedError.
+// Of a cache without attached processes; returns the bytes freed. Throws FeedError.
 std::uint64_t remove_all(const std::string& path,
                          std::chrono::milliseconds patience = std::chrono::seconds(30));
 

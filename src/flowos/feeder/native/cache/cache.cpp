@@ -86,7 +86,7 @@ Seen look_at(const Entry& entry) {
   }
 }
 
-// Whether a sample that is not here comes by another's fetch; else it is ours, or nobody's.
+// Whether a sample that is not here comes by another's fetch; else it is ours, or unclaimed.
 bool comes(Cache& cache, std::uint64_t sample) {
   const auto until = steady_clock::now() + kPatience;
   for (;;) {

@@ -47,10 +47,10 @@ class Cache {
   };
 
   // Attaches; makes it when it is not there, for a data set of so many samples with this
-  // fingerprint. What nobody refers to is removed. Where it can only be read, what is in it is
-  // read. FeedError: it cannot be had here (not ours, read-only and of another data set, in use for
-  // another one, no index fits): feed without it.
-  // A forked child must make one of its own: to it, all but length() is a FeedError.
+  // fingerprint. What no entry refers to is removed. Where it can only be read, what is in it is
+  // read. Throws FeedError if it is unusable (not ours, read-only and of another data set, in use
+  // for another one, no index fits): feed without it. A forked child must make one of its own: to
+  // it, all but length() is a FeedError.
   Cache(const std::string& folder, std::uint64_t fingerprint, std::uint64_t samples,
         const Limits& limits);
   ~Cache();
@@ -64,7 +64,7 @@ class Cache {
   std::uint64_t length(std::uint64_t sample) const;
   // All of a sample, into as many bytes as length() said. False: they were damaged or are gone, or
   // it has become another length meanwhile; the sample is then ours, as if claimed (where nothing
-  // can be kept it is nobody's, and to publish or abandon it does nothing).
+  // can be cached it stays unclaimed, and to publish or abandon it does nothing).
   bool read(std::uint64_t sample, std::span<std::byte> into);
   // After `ours`: keeps the bytes, or not where there is no room (then later claims say full).
   // Nothing happens where the sample is not ours.
@@ -72,7 +72,7 @@ class Cache {
   void abandon(std::uint64_t sample);
   // After `theirs`: until it is published, abandoned, or its owner is dead; then claim again.
   void wait(std::uint64_t sample, std::chrono::milliseconds most) const;
-  // Gives its room back (punched out); only for a ready sample that nobody needs soon.
+  // Gives its room back (punched out); only for a ready sample that is not needed soon.
   void drop(std::uint64_t sample);
 
   // The share of `most` source reads in flight on this node that this process may have: equal
@@ -80,18 +80,18 @@ class Cache {
   std::uint32_t part_of(std::uint32_t most) const;
   // Of the data set that it was attached for.
   std::uint64_t fingerprint() const;
-  // Once, the first reason for which something was not kept; empty: all was.
+  // Once, the first reason why something was not cached; empty: all was.
   std::string complaint() const;
   std::uint64_t damaged() const;        // reads that did not find what was published
   std::uint64_t stolen() const;         // claims taken over from dead processes
   std::uint64_t evicted_bytes() const;  // of other data sets, removed to make room
 
-  // FeedError: there is no cache.
+  // Throws FeedError if there is no cache.
   static CacheState state_of(const std::string& folder);
   // Every cached sample is read and checked, damaged ones are forgotten: how many were. `progress`
-  // counts all samples of the data set. FeedError: there is no cache; it was stopped.
+  // counts all samples of the data set. Throws FeedError if there is no cache, or it was stopped.
   static std::uint64_t verify(const std::string& folder, Progress& progress);
-  // Removes it: bytes that were freed. FeedError: somebody uses it.
+  // Removes it; returns the bytes freed. Throws FeedError if a process uses it.
   static std::uint64_t clear(const std::string& folder);
 
  private:

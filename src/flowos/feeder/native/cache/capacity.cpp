@@ -25,8 +25,8 @@
 namespace flowos::feed::cache {
 namespace {
 
-constexpr std::uint64_t kLeastSegment = 4 << 20;
-constexpr std::uint64_t kMostSegment = 1ULL << 40;
+constexpr std::uint64_t kMinSegment = 4 << 20;
+constexpr std::uint64_t kMaxSegment = 1ULL << 40;
 
 std::uint64_t whole_slots(std::uint64_t bytes) { return bytes / kSlotBytes * kSlotBytes; }
 
@@ -65,7 +65,7 @@ std::optional<Place> Segments::take(std::atomic<std::uint64_t>& lane, std::uint3
     SegmentRecord& record = index_.record(at.segment);
     if (at.segment == 0 || record.number.load() != at.segment) return std::nullopt;
     if (std::uint64_t{at.next} + slots > record.capacity.load()) return std::nullopt;
-    record.live += slots;  // before it is ours, so that nobody finds the segment unused meanwhile
+    record.live += slots;  // before it is ours, so that the segment is never seen unused
     const Lane after{at.segment, at.next + slots};
     if (lane.compare_exchange_strong(seen, after.bits())) return Place{at.segment, at.next, slots};
     lessen(at.segment, slots);
@@ -114,10 +114,10 @@ std::optional<std::uint32_t> Segments::make_segment(std::uint32_t slots, std::ui
   const std::uint64_t needed = slots * kSlotBytes;
   const std::uint64_t there = whole_slots(std::min(room(why), max_file_bytes()));
   if (there < needed) return std::nullopt;
-  const std::uint64_t part = std::max(kLeastSegment, whole_slots(there / (2ULL * sharers)));
+  const std::uint64_t part = std::max(kMinSegment, whole_slots(there / (2ULL * sharers)));
   std::uint64_t size =
       std::min({there, std::max(part, needed),
-                std::max(whole_slots(std::min(limits_.segment_bytes, kMostSegment)), needed)});
+                std::max(whole_slots(std::min(limits_.segment_bytes, kMaxSegment)), needed)});
   for (; size != 0; size = next_smaller(size, needed)) {
     if (!hold(size)) continue;
     const std::uint32_t number = new_number();
@@ -181,7 +181,7 @@ std::uint32_t Segments::new_number() {
 // An errno, 0: done.
 int Segments::make_file(std::uint32_t number, std::uint64_t bytes) {
   const std::string name = segment_name(number);
-  ::unlinkat(folder_.at.get(), name.c_str(), 0);  // numbers are not used again: nobody's
+  ::unlinkat(folder_.at.get(), name.c_str(), 0);  // numbers are not reused
   Descriptor file(::openat(folder_.at.get(), name.c_str(),
                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return errno;
@@ -198,7 +198,7 @@ int Segments::make_file(std::uint32_t number, std::uint64_t bytes) {
   return 0;
 }
 
-// Nobody takes room in this segment any more: what is left of it goes back.
+// The segment is closed to new slots: the rest of it is released.
 void Segments::leave(Lane lane) {
   SegmentRecord& record = index_.record(lane.segment);
   if (lane.segment == 0 || record.number.load() != lane.segment) return;
@@ -211,7 +211,7 @@ void Segments::leave(Lane lane) {
   if (record.live.load() == 0) remove(lane.segment);
 }
 
-// Nobody takes room in it any more.
+// It is closed to new slots.
 void Segments::abandon(std::uint32_t number) {
   for (auto& lane : index_.header().lanes) {
     std::uint64_t seen = lane.load();

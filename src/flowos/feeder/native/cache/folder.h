@@ -16,8 +16,8 @@ struct Folder {
   Descriptor at;
 };
 
-// FeedError: it is not there (and not to be made), no folder, a link, another user's, or others may
-// write into it and that cannot be taken from them.
+// Throws FeedError if it does not exist (unless created), is no folder, a link, another user's, or
+// others may write into it and that cannot be taken from them.
 Folder open_folder(const std::string& path, bool make);
 
 std::string segment_name(std::uint32_t number);
@@ -38,7 +38,7 @@ std::string reason(int error);
 // "1.5 GiB"
 std::string readable(std::uint64_t bytes);
 
-// The first reason for which something was not kept.
+// The first reason why something was not cached.
 class Complaint {
  public:
   void say(const std::string& text) {

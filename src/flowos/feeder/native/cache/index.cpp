@@ -40,7 +40,7 @@ std::optional<Identity> identity_of(int file) {
     return std::nullopt;
   }
   if (identity.magic != kMagic || identity.version != kVersion ||
-      identity.crc != crc_of(identity) || identity.samples > kMostSamples ||
+      identity.crc != crc_of(identity) || identity.samples > kMaxSamples ||
       static_cast<std::uint64_t>(status.st_size) != index_bytes(identity.samples)) {
     return std::nullopt;
   }
@@ -91,7 +91,7 @@ std::unique_ptr<SharedIndex> SharedIndex::open(const Folder& folder, bool writab
 
 std::unique_ptr<SharedIndex> SharedIndex::make(const Folder& folder, std::uint64_t samples,
                                                std::uint64_t fingerprint) {
-  if (samples > kMostSamples) {
+  if (samples > kMaxSamples) {
     throw FeedError("a cache for " + std::to_string(samples) +
                     " samples is more than there can be");
   }

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kSlotBytes = 4096;  // samples start at multiples
 inline constexpr std::uint32_t kProcesses = 1024;  // at once
 inline constexpr std::uint32_t kSegments = 1 << 16;
 inline constexpr std::uint32_t kLanes = 8;
-inline constexpr std::uint64_t kMostSamples = 1ULL << 40;
+inline constexpr std::uint64_t kMaxSamples = 1ULL << 40;
 
 enum class State : std::uint8_t {
   empty,
@@ -75,7 +75,7 @@ struct SegmentRecord {
   std::atomic<std::uint32_t> held;  // that the file system gives for it
 };
 
-// Never changed after it was made.
+// Immutable.
 struct Identity {
   std::uint64_t magic;
   std::uint32_t version;
@@ -89,7 +89,7 @@ struct Header {
   std::array<char, 40> boot;  // the machine's start; changed only by a process that is alone
   std::atomic<std::uint64_t> held_bytes;  // of all segments
   std::atomic<std::uint32_t> last_segment;
-  std::atomic<std::uint32_t> slots_used;  // ever: slots from here on are nobody's
+  std::atomic<std::uint32_t> slots_used;  // ever: slots from here on are free
   std::atomic<std::uint32_t> drops;
   std::atomic<std::uint32_t> publications;
   std::array<std::atomic<std::uint64_t>, kLanes> lanes;

@@ -26,7 +26,7 @@
 namespace flowos::feed::cache {
 namespace {
 
-constexpr off_t kAttaching = 0;  // the byte of who attaches; those of the slots follow
+constexpr off_t kAttaching = 0;  // the byte of the attaching process; those of the slots follow
 constexpr std::string_view kNote =
     "A FlowOS cache of training data. Remove the whole folder, or nothing of it.\n";
 

@@ -9,8 +9,8 @@
 
 namespace flowos::feed::cache {
 
-// Who is attached: a file of which each process has one byte locked, by a lock that belongs to the
-// opened file (F_OFD_SETLK). The kernel lets it go when the process ends, however it ends.
+// The attached processes: a file of which each process has one byte locked, by a lock that belongs
+// to the opened file (F_OFD_SETLK). The kernel lets it go when the process ends, however it ends.
 //
 // A forked child would share it and so keep its dead parent alive: in a child the file is closed
 // at once, and forked() says so.

@@ -9,7 +9,7 @@ namespace flowos::feed::cache {
 
 // Done by a process that is alone: claims of dead ones are undone, entries that cannot be right are
 // emptied, those of an earlier start of the machine become unverified, files and room that no entry
-// refers to are given back, and what is known of segments is made anew from the entries. A process
+// refers to are given back, and the state of segments is rebuilt from the entries. A process
 // killed in the midst of it leaves it to the next.
 void recover(const Folder& folder, const SharedIndex& index, const std::string& boot);
 

@@ -53,7 +53,7 @@ Segments::Segments(const Folder& folder, const SharedIndex& index, const Cache::
       writable_(writable),
       max_open_(half_of_descriptors()) {}
 
-// A file's descriptor is kept by who uses it, so that none is closed, and its number given to
+// A file's descriptor is held by its users, so that none is closed, and its number given to
 // another file, while a sample is read or written.
 Segments::File Segments::open(std::uint32_t number) {
   {
@@ -89,7 +89,7 @@ std::optional<Place> Segments::keep(std::span<const std::byte> bytes, std::uint3
     const int error = place ? write(*place, bytes) : 0;
     if (!place || error == 0) return place;
     release(*place);
-    if (error == ENOENT) abandon(place->segment);  // somebody has removed it
+    if (error == ENOENT) abandon(place->segment);  // it was removed
     if (error == ENOENT && tries < static_cast<int>(kLanes)) continue;
     complaint_.say("cache " + folder_.path + ": a sample could not be written: " + reason(error));
     return std::nullopt;

@@ -76,7 +76,7 @@ class Catalog {
 
   const std::vector<Stamp>& stamps() const { return stamps_; }
   // Whether all that was listed is as it was: nothing added, removed or renamed in any folder, no
-  // shard and no array written. False also where that cannot be told: something changed less than
+  // shard and no array written. False also where that is unknown: something changed less than
   // two seconds before it was listed, or there are no stamps. Looks at one folder or file at a time
   // per thread.
   bool still_holds(const std::string& root, unsigned threads) const;
@@ -119,7 +119,7 @@ using FilesFound = std::function<void(std::string_view folder, std::string_view 
 // Every file of every folder; hidden ones (".x") left out. A folder's entries are not stat'ed where
 // the file system says what they are. Links to files and folders are followed, but not to a folder
 // that the link is in. A link that leads nowhere is a sample, which then cannot be read.
-// FeedError: no such folder, one that cannot be listed, no samples.
+// Throws FeedError if the folder does not exist, cannot be listed, or holds no samples.
 Catalog list_folder(const std::string& root, unsigned threads, Progress& progress,
                     const FilesFound& files_found = {});
 
@@ -129,13 +129,14 @@ Catalog list_folder(const std::string& root, unsigned threads, Progress& progres
 // `member`: which member is the sample, such as "jpg"; empty: the first that is no cls, json, txt.
 // A .cls member holds a whole number, or the name of a class: where all are numbers, these are the
 // labels. One that is empty, no text or beyond 1 KiB gives none.
-// What has no such member is left out. FeedError: a shard is no tar, compressed, truncated,
-// damaged, sparse, or holds the member twice for one key; no samples.
+// What has no such member is left out. Throws FeedError if a shard is no tar, compressed,
+// truncated, damaged, sparse, or holds the member twice for one key; no samples.
 Catalog list_tars(const std::string& root, const std::vector<std::string>& shards,
                   const std::string& member, unsigned threads, Progress& progress);
 
 // Pieces of `record_bytes` each, after `header_bytes`, of arrays; what is left over is not used.
-// FeedError: an array cannot be read, none holds a whole record, more than a milliard records.
+// Throws FeedError if an array cannot be read, none holds a whole record, or there are more than
+// 10^9 records.
 Catalog list_records(const std::string& root, const std::vector<std::string>& arrays,
                      std::uint64_t header_bytes, std::uint64_t record_bytes);
 

@@ -20,7 +20,7 @@ namespace flowos::feed {
 namespace {
 
 constexpr std::size_t block_bytes = 512;
-// Holds a header, a member of a few numbers and the next header; costs little beside a round trip.
+// Holds a header, a member of a few numbers and the next header; small next to a round trip.
 constexpr std::size_t min_window = 8 << 10;
 constexpr std::size_t max_window = 1 << 20;
 // What eight readers get in a round trip of a millisecond over a link of 1 Gbit/s: nearer headers

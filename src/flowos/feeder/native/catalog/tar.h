@@ -23,10 +23,10 @@ class TarReader {
   // `name` is for complaints. The file must stay open.
   TarReader(int fd, std::uint64_t bytes, std::string name);
 
-  // Nothing: the end. FeedError: this is no tar, is compressed, truncated, damaged, or has a sparse
-  // member.
+  // Nothing: the end. Throws FeedError if it is no tar, compressed, truncated, damaged, or has a
+  // sparse member.
   std::optional<TarMember> next();
-  // The first bytes of a member, as many as `most`. FeedError: they cannot be read.
+  // The first bytes of a member, at most `most`. Throws FeedError if they cannot be read.
   std::string content(const TarMember& member, std::size_t most);
 
  private:

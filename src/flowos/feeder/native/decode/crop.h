@@ -33,7 +33,7 @@ struct Region {
   bool flip;
 };
 
-// centre: as torchvision's Resize and then CenterCrop, which look at pixels beside the crop too;
+// centre: as torchvision's Resize and then CenterCrop, which read pixels around the crop too;
 //   of a result that is not square, the side that is scaled is the one that then covers both.
 // random: as torchvision's RandomResizedCrop, which looks at the crop alone.
 // height, width: of the picture, > 0.

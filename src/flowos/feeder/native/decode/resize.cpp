@@ -100,7 +100,7 @@ Weights::Weights(const Range& range, std::uint32_t result_size, bool reversed)
     : size(result_size), counts(result_size), first((std::size_t{result_size} + 3) / 4 * 4) {
   const double scale = (range.end - range.begin) / size;
   const double support = std::fmax(scale, 1.0);
-  const auto pixel_at = [&](double x) {  // also beside the picture
+  const auto pixel_at = [&](double x) {  // also outside the picture
     return static_cast<std::uint32_t>(
         std::clamp(x + 0.5, static_cast<double>(range.first), static_cast<double>(range.past)));
   };

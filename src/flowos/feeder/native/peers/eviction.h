@@ -13,14 +13,14 @@ namespace flowos::feed {
 
 // Which samples a node keeps when there is not room for all.
 //
-// Its own (see Readers::owner) are kept for as long as they can: every sample is read once in an
-// epoch by somebody, so what all nodes hold together at the turn of an epoch is what the source is
+// Its own (see Readers::owner) stay as long as they can: every sample is read once in an
+// epoch by some node, so what all nodes hold together at the turn of an epoch is what the source is
 // spared in it, and different samples are all that counts. Of what is left of the room, the copies
-// of others' samples that this node reads soonest are kept (Belady, A study of replacement
+// of others' samples that this node reads soonest stay (Belady, A study of replacement
 // algorithms for a virtual-storage computer, IBM Systems Journal 5, 1966: with the future known,
 // the one needed last goes).
 //
-// Safe from all threads. It knows what this process kept or read; processes of one node have each
+// Safe from all threads. It knows what this process cached or read; processes of one node have each
 // their own.
 class Eviction {
  public:

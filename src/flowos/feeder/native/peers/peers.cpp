@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kShortestSecret = 16;
 // What is larger comes from the source: a length is believed only as far as memory for it is had.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 32;
 
 std::string reason(int error) {
   return error == EAGAIN || error == ETIMEDOUT ? "no answer in time" : std::strerror(error);
@@ -96,7 +96,7 @@ std::optional<Peers::Sample> Peers::ask(std::uint64_t sample) {
     }
     const std::string why = reason(errno);
     give_back(node, Line());
-    // An idle connection may have ended since, with the process there; a new one tells.
+    // An idle connection may have ended since, with its process: try a new one.
     if (is_new) {
       failed(node, why);
       return std::nullopt;
@@ -108,7 +108,7 @@ bool Peers::exchange(const Line& line, std::uint64_t sample, Answer& answer) {
   errno = ECONNRESET;  // what an end without an error means here
   return line.send(std::as_bytes(std::span(&sample, 1))) &&
          line.receive(std::as_writable_bytes(std::span(&answer, 1))) &&
-         answer.length >= Answer::kNotHere && answer.length <= kMostBytes;
+         answer.length >= Answer::kNotHere && answer.length <= kMaxBytes;
 }
 
 // An idle connection, else a new one where there may be more, else the next that is given back.

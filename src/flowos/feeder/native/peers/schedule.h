@@ -7,8 +7,8 @@
 
 namespace flowos::feed {
 
-// Which node of a run reads which sample when. It follows from the order, so nobody has to be
-// asked, and no directory is kept.
+// Which node of a run reads which sample when. It follows from the order, so that no
+// directory is needed.
 class Readers {
  public:
   static constexpr std::uint64_t kNever = UINT64_MAX;
@@ -19,7 +19,7 @@ class Readers {
   std::uint64_t count() const { return order_.count(); }
   std::uint32_t nodes() const { return nodes_; }
   // Where a sample is looked for when it is not here: the node that reads it first, in epoch 0.
-  // (What nobody reads then has an owner all the same.)
+  // (A sample that no node reads then has an owner all the same.)
   std::uint32_t owner(std::uint64_t sample) const;
   // When this node reads the sample next after this epoch, as epoch * count() + position; kNever:
   // not within the next epochs, of which it looks at four per node.

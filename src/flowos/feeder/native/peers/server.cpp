@@ -29,9 +29,9 @@ namespace flowos::feed {
 namespace {
 
 constexpr int kLookAgainMs = 1000;
-constexpr std::size_t kMostGuests = 1024;
+constexpr std::size_t kMaxGuests = 1024;
 // Of those that have not shown yet that they know the secret.
-constexpr std::ptrdiff_t kMostStrangers = 64;
+constexpr std::ptrdiff_t kMaxStrangers = 64;
 
 template <typename Function>
 std::thread quiet_thread(Function function) {
@@ -95,7 +95,7 @@ void PeerServer::receive_guest() {
   if (!socket) return;
   const auto strangers =
       std::ranges::count_if(guests_, [](const Guest& guest) { return !guest.welcome.load(); });
-  if (guests_.size() >= kMostGuests || strangers >= kMostStrangers) return;
+  if (guests_.size() >= kMaxGuests || strangers >= kMaxStrangers) return;
   Guest& guest = guests_.emplace_back();
   guest.line = Line(std::move(socket), most_);
   try {

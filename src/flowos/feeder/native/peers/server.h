@@ -17,12 +17,12 @@
 
 namespace flowos::feed {
 
-// Gives what this node has cached to those who know the secret. One process of a node listens; when
-// it ends, another one takes over within a second. A thread per connection: they sleep nearly
-// always, and a read of a disk holds up nobody else.
+// Serves this node's cached samples to peers that know the secret. One process of a node listens;
+// when it ends, another one takes over within a second. A thread per connection: they sleep nearly
+// always, and a read of a disk blocks its own thread only.
 class PeerServer {
  public:
-  // FeedError: this machine has no such address, or may not listen there.
+  // Throws FeedError if this machine has no such address or may not listen there.
   PeerServer(Endpoint here, Password password, std::shared_ptr<Cache> cache,
              std::chrono::milliseconds most);
   ~PeerServer();

@@ -187,7 +187,7 @@ Greeting greet_as_client(const Line& line, const Password& password) {
     return Greeting::broken;
   }
   Digest answer;
-  // Who does not know our secret hangs up.
+  // A peer without our secret hangs up.
   if (!line.receive(answer)) return Greeting::refused;
   const bool is_right = equal_in_constant_time(answer, proof(password, kServer, ours, theirs));
   return is_right ? Greeting::welcome : Greeting::refused;

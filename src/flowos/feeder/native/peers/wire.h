@@ -14,14 +14,14 @@ namespace flowos::feed {
 struct Endpoint {
   std::string host, port;
 
-  // FeedError: it is none.
+  // Throws FeedError for anything else.
   static Endpoint parse(const std::string& text);
 };
 
 // What two ends of a connection have to agree on before they talk.
 struct Password {
   std::string secret;
-  std::uint64_t data;  // of which data set, so that nobody is given another one's samples
+  std::uint64_t data;  // of which data set, so that samples of another are never served
 };
 
 // A TCP connection. Everything ends after `most` without a byte: false.
@@ -30,7 +30,7 @@ class Line {
   Line() = default;
   Line(Descriptor socket, std::chrono::milliseconds most);
 
-  // Empty where it cannot be made; errno says why.
+  // Empty on failure; errno says why.
   static Line to(const Endpoint& there, std::chrono::milliseconds most);
 
   explicit operator bool() const { return static_cast<bool>(socket_); }
@@ -44,7 +44,7 @@ class Line {
   Descriptor socket_;
 };
 
-// Both ends show that they know the secret, and neither tells it: each answers the other's nonce
+// Both ends show that they know the secret, and neither sends it: each answers the other's nonce
 // with an HMAC-SHA256 of both nonces under a name of its own, so that no answer serves elsewhere.
 // What follows is plain data.
 enum class Greeting { welcome, refused, broken };

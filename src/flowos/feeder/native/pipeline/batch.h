@@ -34,8 +34,8 @@ struct Batch {
   std::vector<std::int64_t> offsets, lengths;  // their places in the arena, in bytes
   Arena arena;
   std::size_t used_bytes = 0;
-  // Nobody else reads the memory. (What goes to the cache as it came is read from here, also after
-  // the batch was handed over.)
+  // The memory has no other reader. (What goes to the cache as it came is read from here, also
+  // after the batch was handed over.)
   bool writable = false;
 };
 

@@ -125,8 +125,8 @@ void Pending::stand_in() {
   }
 }
 
-// All that is there is copied to where it is in one piece. Nothing is moved: those who wrote the
-// samples may still be reading them, for the cache.
+// All that is there is copied to where it is in one piece. Nothing is moved: the threads that wrote
+// the samples may still be reading them, for the cache.
 void Pending::gather() {
   std::size_t total = 0;
   for (std::size_t slot = 0; slot < places_.size(); ++slot) {
@@ -207,9 +207,9 @@ std::size_t Sizes::expected(std::uint32_t samples) const {
 
 std::size_t Sizes::capacity(std::uint32_t samples) const {
   constexpr std::size_t kUnknown = std::size_t{256} << 10;
-  constexpr std::size_t kMostUnknown = std::size_t{256} << 20;
+  constexpr std::size_t kMaxUnknown = std::size_t{256} << 20;
   const std::size_t expected = this->expected(samples);
-  if (expected == 0) return std::min(kUnknown * samples, kMostUnknown);
+  if (expected == 0) return std::min(kUnknown * samples, kMaxUnknown);
   const std::uint64_t largest = largest_batch_.load(std::memory_order_relaxed);
   return std::max<std::size_t>(2 * expected, largest + largest / 8);
 }

@@ -49,7 +49,7 @@ class Pending {
   // Bytes that were given places so far.
   std::size_t filled() const { return filled_.load(std::memory_order_relaxed); }
 
-  // Nobody wants it any more: what is not begun need not be.
+  // Cancels it: what has not begun is skipped.
   void discard() { discarded_.store(true, std::memory_order_relaxed); }
   bool discarded() const { return discarded_.load(std::memory_order_relaxed); }
 
@@ -90,7 +90,7 @@ class Pending {
 // caches. Outlives the feeder while a consumer holds a batch.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // When nobody holds it any more, it comes back here.
+  // When its last holder releases it, it comes back here.
   std::shared_ptr<Pending> take();
   // How many to keep at most, and of what size: the memory of larger ones is given up.
   void keep(std::size_t batches, std::size_t bytes_each);

@@ -47,7 +47,7 @@ bool Ring::seek(std::uint64_t epoch, std::uint64_t start) {
   for (const std::shared_ptr<Pending>& pending : window_) pending->discard();
   window_.clear();
   filling_.reset();
-  resume_at_ = kMostBatches;
+  resume_at_ = kMaxBatches;
   plan_ = wanted;
   return true;
 }
@@ -77,7 +77,7 @@ std::pair<std::shared_ptr<Pending>, std::uint32_t> Ring::claim() {
     filling_.reset();
     const bool is_full = batch_bytes() > 0 && !fits();
     resume_at_ =
-        is_full ? window_.size() - std::max<std::size_t>(window_.size() / 4, 1) : kMostBatches;
+        is_full ? window_.size() - std::max<std::size_t>(window_.size() / 4, 1) : kMaxBatches;
   }
   return claimed;
 }
@@ -97,9 +97,9 @@ std::size_t Ring::batch_bytes() const {
 }
 
 bool Ring::fits() const {
-  if (window_.size() < kLeastBatches) return true;
+  if (window_.size() < kMinBatches) return true;
   const std::size_t each = batch_bytes();
-  if (window_.size() >= kMostBatches || each == 0) return false;
+  if (window_.size() >= kMaxBatches || each == 0) return false;
   std::uint64_t held = each;
   for (const std::shared_ptr<Pending>& pending : window_) {
     held += std::max(pending->filled(), each);
@@ -111,8 +111,7 @@ bool Ring::fits() const {
 // come back besides.
 void Ring::set_pool() const {
   const std::size_t each = std::max<std::size_t>(batch_bytes(), 1);
-  const std::size_t most =
-      std::clamp<std::size_t>(memory_bytes_ / each, kLeastBatches, kMostBatches);
+  const std::size_t most = std::clamp<std::size_t>(memory_bytes_ / each, kMinBatches, kMaxBatches);
   constexpr std::size_t kInHand = 2;
   pool_->keep(most - std::min(most, window_.size()) + kInHand, 2 * each);
 }

@@ -16,7 +16,7 @@ namespace flowos::feed {
 // further ahead than so many. The feeder's lock guards it.
 class Ring {
  public:
-  // Every sample takes `each` bytes; 0: packed, as `sizes` tells.
+  // Every sample takes `each` bytes; 0: packed, by `sizes`.
   Ring(const Share& share, std::uint64_t memory_bytes, std::uint64_t epochs_ahead, std::size_t each,
        const Sizes& sizes);
 
@@ -40,7 +40,7 @@ class Ring {
   std::pair<std::shared_ptr<Pending>, std::uint32_t> claim();
 
  private:
-  static constexpr std::size_t kLeastBatches = 2, kMostBatches = 64;
+  static constexpr std::size_t kMinBatches = 2, kMaxBatches = 64;
 
   bool fits() const;
   void begin_batch();
@@ -61,8 +61,8 @@ class Ring {
   std::deque<std::shared_ptr<Pending>> window_;
   std::shared_ptr<Pending> filling_;  // the last of these, while it has slots to claim
   std::uint32_t slot_ = 0;
-  std::size_t resume_at_ = kMostBatches;  // batches in the window
-  Pending::Plan plan_;                    // the next batch to begin
+  std::size_t resume_at_ = kMaxBatches;  // batches in the window
+  Pending::Plan plan_;                   // the next batch to begin
 };
 
 }  // namespace flowos::feed

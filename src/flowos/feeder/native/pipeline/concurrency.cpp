@@ -6,12 +6,12 @@
 namespace flowos::feed {
 namespace {
 
-constexpr double kLeastSeconds = 0.02;
-constexpr std::uint32_t kLeastReads = 128;
+constexpr double kMinSeconds = 0.02;
+constexpr std::uint32_t kMinReads = 128;
 constexpr std::uint32_t kReadsPerDepth = 8;
 constexpr double kMoreIsBetter = 1.03;
 constexpr double kFewerIsAsGood = 0.99;
-constexpr std::uint32_t kMostPatience = 64;
+constexpr std::uint32_t kMaxPatience = 64;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void Depth::ended(double now, std::uint64_t bytes, std::uint32_t in_flight) {
   bytes_ += bytes;
   ++reads_;
   if (in_flight >= depth - depth / 4) ++full_;
-  if (reads_ < std::max(kLeastReads, kReadsPerDepth * depth) || now - since_ < kLeastSeconds) {
+  if (reads_ < std::max(kMinReads, kReadsPerDepth * depth) || now - since_ < kMinSeconds) {
     return;
   }
   // Where something else is what limits, the rate says nothing about the depth.
@@ -90,7 +90,7 @@ void Depth::reject() {
   tried_ = held_;
   trial_ = Trial::none;
   pause_ = patience_;
-  patience_ = std::min(2 * patience_, kMostPatience);
+  patience_ = std::min(2 * patience_, kMaxPatience);
 }
 
 // After a success the rate is also the one of what is now held, so it need not be measured again.

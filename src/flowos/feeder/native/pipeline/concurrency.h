@@ -4,11 +4,11 @@
 
 namespace flowos::feed {
 
-// How many reads to have in flight, found by trying: twice as many, and kept where that brings more
-// bytes per second; else half as many. Where those bring as many, only latency fell, and a quarter
-// fewer are kept: twice what fills the link stays in flight, as a thread that is held up for a
-// moment would leave the link idle. What did not help is tried again later and later. It neither
-// waits nor looks at a clock.
+// How many reads to have in flight, found by trying: twice as many, and accepted where that brings
+// more bytes per second; else half as many. Where those bring as many, only latency fell, and a
+// quarter fewer are accepted: twice what fills the link stays in flight, as a thread that is held
+// up for a moment would leave the link idle. What did not help is tried again later and later. It
+// neither waits nor looks at a clock.
 class Depth {
  public:
   struct Limits {

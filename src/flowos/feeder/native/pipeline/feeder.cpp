@@ -98,7 +98,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       ring(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
-      max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMostElsewhere) {
+      max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMaxElsewhere) {
   if (cache) source.set_most(cache->part_of(settings.max_in_flight));
   // What the catalog knows of sizes bounds the memory from the first batch on.
   constexpr std::uint64_t kLooks = 1024;
@@ -160,7 +160,7 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
   replaced += pending->settled().replaced;
   waiting = false;
   ++batches;
-  const bool wanted = !waking && another();  // who is being woken asks again
+  const bool wanted = !waking && another();  // the thread being woken asks again
   lock.unlock();
   wake(wanted);
   const Batch* batch = &pending->batch;

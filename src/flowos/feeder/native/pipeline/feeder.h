@@ -60,7 +60,7 @@ struct FeederStats {
 // Closing (and destruction) ends all threads; a read that hangs in the kernel is waited for.
 class Feeder {
  public:
-  // files: null where somebody pulls tickets and pushes bytes. cache, decoder: may be null.
+  // files: null where Python pulls tickets and pushes bytes. cache, decoder: may be null.
   // names: for complaints.
   Feeder(const FeederSettings& settings, std::shared_ptr<const Catalog> catalog,
          std::shared_ptr<const Files> files, std::shared_ptr<Cache> cache,
@@ -73,7 +73,7 @@ class Feeder {
   // where this is what comes next anyway; else what was prepared is thrown away.
   void seek(std::uint64_t epoch, std::uint64_t start);
   // The next batch; null at the end of the epoch, until seek(), and when closed. Waits.
-  // SampleError: again and again, until seek() tries once more. FeedError. The memory
+  // Throws SampleError again and again, until seek() tries once more; FeedError. The memory
   // is the consumer's until it lets go; then it is used again.
   std::shared_ptr<const Batch> next();
   // Nothing: it was not ready within this time.
@@ -97,7 +97,7 @@ class Feeder {
   struct Inside;
   Inside& inside() const;
 
-  std::uint32_t forks_;  // behind the process that it was made in
+  std::uint32_t forks_;  // behind the process that created it
   std::unique_ptr<Inside> inside_;
 };
 

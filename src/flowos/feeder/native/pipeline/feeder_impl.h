@@ -32,7 +32,7 @@
 namespace flowos::feed {
 
 // Threads that wait for samples which other threads or processes fetch.
-inline constexpr std::uint32_t kMostElsewhere = 64;
+inline constexpr std::uint32_t kMaxElsewhere = 64;
 
 // A sample that is ours to put into the cache: published or, whatever happens, abandoned.
 class Owned {
@@ -67,13 +67,13 @@ struct Slot {
   std::uint64_t sample = 0;
 };
 
-// A slot whose bytes somebody else brings.
+// A slot whose bytes Python or a prefetch brings.
 struct Request {
   Slot slot;
   Owned owned;
 };
 
-// What was pushed and is still to be decoded, or only to be kept.
+// What was pushed and is still to be decoded, or only cached.
 struct Arrival {
   Request request;
   std::unique_ptr<std::byte[]> memory;  // null: the bytes lie in the batch
@@ -111,7 +111,7 @@ struct Feeder::Inside {
   void close();
   FeederStats stats() const;
 
-  // workers.cpp: the threads, and who may do what. Where marked so, the lock is held.
+  // workers.cpp: the threads and their permits. Where marked so, the lock is held.
   [[nodiscard]] bool another();  // locked
   void wake(bool wanted) {
     if (wanted) work.notify_one();
@@ -141,13 +141,13 @@ struct Feeder::Inside {
   void finish(Arrival arrival);
   SampleError about(const Slot& slot, const std::string& what) const;
 
-  // fetch_peer.cpp: what other nodes have, and what is kept here
+  // fetch_peer.cpp: reads from other nodes, and writes to the cache
   bool from_peer(Worker& self, const Slot& slot, Owned& owned);
   bool make_room(const Slot& slot);
   void keep(const Slot& slot, Owned& owned, std::span<const std::byte> bytes);
   void note_kept(const Slot& slot);
 
-  // tickets.cpp: bytes that somebody else brings
+  // tickets.cpp: bytes that Python or a prefetch brings
   void hand_out(const Slot& slot, Owned owned);
   std::vector<Ticket> pull(std::size_t most);
   void push(std::uint64_t id, std::span<const std::byte> bytes);
@@ -172,12 +172,13 @@ struct Feeder::Inside {
     std::atomic<std::uint64_t> peer_bytes = 0, peer_samples = 0;
   } counters;
 
-  mutable std::mutex mutex;          // guards all that follows
-  std::condition_variable work;      // for idle threads: an errand, and a place among the busy
-  std::condition_variable room;      // for who holds a slot: it may go to the source
-  std::condition_variable ready;     // for the consumer
-  std::condition_variable outgoing;  // for who pulls: a request, and a read may begin
-  bool started = false;  // it is known where to begin: somebody sought, or asked for a batch
+  mutable std::mutex mutex;       // guards all that follows
+  std::condition_variable work;   // for idle threads: an errand, and a place among the busy
+  std::condition_variable room;   // for the holder of a slot: it may read from the source
+  std::condition_variable ready;  // for the consumer
+  std::condition_variable
+      outgoing;          // for Python threads that pull: a request, and a read may begin
+  bool started = false;  // it is known where to begin: by seek() or the first request for a batch
   bool closed = false;
   std::string broken;  // why nothing more will come
   Ring ring;

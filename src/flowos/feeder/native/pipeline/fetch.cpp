@@ -82,7 +82,7 @@ bool Feeder::Inside::read_cached(Worker& self, const Slot& slot) {
   return true;
 }
 
-// False: the slot is not wanted any more.
+// False: the slot was cancelled.
 bool Feeder::Inside::wait_for_others(const Slot& slot) {
   constexpr std::chrono::milliseconds kLookAgain{100};
   std::unique_lock lock(mutex);

@@ -18,7 +18,7 @@
 
 namespace flowos::feed {
 
-// In the order in which they are wanted. Nobody waits here for those who pull: who did could not
+// In the order of requests. No thread waits here for those that pull: one that did could not
 // finish what they pushed, for which they may wait in turn. (See may_claim for what bounds it.)
 void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
   const std::lock_guard lock(mutex);

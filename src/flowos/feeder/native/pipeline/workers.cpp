@@ -58,16 +58,17 @@ bool Feeder::Inside::has_errand() const {
   return started && !closed && broken.empty() && (!arrivals.empty() || may_claim());
 }
 
-// Not more than others can be asked to bring, or are waited for: nobody who is busy waits for them,
+// Not more than others can be asked to bring, or are waited for: no busy thread waits for them,
 // so that what they bring always finds a thread.
 bool Feeder::Inside::may_claim() const {
   const bool may_ask = files || requests.size() < source.allowed();
-  return may_ask && elsewhere < kMostElsewhere && ring.open();
+  return may_ask && elsewhere < kMaxElsewhere && ring.open();
 }
 
 // Whether another thread is to be woken, which is done when the lock is given back; where all are
-// at work it is started. Whatever makes an errand or a place among the busy asks; who takes an
-// errand asks again, so that one after the other is woken for as long as there is something to do.
+// at work it is started. Whatever makes an errand or a place among the busy asks; the thread that
+// takes an errand asks again, so that one after the other is woken for as long as there is
+// something to do.
 bool Feeder::Inside::another() {
   if (busy >= cached.allowed() || !has_errand()) return false;
   if (idle > 0) return waking = true;

@@ -32,7 +32,7 @@ class Opened {
 // A size that the catalog does not know is taken as it is then.
 class Files {
  public:
-  // FeedError: no such folder.
+  // Throws FeedError if there is no such folder.
   Files(std::string root, std::shared_ptr<const Catalog> catalog);
   ~Files();
   Files(const Files&) = delete;
@@ -45,7 +45,7 @@ class Files {
   // opened for each sample.
   Opened open(std::uint64_t sample) const;
   // Of what `open` gave, all bytes; SampleError. Where the server has forgotten the file, it is
-  // opened once more, and must have kept its size.
+  // opened once more, and must have the same size.
   void read(std::uint64_t sample, const Opened& opened, std::byte* into) const;
 
  private:

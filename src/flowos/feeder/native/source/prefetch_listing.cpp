@@ -27,7 +27,7 @@ namespace {
 
 // Beyond it the time that a file takes is that of its bytes: nothing is gained by an early start.
 constexpr std::uint64_t kLargeBytes = 4 << 20;
-constexpr std::size_t kMostWaiting = 1 << 16;
+constexpr std::size_t kMaxWaiting = 1 << 16;
 
 // Samples of a folder are in byte order of their paths.
 std::optional<std::uint64_t> number_of(const Catalog& catalog, const std::string& path) {
@@ -53,7 +53,7 @@ Early::Early(const std::string& root, unsigned threads, std::uint64_t max_bytes)
 
 void Early::found(std::string_view folder, std::string_view names) {
   const std::lock_guard lock(mutex_);
-  while (!names.empty() && !stopped_ && waiting_.size() < kMostWaiting) {
+  while (!names.empty() && !stopped_ && waiting_.size() < kMaxWaiting) {
     const std::string_view name = names.substr(0, names.find('\0'));
     names.remove_prefix(name.size() + 1);
     std::string& path = waiting_.emplace_back(folder);
@@ -103,7 +103,7 @@ std::optional<Early::Held> Early::read(const std::string& path) {
   return held;
 }
 
-// Once a file finds no room, nothing more is read: others would only be opened in vain.
+// Once a file finds no room, nothing more is read: others would be opened for nothing.
 bool Early::take_room(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > room_) {

@@ -19,14 +19,14 @@ namespace flowos::feed {
 class Cache;
 class Catalog;
 
-// Reads files while the folder that they lie in is still being listed. Which one is wanted when is
-// known only at the end of the listing; that a cache wants them all is known at once, and so the
+// Reads files while the folder that they lie in is still being listed. Which one is requested when
+// is known only at the end of the listing; that a cache wants them all is known at once, and so the
 // link does not idle meanwhile.
 //
 // What cannot be read, or is large, is left to the feeder, which says what is wrong with it.
 class Early {
  public:
-  // Holds at most so many bytes, in memory. FeedError: no such folder.
+  // Holds at most so many bytes in memory. Throws FeedError if there is no such folder.
   Early(const std::string& root, unsigned threads, std::uint64_t max_bytes);
   ~Early() { end(); }
   Early(const Early&) = delete;
@@ -36,7 +36,7 @@ class Early {
   void found(std::string_view folder, std::string_view names);
   // Ends the reading; what was read goes into the cache of this catalog's samples.
   void keep(const Catalog& catalog, Cache& cache);
-  // Ends the reading. What was read is forgotten, unless it was kept.
+  // Stops reading. What was read and not cached is dropped.
   void end();
 
   // What was read of the source, in all.

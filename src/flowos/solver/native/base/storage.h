@@ -11,8 +11,7 @@
 
 namespace flowos::solve {
 
-// Memory of which what is not given a value has none: setting it to 0 first would be half the time
-// of writing it.
+// Uninitialised storage; zero-filling first would cost half the write time.
 template <class T>
 struct RawAllocator : std::allocator<T> {
   template <class Other>
@@ -30,7 +29,7 @@ struct RawAllocator : std::allocator<T> {
   }
 };
 
-// For what is needed while something is made.
+// For temporary arrays.
 template <class T>
 using Raw = std::vector<T, RawAllocator<T>>;
 

@@ -75,7 +75,7 @@ class IncompleteCholesky {
     const LevelView<T> view = factor_.view();
     backward(executor_, r_.data(),
              [&](Groups groups) { factor_.kernels().backward(view, groups, r_.data()); });
-    each_row([&](std::size_t row, std::size_t place) {
+    executor_.each_row(ordering_, [&](std::size_t row, std::size_t place) {
       z[row] = factor_.scale_of(row) * static_cast<double>(r_[place]) / load_scale_;
     });
   }
@@ -86,7 +86,7 @@ class IncompleteCholesky {
     load_scale_ = scale;
     alpha_ = 0;
     const double factor = scale * factor_.power();
-    each_row([&](std::size_t row, std::size_t place) {
+    executor_.each_row(ordering_, [&](std::size_t row, std::size_t place) {
       r_[place] = static_cast<T>(residual[row] * factor * factor_.scale_of(row));
       x_[place] = 0;
     });
@@ -134,18 +134,13 @@ class IncompleteCholesky {
   }
 
   void add_to(std::span<double> x) {
-    each_row([&](std::size_t row, std::size_t place) {
+    executor_.each_row(ordering_, [&](std::size_t row, std::size_t place) {
       const double sum = static_cast<double>(x_[place]) + alpha_ * static_cast<double>(t_[place]);
       x[row] += factor_.scale_of(row) * sum / load_scale_;
     });
   }
 
  private:
-  template <class Work>
-  void each_row(const Work& work) {
-    executor_.each([&](Groups groups) { solve::each_row(ordering_, groups, work); });
-  }
-
   void clear() {
     spoiled_ = false;
     const std::int64_t size = ordering_.group_places();

@@ -16,7 +16,7 @@
 namespace flowos::solve {
 
 // What iterations read of an incomplete Cholesky factor: its pivots and the matrix, in the lanes of
-// an ordering. Even matrices are kept as they are, times a power of two, and others scaled to
+// an ordering. Even matrices are stored as they are, times a power of two, and others scaled to
 // pivots of 1.
 template <class T>
 class CholeskyFactor {

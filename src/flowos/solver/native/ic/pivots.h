@@ -43,7 +43,7 @@ class Pivoting {
         relax_(dropping.relax),
         least_(dropping.dominant ? kNearlyNone : kRaised) {}
 
-  Pivots made() {
+  Pivots build() {
     Pivots pivots;
     fill(pivots.values, 1);
     fill(pivots.middle, 0);

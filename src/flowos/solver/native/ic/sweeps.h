@@ -3,8 +3,8 @@
 namespace flowos::solve {
 
 // Sweeps over all colours by an executor (see threads/thread_executor.h). What a sweep does to a
-// colour reads the lines of `vector` that it wrote for the colours before. Nobody reads those of
-// the last: they need not be exchanged.
+// colour reads the lines of `vector` that it wrote for the colours before. No other colour reads
+// those of the last: they need not be exchanged.
 
 template <class Executor, class T, class Work>
 void forward(Executor& executor, T* vector, const Work& work) {

@@ -119,7 +119,7 @@ class ReliableUpdates {
  public:
   // reduction: of ||r||, between two updates.
   ReliableUpdates(M& m, Equation& equation, double reduction, const Goal& goal,
-                  const Watch& callback)
+                  const Callback& callback)
       : m_(m),
         cg_(m),
         equation_(equation),
@@ -226,7 +226,7 @@ class ReliableUpdates {
   double reduction_, tolerance_;
   bool sound_ = false;  // the recurrence fell as far as it was due, or was stopped by the callback
   std::int64_t max_iterations_;
-  const Watch& callback_;
+  const Callback& callback_;
   std::vector<double> r_;
 };
 

@@ -15,18 +15,18 @@
 
 namespace flowos::solve {
 
-bool takes_bricks(const Settings& settings) {
-  constexpr int kBrickColours = 2;
-  return settings.colours <= kBrickColours;
+bool takes_tiles(const Settings& settings) {
+  constexpr int kTileColours = 2;
+  return settings.colours <= kTileColours;
 }
 
-Ordered ordered_in_bricks(const Grid& grid, const Settings& settings, int lanes, int threads) {
-  constexpr int kBrickRows = 512;
-  const std::array<int, 3> brick =
-      fit_brick(grid, settings.block_rows > 0 ? settings.block_rows : kBrickRows, lanes);
-  return {.ordering = order_bricks(grid, brick, lanes, threads),
-          .blocks = "bricks " + std::to_string(brick[2]) + "x" + std::to_string(brick[1]) + "x" +
-                    std::to_string(brick[0])};
+Ordered ordered_in_tiles(const Grid& grid, const Settings& settings, int lanes, int threads) {
+  constexpr int kTileRows = 512;
+  const std::array<int, 3> tile =
+      fit_tile(grid, settings.block_rows > 0 ? settings.block_rows : kTileRows, lanes);
+  return {.ordering = order_tiles(grid, tile, lanes, threads),
+          .blocks = "tiles " + std::to_string(tile[2]) + "x" + std::to_string(tile[1]) + "x" +
+                    std::to_string(tile[0])};
 }
 
 template <class Index>
@@ -51,7 +51,7 @@ Dropping dropping_of(const Settings& settings, const Dominance& dominance,
 namespace {
 
 // An iteration with incomplete Cholesky moves fewer bytes than one with a cycle (far fewer, where
-// cells touch many others), and there are no levels to be made: so there must be rows enough for it
+// cells touch many others), and there are no levels to build: so there must be rows enough for it
 // to need many more of them. It needs as many as grids are long.
 std::int64_t min_rows(const std::optional<Grid>& grid) {
   if (!grid || grid->cells[0] == 1) return 100'000;
@@ -61,8 +61,8 @@ std::int64_t min_rows(const std::optional<Grid>& grid) {
 }  // namespace
 
 bool coarse_pays(std::int64_t rows, const std::optional<Grid>& grid, const Dominance& dominance) {
-  constexpr double kLeastShare = 0.97 - 1e-9;  // one of .97 is one also where its sum was rounded
-  return rows >= min_rows(grid) && dominance.everywhere && dominance.share >= kLeastShare;
+  constexpr double kMinShare = 0.97 - 1e-9;  // one of .97 is one also where its sum was rounded
+  return rows >= min_rows(grid) && dominance.everywhere && dominance.share >= kMinShare;
 }
 
 template <class Index>

@@ -15,20 +15,20 @@ namespace flowos::solve {
 
 // What is taken for settings that are left open.
 
-// An ordering, and its blocks in words: "bricks 8x8x8", "grown 32".
+// An ordering, and its blocks in words: "tiles 8x8x8", "grown 32".
 struct Ordered {
   Ordering ordering;
   std::string blocks;
 };
 
-// Bricks have two colours: where more are asked for, blocks are grown on a grid too.
-bool takes_bricks(const Settings& settings);
-Ordered ordered_in_bricks(const Grid& grid, const Settings& settings, int lanes, int threads);
+// Tiles have two colours: where more are asked for, blocks are grown on a grid too.
+bool takes_tiles(const Settings& settings);
+Ordered ordered_in_tiles(const Grid& grid, const Settings& settings, int lanes, int threads);
 template <class Index>
 Ordered ordered_in_grown(const Csr<Index>& matrix, const Settings& settings, int lanes,
                          int threads);
 
-// Drops that are made up for help where the coefficients are smooth and rows add up to nearly 0.
+// Relaxation helps where the coefficients are smooth and rows add up to nearly 0.
 Dropping dropping_of(const Settings& settings, const Dominance& dominance,
                      const Evenness& evenness);
 

@@ -69,7 +69,7 @@ double greatest_of(std::span<const double> values, int threads) {
   return std::bit_cast<double>(all.load());
 }
 
-// Its greatest absolute value. MatrixError: it cannot be a vector of this matrix.
+// Its greatest absolute value. Throws MatrixError if it is no vector of this matrix.
 double checked(std::span<const double> values, const char* name, std::int64_t rows, int threads) {
   if (static_cast<std::int64_t>(values.size()) != rows) {
     throw MatrixError(std::string(name) + " has " + std::to_string(values.size()) +
@@ -103,10 +103,10 @@ class Solver::Inside {
  public:
   virtual ~Inside() = default;
   virtual Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
-                     const Watch& watch) = 0;
+                     const Callback& callback) = 0;
   virtual void precondition(std::span<const double> r, std::span<double> z) = 0;
 
-  Made made;
+  SetupSummary setup;
 };
 
 namespace {
@@ -126,7 +126,7 @@ class Solving : public Base {
 
   // With 2^a A and 2^e b it is 2^(e-a) x that is computed: `shift` is e - a.
   Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
-             const Watch& watch) override {
+             const Callback& callback) override {
     const Clock::time_point begun = Clock::now();
     const double greatest = checked(b, "b", matrix_.rows, threads_);
     checked(x, "x", matrix_.rows, threads_);
@@ -139,9 +139,9 @@ class Solving : public Base {
     Info info;
     info.precision = settings_.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
     if (settings_.nullspace == Nullspace::constant) {
-      solve_balanced(b, x, its, watch, info);
+      solve_balanced(b, x, its, callback, info);
     } else {
-      solve_for(b, x, its, watch, info);
+      solve_for(b, x, its, callback, info);
     }
     if (shift != 0) scale_back(b, x, its, shift, info);
     info.seconds = seconds_since(begun);
@@ -172,9 +172,9 @@ class Solving : public Base {
   }
 
   void solve_for(std::span<const double> b, std::span<double> x, const Goal& goal,
-                 const Watch& watch, Info& info) {
+                 const Callback& callback, Info& info) {
     Equation equation = equation_of(b, x);
-    if (equation.norm > 0) return iterate(equation, goal, watch, info);
+    if (equation.norm > 0) return iterate(equation, goal, callback, info);
     std::ranges::fill(x, 0.0);
     info.reason = Reason::converged;
   }
@@ -182,7 +182,7 @@ class Solving : public Base {
   // A x = b where A takes constants to 0: of b the mean is beyond reach. What is left is solved for
   // as closely as makes up for that, where it is small enough.
   void solve_balanced(std::span<const double> b, std::span<double> x, const Goal& goal,
-                      const Watch& watch, Info& info) {
+                      const Callback& callback, Info& info) {
     constexpr double kSmall = 0.9;
     std::vector<double> balanced(b.begin(), b.end());
     const double mean = balance(balanced);
@@ -196,7 +196,7 @@ class Solving : public Base {
       its.rtol = 0;
       its.atol = std::sqrt(squared(tolerance) - squared(beyond)) / given.unit;
     }
-    solve_for(balanced, x, its, watch, info);
+    solve_for(balanced, x, its, callback, info);
     balance(x);
     if (given.norm == 0) return;
     info.residual = given.residual(x, balanced) / given.norm;
@@ -204,7 +204,7 @@ class Solving : public Base {
   }
 
   // x, which may be too small then for all its digits: what they were to do is looked at again.
-  // MatrixError: it is too large.
+  // Throws MatrixError if x is too large.
   void scale_back(std::span<const double> b, std::span<double> x, const Goal& goal, int shift,
                   Info& info) {
     std::vector<double> kept(x.begin(), x.end());
@@ -252,10 +252,10 @@ class Solving : public Base {
     return mean;
   }
 
-  void iterate(Equation& equation, const Goal& goal, const Watch& watch, Info& info) {
+  void iterate(Equation& equation, const Goal& goal, const Callback& callback, Info& info) {
     const auto run = [&](double reduction) {
       return [&, reduction](auto& preconditioner) {
-        ReliableUpdates(preconditioner, equation, reduction, goal, watch).run(info);
+        ReliableUpdates(preconditioner, equation, reduction, goal, callback).run(info);
       };
     };
     if (settings_.precision != Precision::fp64) {
@@ -281,11 +281,11 @@ class Solving : public Base {
     matrix_.repeats = facts_.repeats.data();
     if (settings_.nullspace == Nullspace::constant)
       check_takes_constants_to_zero(matrix_, threads_);
-    grid_ = takes_bricks(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
+    grid_ = takes_tiles(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
     coarse_ =
         settings_.coarse == Coarse::aggregates ||
         (settings_.coarse == Coarse::automatic && coarse_pays(matrix_, grid_, facts_.dominance));
-    this->made.order_seconds = seconds_since(begun);
+    this->setup.order_seconds = seconds_since(begun);
   }
 
   template <class T>
@@ -301,50 +301,50 @@ class Solving : public Base {
   template <class T>
   void make_multigrid(std::unique_ptr<Multigrid<T>>& multigrid) {
     multigrid = std::make_unique<Multigrid<T>>(matrix_, grid_, facts_.dominance, threads_);
-    const MultigridMade its = multigrid->made();
-    Made& made = this->made;
-    made.blocks = its.blocks;
-    made.block_rows = its.block_rows;
-    made.colours = its.colours;
-    made.levels = static_cast<int>(its.rows.size());
-    made.fill = its.fill;
-    made.bytes_per_iteration = its.bytes_per_iteration;
-    made.memory_bytes = its.memory_bytes;
-    made.order_seconds += its.order_seconds;
-    made.store_seconds = its.store_seconds;
-    made.coarse_seconds = its.coarse_seconds;
+    const MultigridSummary its = multigrid->summary();
+    SetupSummary& setup = this->setup;
+    setup.blocks = its.blocks;
+    setup.block_rows = its.block_rows;
+    setup.colours = its.colours;
+    setup.levels = static_cast<int>(its.rows.size());
+    setup.fill = its.fill;
+    setup.bytes_per_iteration = its.bytes_per_iteration;
+    setup.memory_bytes = its.memory_bytes;
+    setup.order_seconds += its.order_seconds;
+    setup.store_seconds = its.store_seconds;
+    setup.coarse_seconds = its.coarse_seconds;
   }
 
   template <class T>
   void make_cholesky(Preconditioners<T>& preconditioners) {
-    Made& made = this->made;
+    SetupSummary& setup = this->setup;
     Clock::time_point begun = Clock::now();
-    Ordered ordered = grid_ ? ordered_in_bricks(*grid_, settings_, kLanes<T>, threads_)
+    Ordered ordered = grid_ ? ordered_in_tiles(*grid_, settings_, kLanes<T>, threads_)
                             : ordered_in_grown(matrix_, settings_, kLanes<T>, threads_);
-    made.blocks = std::move(ordered.blocks);
+    setup.blocks = std::move(ordered.blocks);
     const Ordering& ordering = preconditioners.ordering = std::move(ordered.ordering);
-    made.block_rows = ordering.block_rows;
-    made.colours = ordering.colours();
-    made.order_seconds += seconds_since(begun);
+    setup.block_rows = ordering.block_rows;
+    setup.colours = ordering.colours();
+    setup.order_seconds += seconds_since(begun);
     begun = Clock::now();
     const Dropping dropping = dropping_of(settings_, facts_.dominance, facts_.evenness);
-    made.relax = dropping.relax;
+    setup.relax = dropping.relax;
     ThreadExecutor& executor =
         preconditioners.executor.emplace(ordering.colour_starts, ordering.block_rows, threads_);
-    const Pivots pivots = Pivoting(matrix_, ordering, executor, dropping).made();
-    made.shift = pivots.shift;
-    made.eisenstat = true;
-    made.factor_seconds = seconds_since(begun);
+    const Pivots pivots = Pivoting(matrix_, ordering, executor, dropping).build();
+    setup.shift = pivots.shift;
+    setup.eisenstat = true;
+    setup.factor_seconds = seconds_since(begun);
     begun = Clock::now();
     auto& cholesky = preconditioners.cholesky;
     cholesky = std::make_unique<IncompleteCholesky<T, ThreadExecutor>>(matrix_, ordering, executor,
                                                                        pivots, facts_.evenness);
-    made.store_seconds = seconds_since(begun);
-    made.bytes_per_iteration = cholesky->bytes_per_iteration();
-    made.memory_bytes = cholesky->memory_bytes();
+    setup.store_seconds = seconds_since(begun);
+    setup.bytes_per_iteration = cholesky->bytes_per_iteration();
+    setup.memory_bytes = cholesky->memory_bytes();
     const auto stored =
         static_cast<double>(matrix_.starts[matrix_.rows]) - static_cast<double>(matrix_.rows);
-    made.fill = stored > 0 ? static_cast<double>(cholesky->entries()) / stored : 1;
+    setup.fill = stored > 0 ? static_cast<double>(cholesky->entries()) / stored : 1;
   }
 
   Csr<Index> matrix_;
@@ -369,11 +369,11 @@ Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
 
-const Made& Solver::made() const { return inside_->made; }
+const SetupSummary& Solver::setup() const { return inside_->setup; }
 
 Info Solver::solve(std::span<const double> b, std::span<double> x, const Goal& goal,
-                   const Watch& watch) {
-  return inside_->solve(b, x, goal, watch);
+                   const Callback& callback) {
+  return inside_->solve(b, x, goal, callback);
 }
 
 void Solver::precondition(std::span<const double> r, std::span<double> z) {

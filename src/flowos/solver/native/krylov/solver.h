@@ -41,7 +41,7 @@ enum class Reason {
   iterations,    // max_iterations were done
   indefinite,    // p'Ap <= 0: A is not positive definite
   stagnated,     // the residual falls no more
-  stopped,       // `watch` said so
+  stopped,       // `callback` said so
   inconsistent,  // nothing solves it: of b, which does not add up to 0, the mean was taken away
 };
 
@@ -55,9 +55,9 @@ struct Info {
   int fp64_updates = 0;  // how often the true residual was computed
 };
 
-// What was made of the matrix.
-struct Made {
-  std::string blocks;  // "bricks 8x8x8", "grown 32"; "points": rows have colours of their own
+// Statistics of the set-up.
+struct SetupSummary {
+  std::string blocks;  // "tiles 8x8x8", "grown 32"; "points": rows have colours of their own
   int block_rows = 0, colours = 0, levels = 1;
   double relax = 0;
   double shift = 0;  // by how much of the diagonal a pivot was raised, at most
@@ -68,25 +68,25 @@ struct Made {
 };
 
 // After each iteration: how many, and the estimated relative residual. False: stop.
-using Watch = std::function<bool(std::int64_t iteration, double residual)>;
+using Callback = std::function<bool(std::int64_t iteration, double residual)>;
 
 // Conjugate gradients preconditioned by incomplete Cholesky factors in block multi-colour order, or
 // by a multigrid cycle. The matrix must stay where it is. Many right-hand sides one after another;
 // not by several threads at once. The same bits whatever the threads, and those of the MPI program.
 class Solver {
  public:
-  // MatrixError: the matrix cannot be solved so, with the row, and how to mend it.
+  // Throws MatrixError if the matrix cannot be solved with: the row, the reason, the remedy.
   template <class Index>
   Solver(const Csr<Index>& matrix, const Settings& settings);
   ~Solver();
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;
 
-  const Made& made() const;
+  const SetupSummary& setup() const;
   // x: where to begin, and the answer; the last iterate where the iteration was ended, else the
   // best.
   Info solve(std::span<const double> b, std::span<double> x, const Goal& goal,
-             const Watch& watch = {});
+             const Callback& callback = {});
   // z = M^-1 r, symmetric and positive definite.
   void precondition(std::span<const double> r, std::span<double> z);
 

@@ -20,7 +20,7 @@ namespace {
 
 using Lists = std::span<const std::vector<Entry>>;
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kLong = 32;  // from where on insertion is no way to sort a row
 
 int chosen(int threads) {
@@ -57,7 +57,7 @@ class Assembly {
   Assembly(std::int64_t rows, Lists lists, Mirror mirror, int threads)
       : rows_(rows), lists_(lists), mirror_(mirror), threads_(threads) {}
 
-  OwnedCsr<std::int32_t> made() {
+  OwnedCsr<std::int32_t> build() {
     count();
     fill();
     std::vector<std::int32_t> kept(size(rows_));
@@ -85,7 +85,7 @@ class Assembly {
     std::vector<std::int32_t>& starts = matrix_.starts;
     std::size_t all = 0;
     for (const std::vector<Entry>& list : lists_) all += list.size();
-    if (all > size(kMost) / (mirror_ == Mirror::no ? 1 : 2)) {
+    if (all > size(kMax) / (mirror_ == Mirror::no ? 1 : 2)) {
       throw MatrixError(std::to_string(all) +
                         " entries are too many: at most 2147483647 in both triangles");
     }
@@ -205,7 +205,7 @@ std::vector<Entry> entries_of(const Csr<Index>& matrix, Range range, const Wante
 template <class Index, class Wanted>
 std::vector<std::vector<Entry>> lists_of(const Csr<Index>& matrix, int threads,
                                          const Wanted& wanted) {
-  if (matrix.rows > kMost) {
+  if (matrix.rows > kMax) {
     throw MatrixError(std::to_string(matrix.rows) + " rows are too many: at most 2147483647");
   }
   std::vector<std::vector<Entry>> lists(static_cast<std::size_t>(threads));
@@ -216,7 +216,7 @@ std::vector<std::vector<Entry>> lists_of(const Csr<Index>& matrix, int threads,
   return lists;
 }
 
-// What is empty below the diagonal and not above it was not meant. MatrixError.
+// Throws MatrixError for an upper triangle: empty below the diagonal and not above it.
 template <class Index>
 void refuse_upper(const Csr<Index>& matrix) {
   std::int64_t above = -1, its_column = 0;
@@ -241,7 +241,7 @@ void refuse_upper(const Csr<Index>& matrix) {
 
 OwnedCsr<std::int32_t> assemble(std::int64_t rows, std::span<const std::vector<Entry>> lists,
                                 Mirror mirror, int threads) {
-  return Assembly(rows, lists, mirror, chosen(threads)).made();
+  return Assembly(rows, lists, mirror, chosen(threads)).build();
 }
 
 template <class Index>

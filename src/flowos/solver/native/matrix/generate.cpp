@@ -180,12 +180,12 @@ class PowerGrid {
 
 OwnedCsr<std::int32_t> poisson_rows(const Grid& grid, std::int64_t first, std::int64_t end,
                                     int threads) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   const PoissonRows rows(grid);
   const std::int64_t before = rows.before(first);
   const std::int64_t entries = rows.before(end) - before;
   const std::int64_t cells = grid.cells[0] * grid.cells[1] * grid.cells[2];
-  if (entries > kMost || cells > kMost) {
+  if (entries > kMax || cells > kMax) {
     throw MatrixError("a grid of " + std::to_string(cells) +
                       " cells is too large: its matrix may have 2147483647 entries");
   }

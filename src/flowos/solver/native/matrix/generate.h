@@ -9,7 +9,7 @@ namespace flowos::solve {
 
 // Poisson's equation in a box with the solution given on its boundary, by second-order differences:
 // 6 on the diagonal, -1 for each direct neighbour.
-// MatrixError: more entries than 32 bits count.
+// Throws MatrixError if 32 bits cannot count the entries.
 OwnedCsr<std::int32_t> poisson(const Grid& grid, int threads = 0);
 
 // Rows of it, from `first` to before `end`; columns are numbered as in the whole. The starts begin

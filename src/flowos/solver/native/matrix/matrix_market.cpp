@@ -29,7 +29,7 @@ namespace flowos::solve {
 namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{1} << 16;  // less is not worth a thread
-constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxRows = std::numeric_limits<std::int32_t>::max();
 
 [[noreturn]] void refuse(std::int64_t line, const std::string& why) {
   throw MatrixError("line " + std::to_string(line) + ": " + why);
@@ -54,14 +54,14 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-// What somebody wrote, as one line that a terminal can show.
+// Text from a file, as one line that is safe on a terminal.
 std::string in_quotes(std::string_view word) {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMax = 40;
   std::string shown = "'";
-  for (const char letter : word.substr(0, kMost)) {
+  for (const char letter : word.substr(0, kMax)) {
     shown += std::isprint(static_cast<unsigned char>(letter)) != 0 ? letter : '?';
   }
-  return shown + (word.size() > kMost ? "...'" : "'");
+  return shown + (word.size() > kMax ? "...'" : "'");
 }
 
 template <class Number>
@@ -126,7 +126,7 @@ void read_sizes(std::string_view line, Head& head) {
                            " columns: only a square matrix can be solved with");
   }
   if (rows == 0) refuse(head.lines, "the matrix is empty");
-  if (rows > kMostRows) refuse(head.lines, "more than 2147483647 rows");
+  if (rows > kMaxRows) refuse(head.lines, "more than 2147483647 rows");
   if (entries < rows) {
     refuse(head.lines, std::to_string(entries) + " entries for " + std::to_string(rows) +
                            " rows: at least one has no diagonal entry");

@@ -68,7 +68,7 @@ double kept_if(bool keep, double value) {
                                (std::uint64_t{0} - static_cast<std::uint64_t>(keep)));
 }
 
-// What some rows tell. Rows that repeat the one before them are only compared with it.
+// Properties of some rows. Rows that repeat the one before them are only compared with it.
 template <class Index>
 class Look {
  public:

@@ -13,7 +13,7 @@ struct Evenness {
   bool negative = true;            // no entry off the diagonal is positive
   std::vector<double> values;      // off the diagonal, where they are few; else none
 
-  // All of it can be told by a few numbers, as of constant coefficients on a grid.
+  // The matrix has few distinct values, as of constant coefficients on a grid.
   bool is_even() const { return least == greatest && !values.empty(); }
 };
 
@@ -24,12 +24,12 @@ struct Dominance {
   double share = 0;        // mean of (others / diagonal)
 };
 
-// What one look at all entries tells.
+// Properties of a matrix that one pass over its entries finds.
 struct Facts {
   // The first row that is wrong by itself, or -1: its start, a column that is not there, a value
   // that is not finite, or no positive diagonal. What follows holds only if there is none.
   std::int64_t bad_row = -1;
-  // Each entry has a mirror image of the same bits. Mirror images may be told apart that are equal,
+  // Each entry has a mirror image of the same bits. Equal mirror images may be taken for unequal,
   // as they are in several parts; different ones pass for equal once in 2^60.
   bool mirrored = true;
   Evenness evenness;

@@ -26,8 +26,8 @@ bool has_columns_of_row_before(const Csr<Index>& matrix, std::int64_t row) {
   return differ == 0;
 }
 
-// Whether it is the row before, one further, with values of the same bits. Where a matrix tells
-// which rows are, no other is taken for one.
+// Whether it is the row before, one further, with values of the same bits. Where that is known
+// already, rows are not compared.
 template <class Index>
 bool repeats_row_before(const Csr<Index>& matrix, std::int64_t row) {
   if (matrix.repeats) return matrix.repeats[row] != 0;

@@ -21,14 +21,14 @@ inline int scale_exponent(const Evenness& evenness) {
 
 // The e for which the greatest of 2^e b is 1 or above, but below 2; 0 where its square is a number.
 inline int side_exponent(double greatest) {
-  constexpr double kLeast = 1e-120, kMost = 1e120;
-  return greatest == 0 || (greatest > kLeast && greatest < kMost) ? 0 : -std::ilogb(greatest);
+  constexpr double kMin = 1e-120, kMax = 1e120;
+  return greatest == 0 || (greatest > kMin && greatest < kMax) ? 0 : -std::ilogb(greatest);
 }
 
 // The power of two that brings the greatest value to 1 or above, but below 2.
 inline double unit_of(double greatest) {
-  constexpr int kMost = 1000;
-  return std::ldexp(1.0, -std::clamp(std::ilogb(greatest), -kMost, kMost));
+  constexpr int kMax = 1000;
+  return std::ldexp(1.0, -std::clamp(std::ilogb(greatest), -kMax, kMax));
 }
 
 // Times 2^exponent: exact but for what is too large or too small then.

@@ -13,8 +13,8 @@ namespace flowos::solve {
 template <class Item, class Work>
 void by_threads_in_parts(int threads, const std::vector<Item>& items, int steps_each,
                          const Work& work) {
-  constexpr std::size_t kLeastEach = 512;
-  const std::size_t worth = items.size() * static_cast<std::size_t>(steps_each) / kLeastEach;
+  constexpr std::size_t kMinEach = 512;
+  const std::size_t worth = items.size() * static_cast<std::size_t>(steps_each) / kMinEach;
   const auto one_of = [&](std::size_t part, std::size_t parts) {
     const Item* all = items.data();
     work(all + items.size() * part / parts, all + items.size() * (part + 1) / parts);

@@ -14,8 +14,8 @@
 
 namespace flowos::solve {
 
-// Who computes the groups of each level of a hierarchy, found while it is made. The same on all
-// ranks.
+// The ranks that compute the groups of each level, found while the hierarchy is built. The same on
+// all ranks.
 class LevelOwners {
  public:
   // finest: of the finest level's groups.
@@ -26,7 +26,7 @@ class LevelOwners {
   // what others need.
   const Owners& of(std::size_t l) const { return owners_[l]; }
 
-  // Who has the first row of an aggregate.
+  // The rank of the first row of an aggregate.
   static std::int32_t of_aggregate(const Owners& fine, std::int64_t group_places,
                                    const Transfer& down, std::size_t aggregate) {
     const std::int32_t place = down.places[static_cast<std::size_t>(down.starts[aggregate])];
@@ -53,13 +53,13 @@ class LevelOwners {
 
  private:
   // Of a colour, on each rank: to compute as many takes as long as to hand some on.
-  static constexpr std::int64_t kLeastLines = 256;
+  static constexpr std::int64_t kMinLines = 256;
 
   bool is_worth_sharing(const Ordering& ordering) const {
-    return ordering.groups() * ordering.block_rows >= kLeastLines * ordering.colours() * ranks_;
+    return ordering.groups() * ordering.block_rows >= kMinLines * ordering.colours() * ranks_;
   }
 
-  // Of each group who has most of the aggregates in it.
+  // For each group the rank that has most of its aggregates.
   Owners most_of(const Ordering& coarse, const Transfer& down) const {
     const auto ranks = static_cast<std::size_t>(ranks_);
     std::vector<std::int32_t> counts(static_cast<std::size_t>(coarse.groups()) * ranks);

@@ -22,7 +22,7 @@ struct LevelShare {
   std::vector<std::uint8_t> added_lines;
   // Where every rank computes all of the next level, but not of this: of each rank the places of
   // that level's right-hand side that it makes.
-  std::vector<std::vector<std::int32_t>> made;
+  std::vector<std::vector<std::int32_t>> coarse_places;
 };
 
 // Finds it for all levels.
@@ -36,7 +36,7 @@ class LevelSharing {
         ranks_(ranks),
         shares_(hierarchy.levels.size()) {}
 
-  std::vector<LevelShare> made() {
+  std::vector<LevelShare> build() {
     for (std::size_t l = 0; l < shares_.size(); l++) {
       shares_[l].read.resize(lines_of(level(l)));
       shares_[l].added_lines.resize(lines_of(level(l)));
@@ -109,15 +109,15 @@ class LevelSharing {
   void hand_down(std::size_t l) {
     const Transfer& down = level(l).down;
     const std::int32_t each = down.coarse_steps * kLanes<T>;
-    std::vector<std::vector<std::int32_t>>& made = shares_[l].made;
-    made.resize(static_cast<std::size_t>(ranks_));
+    std::vector<std::vector<std::int32_t>>& places = shares_[l].coarse_places;
+    places.resize(static_cast<std::size_t>(ranks_));
     for (std::int32_t group = 0; each > 0 && group < level(l).groups(); group++) {
       const auto owner = static_cast<std::size_t>(owners_.of(l)[static_cast<std::size_t>(group)]);
       for (std::int32_t place = group * each; place < (group + 1) * each; place++)
-        made[owner].push_back(place);
+        places[owner].push_back(place);
     }
     for (std::size_t i = 0; i < down.coarse_place.size(); i++)
-      made[static_cast<std::size_t>(first_owner(l, i))].push_back(down.coarse_place[i]);
+      places[static_cast<std::size_t>(first_owner(l, i))].push_back(down.coarse_place[i]);
   }
 
   void take_all(std::size_t l) {

@@ -45,7 +45,7 @@ class Linking {
         found_(static_cast<std::size_t>(share.order.colours())),
         awaited_(share.group.size()) {}
 
-  std::vector<ColourLinks> made() {
+  std::vector<ColourLinks> build() {
     for (std::int64_t group = 0; group < share_.order.groups(); group++)
       if (share_.is_own(group))
         each_row(share_.order, {group, group + 1},
@@ -96,6 +96,6 @@ class Linking {
   std::vector<bool> awaited_;               // of each group: do others read of it?
 };
 
-inline std::vector<ColourLinks> links_of(const Share& share) { return Linking(share).made(); }
+inline std::vector<ColourLinks> links_of(const Share& share) { return Linking(share).build(); }
 
 }  // namespace flowos::solve

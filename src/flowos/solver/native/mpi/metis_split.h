@@ -76,14 +76,14 @@ inline SplitCost cost_of(const Owners& owners, int ranks, const Ordering& order,
 
 #if __has_include(<metis.h>)
 
-inline constexpr std::int64_t kLeastGroupsOfRank = 32;  // METIS prints complaints about less
-inline constexpr double kMostUneven = 1.1;
+inline constexpr std::int64_t kMinGroupsOfRank = 32;  // METIS prints complaints about less
+inline constexpr double kMaxUneven = 1.1;
 
 // So that few entries cross ranks. None where METIS is not to be had, or where what it finds is not
 // better than to split the groups in their order.
 inline std::optional<Owners> split_by_metis(const Ordering& order, const RowsOf<std::int32_t>& rows,
                                             int ranks) {
-  if (order.groups() < kLeastGroupsOfRank * ranks) return std::nullopt;
+  if (order.groups() < kMinGroupsOfRank * ranks) return std::nullopt;
   void* library = dlopen("libmetis.so.5", RTLD_NOW | RTLD_LOCAL);
   auto* split =
       library
@@ -102,7 +102,7 @@ inline std::optional<Owners> split_by_metis(const Ordering& order, const RowsOf<
   const SplitCost found = cost_of(owners, ranks, order, graph);
   const SplitCost in_order = cost_of(split_in_order(order, ranks), ranks, order, graph);
   const bool even =
-      static_cast<double>(found.groups) <= kMostUneven * static_cast<double>(in_order.groups);
+      static_cast<double>(found.groups) <= kMaxUneven * static_cast<double>(in_order.groups);
   return even && found.crossing < in_order.crossing ? std::optional(std::move(owners))
                                                     : std::nullopt;
 }

@@ -82,7 +82,7 @@ inline void set_option(Options& options, std::string_view name, std::string_view
     throw UsageError(std::string(name) + " is no option; " + std::string(kUsage));
 }
 
-// UsageError: one line.
+// Throws UsageError, one line.
 inline Options options_in(int count, char** words) {
   if (count < 2) throw UsageError(std::string(kUsage));
   Options options;

@@ -11,7 +11,7 @@ namespace flowos::solve {
 // so that x does not depend on it.
 using Owners = std::vector<std::int32_t>;
 
-// Every rank gets the same share of each colour, in the order of the groups: of bricks these are
+// Every rank gets the same share of each colour, in the order of the groups: of tiles these are
 // slabs of the grid, and of grown blocks what was grown one after the other.
 inline Owners split_in_order(const Ordering& order, int ranks) {
   Owners owner(static_cast<std::size_t>(order.groups()));

@@ -64,7 +64,7 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int thread
   };
   Plan plan;
   if (problem.grid) {
-    if (takes_bricks(settings)) plan.grid = without_gaps(*problem.grid);
+    if (takes_tiles(settings)) plan.grid = without_gaps(*problem.grid);
     plan.evenness = evenness_of_poisson(*problem.grid);
     plan.dominance = dominance_of_poisson(*problem.grid);
     plan.coarse = wanted(coarse_pays(problem.rows(), plan.grid, plan.dominance));
@@ -72,7 +72,7 @@ inline Plan plan_of(const Problem& problem, const Settings& settings, int thread
   }
   const Csr<std::int32_t> matrix = problem.matrix.view();
   const Facts facts = facts_of(matrix, threads);
-  if (takes_bricks(settings)) plan.grid = find_grid(matrix, threads);
+  if (takes_tiles(settings)) plan.grid = find_grid(matrix, threads);
   plan.evenness = facts.evenness;
   plan.dominance = facts.dominance;
   plan.coarse = wanted(coarse_pays(matrix, plan.grid, facts.dominance));
@@ -88,7 +88,7 @@ auto with_matrix(const Problem& problem, int threads, const Work& work) {
 // MatrixError.
 inline Ordered ordered(const Problem& problem, const Plan& plan, const Settings& settings,
                        int lanes, int threads) {
-  if (plan.grid) return ordered_in_bricks(*plan.grid, settings, lanes, threads);
+  if (plan.grid) return ordered_in_tiles(*plan.grid, settings, lanes, threads);
   return with_matrix(problem, threads, [&](const Csr<std::int32_t>& matrix) {
     return ordered_in_grown(matrix, settings, lanes, threads);
   });

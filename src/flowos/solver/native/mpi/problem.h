@@ -24,7 +24,7 @@ namespace flowos::solve {
 // What is to be solved, as every rank has it before it is shared out.
 struct Problem {
   std::string name;
-  std::optional<Grid> grid;       // of Poisson's equation, whose rows nobody stores
+  std::optional<Grid> grid;       // of Poisson's equation, whose rows are not stored
   OwnedCsr<std::int32_t> matrix;  // else the whole
   int exponent = 0;               // it is 2^exponent times as large as it came
   bool ones = false;              // the right-hand side

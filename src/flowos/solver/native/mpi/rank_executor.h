@@ -17,6 +17,7 @@
 #include "mpi/links.h"
 #include "mpi/rank_sums.h"
 #include "ordering/groups.h"
+#include "ordering/ordering.h"
 #include "threads/executor.h"
 
 namespace flowos::solve {
@@ -80,6 +81,10 @@ class RankExecutor {
     for (const std::int32_t group : others_) work(Groups{group, group + 1});
   }
 
+  template <class Work>
+  void each_row(const Ordering& ordering, const Work& work) const {
+    each([&](Groups groups) { solve::each_row(ordering, groups, work); });
+  }
   template <class Value, class Work>
   void turn(int colour, Value* vector, const Work& work) {
     const ColourLinks& groups = links_of(colour);

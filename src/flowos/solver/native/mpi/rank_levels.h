@@ -74,7 +74,7 @@ class RankLevels {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    std::vector<LevelShare> shares = LevelSharing<T>(hierarchy, owners, rank, ranks).made();
+    std::vector<LevelShare> shares = LevelSharing<T>(hierarchy, owners, rank, ranks).build();
     levels_.reserve(shares.size());
     for (std::size_t l = 0; l < shares.size(); l++)
       add(hierarchy.levels[l], owners.of(l), std::move(shares[l]));
@@ -142,7 +142,8 @@ class RankLevels {
           Requests(together, level.view().steps, owners, comm_).links(share.added_lines);
       one.members = std::make_unique<Halo<T>>(kLanes<T>, one.member_links, comm_);
     }
-    if (!share.made.empty()) one.down = std::make_unique<Gathering<T>>(share.made, comm_);
+    if (!share.coarse_places.empty())
+      one.down = std::make_unique<Gathering<T>>(share.coarse_places, comm_);
   }
 
   const Share& share_;

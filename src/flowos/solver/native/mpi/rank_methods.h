@@ -37,12 +37,12 @@ class RankCholesky {
                RankExecutor& executor, MPI_Comm comm)
       : comm_(comm),
         relax_(dropping.relax),
-        pivots_(Pivoting(share.matrix.view(), share.order, executor, dropping).made()),
+        pivots_(Pivoting(share.matrix.view(), share.order, executor, dropping).build()),
         method_(share.matrix.view(), share.order, executor, pivots_, evenness) {}
 
   IncompleteCholesky<T, RankExecutor>& method() { return method_; }
 
-  Made made(const std::string& blocks, const Ordering& order) const {
+  SetupSummary summary(const std::string& blocks, const Ordering& order) const {
     return {.blocks = blocks,
             .block_rows = order.block_rows,
             .colours = order.colours(),
@@ -72,15 +72,15 @@ class RankMultigrid {
 
   MultigridPreconditioner<T, RankLevels<T>>& method() { return method_; }
 
-  Made made() const {
-    Made made{.blocks = hierarchy_.blocks,
-              .block_rows = hierarchy_.ordering.block_rows,
-              .colours = hierarchy_.ordering.colours(),
-              .levels = static_cast<int>(hierarchy_.rows.size())};
+  SetupSummary summary() const {
+    SetupSummary summary{.blocks = hierarchy_.blocks,
+                         .block_rows = hierarchy_.ordering.block_rows,
+                         .colours = hierarchy_.ordering.colours(),
+                         .levels = static_cast<int>(hierarchy_.rows.size())};
     for (const Level<T>& level : hierarchy_.levels)
-      made.bytes_per_iteration += level.bytes(&level == hierarchy_.levels.data()).in_iteration;
-    made.bytes_per_iteration = over_ranks(made.bytes_per_iteration, comm_);
-    return made;
+      summary.bytes_per_iteration += level.bytes(&level == hierarchy_.levels.data()).in_iteration;
+    summary.bytes_per_iteration = over_ranks(summary.bytes_per_iteration, comm_);
+    return summary;
   }
 
  private:

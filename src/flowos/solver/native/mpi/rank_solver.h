@@ -48,7 +48,7 @@ class RankSolver {
       return residual(b, at_x, equation.unit, rest);
     };
     if (equation.norm > 0) {
-      ReliableUpdates(preconditioner, equation, kReduction<T>, goal, Watch{}).run(info);
+      ReliableUpdates(preconditioner, equation, kReduction<T>, goal, Callback{}).run(info);
     } else {
       std::ranges::fill(x, 0.0);
       info.reason = Reason::converged;

@@ -79,7 +79,7 @@ class Sharing {
     share_.rank = rank;
   }
 
-  Share made() {
+  Share build() {
     take_groups(held());
     take_places();
     count_entries();
@@ -203,7 +203,7 @@ class Sharing {
 template <class Rows>
 Share share_of(const Ordering& whole, const Owners& owners, int rank, const Rows& rows,
                int threads) {
-  return Sharing<Rows>(whole, owners, rank, rows, threads).made();
+  return Sharing<Rows>(whole, owners, rank, rows, threads).build();
 }
 
 }  // namespace flowos::solve

@@ -54,13 +54,13 @@ namespace flowos::solve {
 namespace {
 
 constexpr int kFailed = 1, kTriadPasses = 5;
-constexpr int kMostCpus = 4096;
+constexpr int kMaxCpus = 4096;
 
 // What one repetition took and gave, on all ranks the same.
 struct Turn {
   double setup = 0, total = 0;
   Info info;
-  Made made;
+  SetupSummary set_up;
   double residual = 0;
   std::string x;
   std::vector<double> so_far;  // x where fp32 did not get there, by row of the whole
@@ -75,7 +75,7 @@ class Session {
     problem_ = problem_of(options, threads_, comm);
   }
 
-  // UsageError, MatrixError: on all ranks. std::runtime_error: the answer is wrong.
+  // Throws UsageError or MatrixError on all ranks; std::runtime_error if the answer is wrong.
   void run() {
     measure_triad();
     const double start = MPI_Wtime();
@@ -105,7 +105,7 @@ class Session {
     return all;
   }
 
-  // In fp32 unless it is told otherwise; then in fp64 from there where that does not get there.
+  // In fp32 by default; continues in fp64 where that does not converge.
   Turn turn() const {
     Turn done;
     if (options_.settings.precision != Precision::fp64) {
@@ -138,7 +138,7 @@ class Session {
       RankMultigrid<Value> multigrid(hierarchy, share, owners, threads_, comm_);
       setting_up.reset();
       solve<Value>(share, solver, multigrid.method(), start, done);
-      done.made = multigrid.made();
+      done.set_up = multigrid.summary();
       return;
     }
     const Ordered whole = ordered(problem_, plan, options_.settings, kLanes<Value>, threads_);
@@ -149,7 +149,7 @@ class Session {
                                  plan.evenness, solver.executor(), comm_);
     setting_up.reset();
     solve<Value>(share, solver, cholesky.method(), start, done);
-    done.made = cholesky.made(whole.blocks, whole.ordering);
+    done.set_up = cholesky.summary(whole.blocks, whole.ordering);
   }
 
   // Its set-up began at `start`.
@@ -203,14 +203,14 @@ class Session {
 
   // On how many cpus the threads of all ranks of this node are.
   int count_cpus() const {
-    std::vector<std::uint8_t> mine(kMostCpus), all(kMostCpus);
+    std::vector<std::uint8_t> mine(kMaxCpus), all(kMaxCpus);
 #pragma omp parallel num_threads(threads_)
     {
       const int cpu = sched_getcpu();
 #pragma omp critical
-      mine[static_cast<std::size_t>(cpu) % kMostCpus] = 1;
+      mine[static_cast<std::size_t>(cpu) % kMaxCpus] = 1;
     }
-    MPI_Reduce(mine.data(), all.data(), kMostCpus, MPI_UINT8_T, MPI_MAX, 0, comm_);
+    MPI_Reduce(mine.data(), all.data(), kMaxCpus, MPI_UINT8_T, MPI_MAX, 0, comm_);
     return static_cast<int>(std::count(all.begin(), all.end(), 1));
   }
 
@@ -225,10 +225,11 @@ class Session {
         "\"bytes_per_iteration\": %lld, \"seconds_per_iteration\": %.9g, \"ceiling_share\": %.4g,\n"
         "\"readings\": [",
         problem_.name.c_str(), static_cast<long long>(problem_.rows()), ranks_, threads_,
-        last.made.blocks.c_str(), last.made.block_rows, last.made.colours, last.made.levels,
-        last.made.relax, last.made.shift, precision, static_cast<long long>(last.info.iterations),
-        last.residual, last.x.c_str(), static_cast<long long>(last.made.bytes_per_iteration),
-        of_iteration(last), ceiling_share());
+        last.set_up.blocks.c_str(), last.set_up.block_rows, last.set_up.colours, last.set_up.levels,
+        last.set_up.relax, last.set_up.shift, precision,
+        static_cast<long long>(last.info.iterations), last.residual, last.x.c_str(),
+        static_cast<long long>(last.set_up.bytes_per_iteration), of_iteration(last),
+        ceiling_share());
     print_readings(notes(cpus));
     std::printf("\n]}\n");
   }
@@ -237,7 +238,7 @@ class Session {
     return turn.info.seconds / static_cast<double>(std::max<std::int64_t>(1, turn.info.iterations));
   }
   static double bandwidth(const Turn& turn) {
-    return static_cast<double>(turn.made.bytes_per_iteration) / of_iteration(turn);
+    return static_cast<double>(turn.set_up.bytes_per_iteration) / of_iteration(turn);
   }
 
   // Of the median iteration; 0 where the triad was not measured.
@@ -259,7 +260,7 @@ class Session {
                   "\"blocks\": \"%s\", \"colours\": \"%d\", \"levels\": \"%d\", "
                   "\"precision\": \"%s\", \"cpus\": \"%d\"",
                   last.x.c_str(), static_cast<long long>(last.info.iterations), last.residual,
-                  last.made.blocks.c_str(), last.made.colours, last.made.levels,
+                  last.set_up.blocks.c_str(), last.set_up.colours, last.set_up.levels,
                   last.info.precision == Precision::fp32 ? "fp32" : "fp64", cpus);
     return text;
   }

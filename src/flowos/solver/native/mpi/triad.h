@@ -20,7 +20,8 @@ class Triad {
     MPI_Comm_size(comm, &ranks);
     count_ = elements / ranks;
     for (auto *array : {&a_, &b_, &c_})
-      array->reset(new double[static_cast<std::size_t>(count_)]);  // touched by who uses it
+      array->reset(new double[static_cast<std::size_t>(
+          count_)]);  // touched first by the thread that uses it
     double *a = a_.get(), *b = b_.get(), *c = c_.get();
 #pragma omp parallel for num_threads(threads_) schedule(static)
     for (std::int64_t i = 0; i < count_; i++) {

@@ -37,7 +37,7 @@ std::array<double, 3> ties_of(const Csr<Index>& matrix, const Grid& grid, std::i
   return ties;
 }
 
-int product(const std::array<int, 3>& brick) { return brick[0] * brick[1] * brick[2]; }
+int product(const std::array<int, 3>& tile) { return tile[0] * tile[1] * tile[2]; }
 
 }  // namespace
 
@@ -48,7 +48,7 @@ std::array<bool, 3> GridTies::strong() const {
           mean[2] >= kStrong * strongest};
 }
 
-// Not all rows are looked at: ten thousand tell enough.
+// A sample of ten thousand rows is enough.
 template <class Index>
 GridTies grid_ties(const Csr<Index>& matrix, const Grid& grid) {
   constexpr std::int64_t kLooks = 10000;
@@ -114,22 +114,22 @@ Aggregates halve(const Halving& halving, int threads) {
   return result;
 }
 
-std::array<int, 3> halved_brick(const Halving& halving, const std::array<int, 3>& brick) {
-  std::array<int, 3> result = brick;
+std::array<int, 3> halved_tile(const Halving& halving, const std::array<int, 3>& tile) {
+  std::array<int, 3> result = tile;
   for (std::size_t d = 0; d < 3; ++d) {
     if (!halving.halved[d]) continue;
-    if (brick[d] % 2 != 0) return {};
-    result[d] = brick[d] / 2;
+    if (tile[d] % 2 != 0) return {};
+    result[d] = tile[d] / 2;
   }
   return result;
 }
 
-std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& brick) {
-  const std::array<int, 3> coarse = halved_brick(halving, brick);
-  std::vector<std::uint16_t> result(at(product(brick)));
-  for (int step = 0; step < product(brick); ++step) {
-    const std::array<int, 3> cell = {step / (brick[1] * brick[2]), step / brick[2] % brick[1],
-                                     step % brick[2]};
+std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& tile) {
+  const std::array<int, 3> coarse = halved_tile(halving, tile);
+  std::vector<std::uint16_t> result(at(product(tile)));
+  for (int step = 0; step < product(tile); ++step) {
+    const std::array<int, 3> cell = {step / (tile[1] * tile[2]), step / tile[2] % tile[1],
+                                     step % tile[2]};
     int to = 0;
     for (std::size_t d = 0; d < 3; ++d) {
       to = to * coarse[d] + (halving.halved[d] ? cell[d] / 2 : cell[d]);
@@ -158,8 +158,8 @@ Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
   Ordering result;
   result.rows = coarse.cells[0] * strides[0];
   result.lanes = ordering.lanes;
-  result.brick = halved_brick(halving, ordering.brick);
-  result.block_rows = product(result.brick);
+  result.tile = halved_tile(halving, ordering.tile);
+  result.block_rows = product(result.tile);
   result.colour_starts = ordering.colour_starts;
   result.place.resize(at(result.rows));
   result.row.assign(at(result.places()), -1);

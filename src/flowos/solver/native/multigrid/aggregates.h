@@ -47,13 +47,13 @@ struct Halving {
 
 Aggregates halve(const Halving& halving, int threads);
 
-// The bricks that are left of these, where they hold whole aggregates; else nothing.
-std::array<int, 3> halved_brick(const Halving& halving, const std::array<int, 3>& brick);
+// The tiles that are left of these, where they hold whole aggregates; else nothing.
+std::array<int, 3> halved_tile(const Halving& halving, const std::array<int, 3>& tile);
 
-// Of each step of a brick its step in the halved one.
-std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& brick);
+// Of each step of a tile its step in the halved one.
+std::vector<std::uint16_t> halved_steps(const Halving& halving, const std::array<int, 3>& tile);
 
-// What is left of an ordering when bricks hold aggregates for rows: group and lane stay.
+// What is left of an ordering when tiles hold aggregates for rows: group and lane stay.
 Ordering halved_ordering(const Ordering& ordering, const Halving& halving,
                          const std::vector<std::uint16_t>& steps, int threads);
 

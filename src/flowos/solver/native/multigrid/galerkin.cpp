@@ -48,9 +48,9 @@ class Stiffness {
 
  private:
   double length_along(std::int64_t row, const CoarseEntry& tie) const {
-    constexpr double kMost = 4;
+    constexpr double kMax = 4;
     const double rows = members_.size(row), other_rows = members_.size(tie.column);
-    return std::clamp(std::sqrt(rows * other_rows) / tie.entries, 1.0, kMost);
+    return std::clamp(std::sqrt(rows * other_rows) / tie.entries, 1.0, kMax);
   }
 
   const Members& members_;
@@ -58,7 +58,7 @@ class Stiffness {
   double length_;
 };
 
-// Of all rows. MatrixError: more entries than 32 bits count.
+// Of all rows. Throws MatrixError if 32 bits cannot count the entries.
 std::vector<std::int32_t> starts_of(const std::vector<Part>& parts, std::int64_t rows) {
   std::vector<std::int32_t> starts;
   starts.reserve(at(rows + 1));

@@ -37,7 +37,7 @@ class CoarseRows {
         where_(at(aggregates.count)),
         row_(2) {}
 
-  // The diagonal comes first. What is new is told without a branch, which would be guessed wrong:
+  // The diagonal comes first. What is new is decided without a branch, which would be mispredicted:
   // the entry after the last is always 0.
   std::span<const CoarseEntry> row(std::int64_t aggregate) {
     const auto own = static_cast<std::int32_t>(aggregate);

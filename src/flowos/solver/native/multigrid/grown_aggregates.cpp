@@ -84,7 +84,7 @@ class Gathering {
  private:
   static constexpr std::int32_t kNone = -1;
   static constexpr int kFull = 4;           // rows of an aggregate that grows
-  static constexpr int kMost = 6;           // with those that were left alone
+  static constexpr int kMax = 6;            // with those that were left alone
   static constexpr double kOfFirst = 0.25;  // of the strongest tie of the row that it grows from
   static constexpr double kOfOwn = 0.5;     // of the strongest tie of the row that comes to it
 
@@ -109,7 +109,7 @@ class Gathering {
     if (sizes_.back() == 1) lean(first, least);
   }
 
-  // What is new or taken is told without a branch, which would be guessed wrong: the candidate
+  // New or taken is decided without a branch, which would be mispredicted: the candidate
   // after the last has no tie.
   void touch_around(std::int64_t row) {
     const Index start = matrix_.starts[row], past = matrix_.starts[row + 1];
@@ -157,7 +157,7 @@ class Gathering {
       const std::int64_t column = matrix_.columns[k];
       if (column == row || !chunk_.holds(column) || of_[column] == kNone) continue;
       const double tie = ties_.of(row, k);
-      if (tie <= most || tie < least || sizes_[at(of_[column])] == kMost) continue;
+      if (tie <= most || tie < least || sizes_[at(of_[column])] == kMax) continue;
       most = tie;
       to = of_[column];
     }

@@ -32,31 +32,31 @@ namespace flowos::solve {
 namespace {
 
 constexpr std::int64_t kDenseRows = 128;
-constexpr int kLeastSteps = 8;   // of bricks that are worth keeping
-constexpr int kBrickRows = 512;  // at most
+constexpr int kMinSteps = 8;    // of tiles that are worth keeping
+constexpr int kTileRows = 512;  // at most
 constexpr double kShrinks = 0.7;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Bricks that can be halved often, but so small that all lanes have some.
-std::array<int, 3> brick_for(const Grid& grid, int lanes) {
+// Tiles that can be halved often, but so small that all lanes have some.
+std::array<int, 3> tile_for(const Grid& grid, int lanes) {
   const std::int64_t rows = grid.cells[0] * grid.cells[1] * grid.cells[2];
-  std::array<int, 3> brick = {1, 1, 1};
+  std::array<int, 3> tile = {1, 1, 1};
   for (bool grown = true; grown;) {
     grown = false;
     for (std::size_t d = 3; d-- > 0;) {
-      const std::int64_t block = std::int64_t{2} * brick[0] * brick[1] * brick[2];
-      if (std::int64_t{2} * brick[d] > grid.cells[d] || block > kBrickRows ||
-          (block > kLeastSteps && rows / block < std::int64_t{4} * lanes)) {
+      const std::int64_t block = std::int64_t{2} * tile[0] * tile[1] * tile[2];
+      if (std::int64_t{2} * tile[d] > grid.cells[d] || block > kTileRows ||
+          (block > kMinSteps && rows / block < std::int64_t{4} * lanes)) {
         continue;
       }
-      brick[d] *= 2;
+      tile[d] *= 2;
       grown = true;
     }
   }
-  return brick;
+  return tile;
 }
 
 // The inverse of a small matrix, by its Cholesky factors. What is singular in it stays 0.
@@ -143,8 +143,8 @@ template <class T>
 template <class Index>
 void Hierarchy<T>::order(const Csr<Index>& matrix, Next& next) {
   if (next.grid) {
-    const auto brick = brick_for(*next.grid, kLanes<T>);
-    next.ordering = order_bricks(*next.grid, brick, kLanes<T>, threads_);
+    const auto tile = tile_for(*next.grid, kLanes<T>);
+    next.ordering = order_tiles(*next.grid, tile, kLanes<T>, threads_);
   } else {
     next.walk = walk_of(matrix, threads_);
     next.ordering = order_points(matrix, next.walk, kLanes<T>, threads_);
@@ -232,16 +232,17 @@ Level<T> Hierarchy<T>::level_of(const Matrix& matrix, const Next& next) {
   return level;
 }
 
-// Whether the bricks hold whole aggregates, and enough of them to go on with: then they are kept.
+// Whether the tiles hold whole aggregates, and enough of them: then the next level has the same
+// groups and lanes.
 template <class T>
-bool Hierarchy<T>::keep_bricks(const Halving& halving, const Next& next, Level<T>& level,
-                               Next& coarse) {
-  const std::array<int, 3> brick = halved_brick(halving, next.ordering.brick);
-  const int steps = brick[0] * brick[1] * brick[2];
+bool Hierarchy<T>::keep_tiles(const Halving& halving, const Next& next, Level<T>& level,
+                              Next& coarse) {
+  const std::array<int, 3> tile = halved_tile(halving, next.ordering.tile);
+  const int steps = tile[0] * tile[1] * tile[2];
   const auto [z, y, x] = halving.coarse().cells;
-  if (steps < kLeastSteps || z * y * x <= kDenseRows) return false;
+  if (steps < kMinSteps || z * y * x <= kDenseRows) return false;
   level.down.coarse_steps = steps;
-  level.down.step = halved_steps(halving, next.ordering.brick);
+  level.down.step = halved_steps(halving, next.ordering.tile);
   level.spread = Spread<T>(level.view(), next.ordering.groups(), level.down.within(), threads_);
   coarse.ordering = halved_ordering(next.ordering, halving, level.down.step, threads_);
   return true;
@@ -255,7 +256,7 @@ void Hierarchy<T>::add(Level<T> level, Next& next, Next coarse) {
   next = std::move(coarse);
 }
 
-// As long as cells are alike, the next level is made of a few numbers.
+// As long as all cells are alike, a level is one stencil.
 template <class T>
 template <class Index>
 OwnedCsr<std::int32_t> Hierarchy<T>::add_even_levels(const Csr<Index>& matrix, Stencil stencil,
@@ -265,7 +266,7 @@ OwnedCsr<std::int32_t> Hierarchy<T>::add_even_levels(const Csr<Index>& matrix, S
     const Halving halving = halving_of(stencil.grid, stencil.grid_ties());
     Next coarse;
     coarse.grid = halving.coarse();
-    if (!stencil.halves(halving) || !keep_bricks(halving, next, level, coarse)) {
+    if (!stencil.halves(halving) || !keep_tiles(halving, next, level, coarse)) {
       if (levels.empty() && matrix.rows > 0) return add_level(matrix, std::move(level), next);
       return add_level(stencil.matrix(threads_).view(), std::move(level), next);
     }
@@ -284,7 +285,7 @@ Aggregates Hierarchy<T>::aggregates_of(const Csr<Index>& matrix, const Next& nex
   if (!ties.even) return grow_aggregates(matrix, walk_of(matrix, threads_), threads_);
   const Halving halving = halving_of(*next.grid, ties);
   coarse.grid = halving.coarse();
-  keep_bricks(halving, next, level, coarse);
+  keep_tiles(halving, next, level, coarse);
   return halve(halving, threads_);
 }
 
@@ -362,8 +363,8 @@ void Hierarchy<T>::make(const Csr<Index>& matrix, const std::optional<Grid>& gri
   next.grid = grid;
   order(matrix, next);
   order_seconds = now() - begun;
-  const auto [z, y, x] = next.ordering.brick;
-  blocks = grid ? "bricks " + std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z)
+  const auto [z, y, x] = next.ordering.tile;
+  blocks = grid ? "tiles " + std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z)
                 : "points";
   if (grid && !stencil) stencil = stencil_of(matrix, *grid, threads_);
   OwnedCsr<std::int32_t> coarse = stencil ? add_even_levels(matrix, *stencil, next)

@@ -69,7 +69,7 @@ struct Dense {
 // is the finest). Called for each level once, the finest first.
 using Holding = std::function<Held(const Ordering&, const Transfer*)>;
 
-// The levels of a matrix, made one after another.
+// The levels of a matrix, finest first.
 template <class T>
 class Hierarchy {
  public:
@@ -107,7 +107,7 @@ class Hierarchy {
             std::optional<Stencil> stencil);
   template <class Index>
   void order(const Csr<Index>& matrix, Next& next);
-  bool keep_bricks(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);
+  bool keep_tiles(const Halving& halving, const Next& next, Level<T>& level, Next& coarse);
   Line<T> vector_of(const Ordering& ordering) const;
   Line<T> zeros_of(const Ordering& ordering, const Held& held) const;
   template <class Matrix>

@@ -16,8 +16,8 @@
 namespace flowos::solve {
 
 // Statistics of a hierarchy and its preconditioner.
-struct MultigridMade {
-  std::string blocks;  // of the finest level: "bricks 8x8x8", "points"
+struct MultigridSummary {
+  std::string blocks;  // of the finest level: "tiles 8x8x8", "points"
   int block_rows = 0, colours = 0;
   std::vector<std::int64_t> rows;  // of each level
   double fill = 1;                 // stored entries over those of the matrix
@@ -42,9 +42,9 @@ class Multigrid {
 
   MultigridPreconditioner<T, ThreadLevels<T>>& preconditioner() { return preconditioner_; }
 
-  MultigridMade made() const {
+  MultigridSummary summary() const {
     const Ordering& ordering = hierarchy_.ordering;
-    MultigridMade made{
+    MultigridSummary summary{
         .blocks = hierarchy_.blocks,
         .block_rows = ordering.block_rows,
         .colours = ordering.colours(),
@@ -56,13 +56,13 @@ class Multigrid {
     for (const Level<T>& level : hierarchy_.levels) {
       const bool finest = &level == hierarchy_.levels.data();
       const LevelBytes bytes = level.bytes(finest);
-      made.bytes_per_iteration += bytes.in_iteration;
-      made.memory_bytes += bytes.stored;
+      summary.bytes_per_iteration += bytes.in_iteration;
+      summary.memory_bytes += bytes.stored;
       if (finest && entries_ > 0) {
-        made.fill = static_cast<double>(level.entries()) / static_cast<double>(entries_);
+        summary.fill = static_cast<double>(level.entries()) / static_cast<double>(entries_);
       }
     }
-    return made;
+    return summary;
   }
 
  private:

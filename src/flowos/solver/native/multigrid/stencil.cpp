@@ -155,7 +155,7 @@ OwnedCsr<std::int32_t> Stencil::matrix(int threads) const {
   return result;
 }
 
-// The first row has a next one in every direction: it tells the ties of all. A row whose cell has
+// The first row has a next one in every direction: it has the ties of all. A row whose cell has
 // the same neighbours as the one before it is only compared with that.
 template <class Index>
 std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, int threads) {
@@ -197,7 +197,7 @@ class StencilWriter {
       : stencil_(stencil),
         ordering_(ordering),
         strides_(strides_of(stencil.grid)),
-        brick_{.cells = {ordering.brick[0], ordering.brick[1], ordering.brick[2]}},
+        tile_{.cells = {ordering.tile[0], ordering.tile[1], ordering.tile[2]}},
         zeros_(static_cast<std::int32_t>(ordering.places())),
         lower_(lower),
         upper_(upper) {
@@ -211,7 +211,7 @@ class StencilWriter {
     const auto first = ordering_.row.begin() + place;
     const bool whole = std::none_of(first, first + ordering_.group_places(),
                                     [](std::int32_t row) { return row < 0; });
-    each_cell(brick_, 0, ordering_.block_rows, [&](std::int64_t, const Cell& cell) {
+    each_cell(tile_, 0, ordering_.block_rows, [&](std::int64_t, const Cell& cell) {
       lower_.begin_step();
       upper_.begin_step();
       write_step(place, cell, whole);
@@ -235,12 +235,12 @@ class StencilWriter {
   }
 
  private:
-  // cell: of the brick. Where all lanes have the cells around it, they lie side by side.
+  // cell: of the tile. Where all lanes have the cells around it, they lie side by side.
   void write_step(std::int64_t place, const Cell& cell, bool whole) {
     for (std::size_t d = 0; d < 3; ++d) {
       if (stencil_.grid.cells[d] == 1) continue;
-      if (whole && cell[d] > 0 && cell[d] + 1 < brick_.cells[d]) {
-        const auto away = strides_of(brick_)[d] * kLanes<T>;
+      if (whole && cell[d] > 0 && cell[d] + 1 < tile_.cells[d]) {
+        const auto away = strides_of(tile_)[d] * kLanes<T>;
         lower_.add(static_cast<std::int32_t>(place - away), values_[d]);
         upper_.add(static_cast<std::int32_t>(place + away), values_[d]);
         continue;
@@ -316,7 +316,7 @@ class StencilWriter {
   const Stencil& stencil_;
   const Ordering& ordering_;
   Cell strides_;
-  Grid brick_;
+  Grid tile_;
   std::int32_t zeros_;
   std::array<T, 3> values_ = {};
   Part& lower_;

@@ -38,7 +38,7 @@ struct Stencil {
 template <class Index>
 std::optional<Stencil> stencil_of(const Csr<Index>& matrix, const Grid& grid, int threads);
 
-// A stencil times `scale` in the lanes of an ordering of its cells by bricks. Groups that are not
+// A stencil times `scale` in the lanes of an ordering of its cells by tiles. Groups that are not
 // held have no entries.
 template <class T>
 class StencilLanes {

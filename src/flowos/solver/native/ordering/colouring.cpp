@@ -1,7 +1,6 @@
 // Colours of blocks. Those that touch other chunks get theirs first, one after the other; after
 // that chunks do not see each other.
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

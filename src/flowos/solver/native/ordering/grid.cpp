@@ -30,7 +30,7 @@ class Distances {
   // False: there are more than a grid has.
   bool add(std::int64_t distance) {
     if (distance == 0 || known(distance)) return true;
-    if (count_ == kMost) return false;
+    if (count_ == kMax) return false;
     found_[count_++] = distance;
     return true;
   }
@@ -46,9 +46,9 @@ class Distances {
   }
 
  private:
-  static constexpr std::uint8_t kMost = 13;  // half of the cells around one
+  static constexpr std::uint8_t kMax = 13;  // half of the cells around one
 
-  std::array<std::int64_t, kMost> found_{};
+  std::array<std::int64_t, kMax> found_{};
   std::uint8_t count_ = 0;
 };
 

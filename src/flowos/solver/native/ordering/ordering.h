@@ -19,9 +19,9 @@ namespace flowos::solve {
 // Depends on the matrix alone: not on threads, ranks or processor.
 struct Ordering {
   std::int64_t rows = 0;
-  int lanes = 8;                  // blocks that are computed at once
-  int block_rows = 1;             // steps of a block
-  std::array<int, 3> brick = {};  // its cells (z, y, x), where blocks are bricks of a grid
+  int lanes = 8;                            // blocks that are computed at once
+  int block_rows = 1;                       // steps of a block
+  std::array<int, 3> tile = {};             // its cells (z, y, x), where blocks are tiles of a grid
   std::vector<std::int64_t> colour_starts;  // of each colour its first group; then their number
   Line<std::int32_t> place;                 // of each row of the matrix
   Line<std::int32_t> row;                   // of each place; -1: padding
@@ -32,24 +32,23 @@ struct Ordering {
   std::int64_t places() const { return groups() * group_places(); }
 };
 
-// In all that follows, threads: 0 is as many as there are; MatrixError: 2^31 places or more.
+// In all that follows, threads: 0 is as many as there are; throws MatrixError at 2^31 places.
 // Columns must be those of rows. What else is wrong with a matrix does no harm here.
 
 // Whether rows are cells of a grid each of which touches only those around it.
 template <class Index>
 std::optional<Grid> find_grid(const Csr<Index>& matrix, int threads = 0);
 
-// The bricks of at most `block_rows` cells with which conjugate gradients are done soonest: as
+// The tiles of at most `block_rows` cells with which conjugate gradients are done soonest: as
 // near to cubes as the grid can be cut into without much padding.
-std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes);
+std::array<int, 3> fit_tile(const Grid& grid, int block_rows, int lanes);
 
-// Blocks are bricks of these cells (z, y, x); two colours, or where cells touch at corners two for
+// Blocks are tiles of these cells (z, y, x); two colours, or where cells touch at corners two for
 // each direction. Lanes are equal parts of the grid, where
-// it can be cut so, and the bricks of a group lie at the same place in each: then what the lanes of
-// a group read in one direction lies side by side. Which brick has which group and lane depends on
-// the numbers of bricks only; groups of a colour go from low z to high.
-Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lanes,
-                      int threads = 0);
+// it can be cut so, and the tiles of a group lie at the same place in each: then what the lanes of
+// a group read in one direction lies side by side. Which tile has which group and lane depends on
+// the numbers of tiles only; groups of a colour go from low z to high.
+Ordering order_tiles(const Grid& grid, const std::array<int, 3>& tile, int lanes, int threads = 0);
 
 // Blocks are grown along the strongest ties, of at most `block_rows` rows. colours: as few as come
 // of themselves (0), or at least so many.

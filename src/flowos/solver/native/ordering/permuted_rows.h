@@ -54,11 +54,11 @@ void read_rows(const Csr<Index>& matrix, const Ordering& ordering, std::size_t f
 template <class Index, class ValueOf, class Visit>
 void visit_rows(const Csr<Index>& matrix, const Ordering& ordering, Groups groups,
                 const ValueOf& value_of, const Visit& visit) {
-  constexpr std::int64_t kMost = 512;
-  PlacedRows rows{.starts = std::vector<std::size_t>(kMost + 1), .entries = {}};
+  constexpr std::int64_t kMax = 512;
+  PlacedRows rows{.starts = std::vector<std::size_t>(kMax + 1), .entries = {}};
   const std::int64_t past = groups.past * ordering.group_places();
-  for (std::int64_t first = groups.first * ordering.group_places(); first < past; first += kMost) {
-    const auto count = static_cast<std::size_t>(std::min(kMost, past - first));
+  for (std::int64_t first = groups.first * ordering.group_places(); first < past; first += kMax) {
+    const auto count = static_cast<std::size_t>(std::min(kMax, past - first));
     read_rows(matrix, ordering, static_cast<std::size_t>(first), count, value_of, rows);
     for (std::size_t i = 0; i < count; ++i) {
       visit(first + static_cast<std::int64_t>(i),

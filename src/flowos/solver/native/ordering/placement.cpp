@@ -1,4 +1,4 @@
-// Places of rows. The order of growth is kept between rows that touch, so that the factor is that
+// Places of rows. Rows that touch stay in the order of growth, so that the factor is that
 // of the grown blocks; rows that do not touch change their order until those of a step are alike.
 
 #include <algorithm>
@@ -17,16 +17,16 @@
 namespace flowos::solve {
 namespace {
 
-// How many entries a row has left and right of the diagonal in the order that is made; of each up
-// to seven are told apart. Kinds are numbered from few entries to many.
+// How many entries a row has left and right of the diagonal in this ordering; of each up
+// to seven are distinguished. Kinds are numbered from few entries to many.
 class Kinds {
  public:
   static constexpr int kCount = 64;  // what has that number has no entries at all
 
   constexpr Kinds() {
     int kind = 0;
-    for (int sum = 0; sum <= 2 * kMost; ++sum) {
-      for (int left = std::max(0, sum - kMost); left <= std::min(sum, kMost); ++left, ++kind) {
+    for (int sum = 0; sum <= 2 * kMax; ++sum) {
+      for (int left = std::max(0, sum - kMax); left <= std::min(sum, kMax); ++left, ++kind) {
         number_[at(left)][at(sum - left)] = static_cast<std::uint8_t>(kind);
         left_[at(kind)] = left;
         right_[at(kind)] = sum - left;
@@ -41,7 +41,7 @@ class Kinds {
   }
 
   constexpr int number(int left, int right) const {
-    return number_[at(std::min(left, kMost))][at(std::min(right, kMost))];
+    return number_[at(std::min(left, kMax))][at(std::min(right, kMax))];
   }
   constexpr int left(int kind) const { return left_[at(kind)]; }
   constexpr int right(int kind) const { return right_[at(kind)]; }
@@ -49,8 +49,8 @@ class Kinds {
   constexpr std::uint64_t within(int kind) const { return within_[at(kind)]; }
 
  private:
-  static constexpr int kMost = 7;
-  std::array<std::array<std::uint8_t, kMost + 1>, kMost + 1> number_{};
+  static constexpr int kMax = 7;
+  std::array<std::array<std::uint8_t, kMax + 1>, kMax + 1> number_{};
   std::array<int, kCount + 1> left_{};
   std::array<int, kCount + 1> right_{};
   std::array<std::uint64_t, kCount> within_{};

@@ -88,17 +88,17 @@ Listed list_rows(const Walk& walk, const Raw<std::int32_t>& colours, Ordering& o
   return listed;
 }
 
-// How many entries a row has left and right of the diagonal in the order that is made.
+// How many entries a row has left and right of the diagonal in this ordering.
 template <class Index>
 std::uint8_t kind_of(const Csr<Index>& matrix, const Raw<std::int32_t>& colours, std::int64_t row) {
-  constexpr int kMost = 15;  // are told apart
+  constexpr int kMax = 15;  // are distinguished
   int left = 0, right = 0;
   for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
     const std::int32_t other = colours[at(matrix.columns[k])];
     left += other < colours[at(row)] ? 1 : 0;
     right += other > colours[at(row)] ? 1 : 0;
   }
-  return static_cast<std::uint8_t>(std::min(left, kMost) * (kMost + 1) + std::min(right, kMost));
+  return static_cast<std::uint8_t>(std::min(left, kMax) * (kMax + 1) + std::min(right, kMax));
 }
 
 // Places for the rows of a window, from `place` on: those that are alike together, so that little

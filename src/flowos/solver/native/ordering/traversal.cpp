@@ -17,7 +17,7 @@
 namespace flowos::solve {
 namespace {
 
-constexpr std::int64_t kLeastChunk = 1 << 16;
+constexpr std::int64_t kMinChunk = 1 << 16;
 
 // The least power of two below which the numbers of nearly all rows differ from those of the rows
 // that they touch.
@@ -25,15 +25,15 @@ template <class Index>
 std::int64_t reach_of(const Csr<Index>& matrix, int threads) {
   constexpr std::int64_t kFew = 20;
   std::vector<std::array<std::int64_t, 65>> counts(
-      at((matrix.rows + kLeastChunk - 1) / kLeastChunk));  // of rows, by the bits of their reach
-  for_runs(matrix.rows, kLeastChunk, threads, [&](std::int64_t first, std::int64_t past) {
+      at((matrix.rows + kMinChunk - 1) / kMinChunk));  // of rows, by the bits of their reach
+  for_runs(matrix.rows, kMinChunk, threads, [&](std::int64_t first, std::int64_t past) {
     for (std::int64_t row = first; row < past; ++row) {
       std::uint64_t farthest = 0;
       for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
         const std::int64_t distance = matrix.columns[k] - row;
         farthest |= static_cast<std::uint64_t>(std::abs(distance));
       }
-      ++counts[at(first / kLeastChunk)][static_cast<std::size_t>(std::bit_width(farthest))];
+      ++counts[at(first / kMinChunk)][static_cast<std::size_t>(std::bit_width(farthest))];
     }
   });
   int bits = 64;
@@ -62,8 +62,8 @@ Walk walk_of(const Csr<Index>& matrix, int threads) {
   check_places(matrix.rows, 1, 1);
   const std::int64_t reach = reach_of(matrix, threads);
   Walk walk;
-  walk.chunk_rows = std::max(kLeastChunk, kReaches * reach);
-  if (matrix.rows > kLeastChunk && walk.chunk_rows > matrix.rows) {
+  walk.chunk_rows = std::max(kMinChunk, kReaches * reach);
+  if (matrix.rows > kMinChunk && walk.chunk_rows > matrix.rows) {
     walk.rows = grow_blocks(matrix, kGrownRows, threads).rows;
     walk.chunk_rows = matrix.rows;
     return walk;

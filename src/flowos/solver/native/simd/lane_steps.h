@@ -60,7 +60,7 @@ class Gathered {
 template <class T>
 class LanesStep {
  public:
-  static constexpr std::size_t kMost = 16;  // that are kept in mind; the rest is gathered
+  static constexpr std::size_t kMax = 16;  // that are remembered; the rest is gathered
 
   void begin_group(std::int32_t place) { gathered_.begin_group(place); }
 
@@ -72,7 +72,7 @@ class LanesStep {
   void add(std::int32_t place, T value) {
     if (place % kLanes<T> == lane_) {
       const std::size_t entry = find(place - lane_);
-      if (entry < kMost) {
+      if (entry < kMax) {
         Found& found = found_[entry];
         const std::uint32_t bit = 1U << static_cast<unsigned>(lane_);
         found.values[static_cast<std::size_t>(lane_)] += value;
@@ -113,12 +113,12 @@ class LanesStep {
     std::array<T, kLanes<T>> values;
   };
 
-  // kMost: it has no entry. All are compared, as that takes no guess which is the one.
+  // kMax: it has no entry. All are compared, as that takes no guess which is the one.
   std::size_t find(std::int32_t base) {
     std::uint32_t number = 0;  // from 1
-    for (std::uint32_t i = 0; i < kMost; ++i) number |= next_places_[i] == base + 1 ? i + 1 : 0;
+    for (std::uint32_t i = 0; i < kMax; ++i) number |= next_places_[i] == base + 1 ? i + 1 : 0;
     if (number != 0) return number - 1;
-    if (entries_ == kMost) return kMost;
+    if (entries_ == kMax) return kMax;
     next_places_[entries_] = base + 1;
     found_[entries_] = {.place = base, .has = 0, .lanes = 0, .values = {}};
     return entries_++;
@@ -161,8 +161,8 @@ class LanesStep {
 
   int lane_ = 0;
   std::size_t entries_ = 0;  // how many of found_ there are
-  std::array<Found, kMost> found_;
-  std::array<std::int32_t, kMost> next_places_ = {};  // after theirs; 0: there is no such entry
+  std::array<Found, kMax> found_;
+  std::array<std::int32_t, kMax> next_places_ = {};  // after theirs; 0: there is no such entry
   Gathered<T> gathered_;
   std::array<std::int32_t, kLanes<T>> left_ = {};  // of each lane the entries that are not written
 };

@@ -19,7 +19,7 @@
 namespace flowos::solve {
 namespace {
 
-// What LanesStep tells of a step.
+// Statistics of one LanesStep.
 template <class T>
 struct StepEntries {
   using Places = std::array<std::int32_t, kLanes<T>>;
@@ -98,7 +98,7 @@ class EvenWriter {
       }
       below += row[i].place < place ? 1 : 0;
     }
-    return below <= LanesStep<T>::kMost && row.size() - below <= LanesStep<T>::kMost;
+    return below <= LanesStep<T>::kMax && row.size() - below <= LanesStep<T>::kMax;
   }
 
   static bool same(std::span<const Placed> row, std::span<const Placed> other, std::int32_t away) {

@@ -7,6 +7,7 @@
 
 #include "base/exact_sum.h"
 #include "ordering/groups.h"
+#include "ordering/ordering.h"
 
 namespace flowos::solve {
 
@@ -15,6 +16,7 @@ namespace flowos::solve {
 // bits. Models: ThreadExecutor (threads of this process), RankExecutor (MPI ranks).
 template <class E>
 concept Executor = requires(E& executor, int colour, void (*work)(Groups), float* vector,
+                            const Ordering& ordering, void (*of_row)(std::size_t, std::size_t),
                             const std::array<const double*, 1>& of_groups, ExactSums<1>& sums) {
   { executor.colours() } -> std::same_as<int>;
   { executor.threads() } -> std::same_as<int>;
@@ -25,6 +27,8 @@ concept Executor = requires(E& executor, int colour, void (*work)(Groups), float
   // All groups, or those of colours [first, past), in any order.
   executor.each(work);
   executor.each(colour, colour, work);
+  // of_row(row, place) for the rows of all groups of this process.
+  executor.each_row(ordering, of_row);
   // With those that other processes compute and this one only reads.
   executor.each_held(work);
   // The groups of one colour; then each process has the lines of `vector` that it reads.

@@ -27,7 +27,7 @@ class Patience {
     drain(to);
     if (debt_ <= kForgiven) return;
     const bool again = from - until_ < rest_;
-    factor_ = again ? std::min(2 * factor_, kMostFactor) : kFactor;
+    factor_ = again ? std::min(2 * factor_, kMaxFactor) : kFactor;
     rest_ = debt_ * factor_;
     until_ = to + std::chrono::duration_cast<Time::duration>(rest_);
     debt_ = Span(0);
@@ -36,7 +36,7 @@ class Patience {
  private:
   static constexpr double kTolerated = 0.4;
   static constexpr Span kForgiven{0.5e-3};
-  static constexpr double kFactor = 16, kMostFactor = 256;
+  static constexpr double kFactor = 16, kMaxFactor = 256;
 
   void drain(Time now) {
     debt_ = std::max(Span(0), debt_ - kTolerated * Span(now - seen_));
@@ -44,7 +44,7 @@ class Patience {
   }
 
   Time seen_, until_;
-  Span debt_{0}, rest_{0};  // what was lost and not made up for; the last pause
+  Span debt_{0}, rest_{0};  // time lost and not recovered; the last pause
   double factor_ = kFactor;
 };
 

@@ -111,7 +111,7 @@ void Team::run(const std::function<void(int)>& work) {
 }
 
 // Each share of a turn is taken once, by whoever is first; no turn begins before all of the last
-// were. So one who is late finds that of its turn taken, and leaves `work_` alone.
+// were. So a thread that is late finds that of its turn taken, and leaves `work_` alone.
 bool Team::take(int share, unsigned turn) {
   std::atomic<unsigned>& taken = helpers_[at(share - 1)].taken;
   unsigned before = turn - 1;

@@ -12,11 +12,11 @@
 
 namespace flowos::solve {
 
-// How many are wanted; 0: OMP_NUM_THREADS where it is set, else one for each processor there is.
+// The number of threads; 0: OMP_NUM_THREADS where it is set, else one per processor.
 int threads_of(int wanted);
 
 // Threads that are called together so often that it must cost little: they look for work for some
-// microseconds before they sleep. Nobody waits for one that has not begun: the thread that calls
+// microseconds before they sleep. A thread that has not begun is not waited for: the calling thread
 // takes its share over. Not OpenMP's, as ThreadSanitizer understands these, and as they do not hang
 // in a forked child.
 class Team {
@@ -59,9 +59,9 @@ class Team {
 template <class Work>
 void share_out(std::int64_t first, std::int64_t past, std::int64_t steps_each, int threads,
                const Work& work) {
-  constexpr std::int64_t kLeastEach = 512;
+  constexpr std::int64_t kMinEach = 512;
   const std::int64_t count = past - first;
-  const std::int64_t worth = std::min<std::int64_t>(count, count * steps_each / kLeastEach);
+  const std::int64_t worth = std::min<std::int64_t>(count, count * steps_each / kMinEach);
   if (std::min<std::int64_t>(threads, worth) <= 1) {
     if (count > 0) work(Groups{first, past});
     return;

@@ -8,6 +8,7 @@
 
 #include "base/exact_sum.h"
 #include "ordering/groups.h"
+#include "ordering/ordering.h"
 #include "threads/exact_reduce.h"
 #include "threads/executor.h"
 #include "threads/team.h"
@@ -40,6 +41,16 @@ class ThreadExecutor {
   template <class Work>
   void each_held(const Work& work) const {
     each(work);
+  }
+  // In the order of rows: vectors outside of the sweeps are read and written in one stream.
+  template <class Work>
+  void each_row(const Ordering& ordering, const Work& work) const {
+    share_out(0, ordering.rows, 1, threads_, [&](Groups rows) {
+      for (auto row = static_cast<std::size_t>(rows.first);
+           row < static_cast<std::size_t>(rows.past); ++row) {
+        work(row, static_cast<std::size_t>(ordering.place[row]));
+      }
+    });
   }
   template <class T, class Work>
   void turn(int colour, T*, const Work& work) const {

@@ -1,8 +1,8 @@
-"""A trace as an SVG image of its own, and as a page with what there is to say of it."""
+"""A convergence plot as an SVG image of its own, and as a page with what there is to say of it."""
 
 from collections.abc import Sequence
 
-from flowos.report._trace import Point, Trace
+from flowos.report._convergence import ConvergencePlot, Point
 from flowos.report._units import digits
 from flowos.report.page._head import head
 from flowos.report.page._marks import WIDTH, line, text
@@ -24,17 +24,17 @@ _ALONE = (
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
-def trace_svg(trace: Trace) -> str:
+def convergence_svg(plot: ConvergencePlot) -> str:
     """The image in a file of its own, light or dark as the reader has it."""
     light, dark = (
         ";".join(f"--{name}:{theme[name]}" for name in _SHOWN) for theme in (LIGHT, DARK)
     )
     style = f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}{_ALONE}"
     paper = tag("rect", class_="paper", width="100%", height="100%")
-    return f"{_drawing(trace, tag('style', Markup(style)), paper, xmlns=_NAMESPACE)}\n"
+    return f"{_drawing(plot, tag('style', Markup(style)), paper, xmlns=_NAMESPACE)}\n"
 
 
-def trace_html(trace: Trace, told: str, facts: Sequence[tuple[str, str]]) -> str:
+def convergence_html(plot: ConvergencePlot, told: str, facts: Sequence[tuple[str, str]]) -> str:
     """A page: what was done in a sentence, the plot, its numbers, and facts (what, in words)."""
     rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts]
     body = tag(
@@ -42,72 +42,71 @@ def trace_html(trace: Trace, told: str, facts: Sequence[tuple[str, str]]) -> str
         tag(
             "header",
             tag("p", tag("b", "FlowOS"), " solve", class_="kicker"),
-            tag("h1", trace.title),
+            tag("h1", plot.title),
             tag("p", told, class_="lede"),
         ),
         tag(
             "main",
-            tag("section", tag("h2", f"The {trace.what}"), _figure(trace)),
+            tag("section", tag("h2", f"The {plot.what}"), _figure(plot)),
             tag("section", tag("h2", "How it was solved"), tag("dl", *rows, class_="facts")),
         ),
     )
-    return f"<!doctype html>\n{tag('html', head(trace.title), body, lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head(plot.title), body, lang='en')}\n"
 
 
-def _figure(trace: Trace) -> Markup:
-    if not trace.drawn:
+def _figure(plot: ConvergencePlot) -> Markup:
+    if not plot.drawn:
         return tag("p", "There is nothing to draw.", class_="note")
     rows = [
         tag("tr", tag("td", str(step), class_="n"), tag("td", f"{value:.3e}", class_="n"))
-        for step, value in trace.drawn
+        for step, value in plot.drawn
     ]
-    caption = f"The {trace.what} after so many {trace.steps}"
-    table = scrolled(caption, (trace.steps, trace.what), rows, "numbers")
-    return tag("figure", _drawing(trace), tag("details", tag("summary", "The numbers"), table))
+    caption = f"The {plot.what} after so many {plot.steps}"
+    table = scrolled(caption, (plot.steps, plot.what), rows, "numbers")
+    return tag("figure", _drawing(plot), tag("details", tag("summary", "The numbers"), table))
 
 
-def _drawing(trace: Trace, *first: Markup, xmlns: str | None = None) -> Markup:
-    shown = _curve(trace) if trace.drawn else text("There is nothing to draw.", 0, 15)
+def _drawing(plot: ConvergencePlot, *first: Markup, xmlns: str | None = None) -> Markup:
+    shown = _curve(plot) if plot.drawn else text("There is nothing to draw.", 0, 15)
     return tag(
         "svg",
         *first,
-        tag("title", trace.title, id="trace-t"),
-        tag("desc", _told(trace), id="trace-d"),
+        tag("title", plot.title, id="plot-t"),
+        tag("desc", _told(plot), id="plot-d"),
         shown,
         xmlns=xmlns,
         class_="plot s0",
         viewBox=f"0 0 {WIDTH:.0f} {_HEIGHT:.0f}",
         role="img",
-        aria_labelledby="trace-t trace-d",
+        aria_labelledby="plot-t plot-d",
     )
 
 
-def _told(trace: Trace) -> str:
+def _told(plot: ConvergencePlot) -> str:
     """The plot in a sentence, for a screen reader."""
-    if not trace.drawn:
+    if not plot.drawn:
         return "There is nothing to draw."
-    (first, high), (last, low) = trace.drawn[0], trace.drawn[-1]
-    return (
-        f"A line: {trace.what} {high:.1e} after {first} {trace.steps}, {low:.1e} after {last}."
-        + (f" The goal is {trace.goal:.1e}." if trace.goal > 0 else "")
+    (first, high), (last, low) = plot.drawn[0], plot.drawn[-1]
+    return f"A line: {plot.what} {high:.1e} after {first} {plot.steps}, {low:.1e} after {last}." + (
+        f" The goal is {plot.goal:.1e}." if plot.goal > 0 else ""
     )
 
 
-def _curve(trace: Trace) -> Markup:
-    x, y = _axes(trace)
+def _curve(plot: ConvergencePlot) -> Markup:
+    x, y = _axes(plot)
     base = _HEIGHT - _BOTTOM
     return join(
         *_grid(x, y, base),
-        text(trace.what, 0, 15, class_="strong"),
-        text(trace.steps, WIDTH - _RIGHT, _HEIGHT - 5, "end", "strong"),
-        *(_goal(trace.goal, y) if trace.goal > 0 else ()),
-        *_line(trace.drawn, x, y),
+        text(plot.what, 0, 15, class_="strong"),
+        text(plot.steps, WIDTH - _RIGHT, _HEIGHT - 5, "end", "strong"),
+        *(_goal(plot.goal, y) if plot.goal > 0 else ()),
+        *_line(plot.drawn, x, y),
     )
 
 
-def _axes(trace: Trace) -> tuple[Axis, Axis]:
-    low, high = trace.ends
-    first, last = float(trace.drawn[0][0]), float(trace.drawn[-1][0])
+def _axes(plot: ConvergencePlot) -> tuple[Axis, Axis]:
+    low, high = plot.ends
+    first, last = float(plot.drawn[0][0]), float(plot.drawn[-1][0])
     if first == last:
         first, last = first - 1, last + 1
     x = Axis(first, last, _LEFT + 8, WIDTH - _RIGHT)

@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from flowos.report import Trace, trace_html, trace_svg, trace_text
+from flowos.report import ConvergencePlot, convergence_html, convergence_svg, convergence_text
 
-FALL = Trace(
+FALL = ConvergencePlot(
     title="poisson:8x8x8",
     points=tuple((i, 10.0 ** (-i / 4)) for i in range(1, 33)),
     goal=1e-7,
@@ -14,7 +14,7 @@ FALL = Trace(
 
 
 def test_the_terminal_shows_the_fall_the_goal_and_the_ends() -> None:
-    first, *rows, _, under = trace_text(FALL).splitlines()
+    first, *rows, _, under = convergence_text(FALL).splitlines()
     assert first == "relative residual, - - goal 1.00e-07"
     assert rows[0] == "1e+00 |*"
     labels = [row[:5] for row in rows if row[:5].strip()]
@@ -24,7 +24,7 @@ def test_the_terminal_shows_the_fall_the_goal_and_the_ends() -> None:
     assert rows[-1].startswith("1e-08 |")
     assert rows[-1].endswith("*")
     assert under.split() == ["1", "32", "iterations"]
-    assert max(map(len, trace_text(FALL).splitlines())) <= 79
+    assert max(map(len, convergence_text(FALL).splitlines())) <= 79
 
 
 @pytest.mark.parametrize(
@@ -39,22 +39,22 @@ def test_the_terminal_shows_the_fall_the_goal_and_the_ends() -> None:
 def test_any_range_fits_a_terminal(
     points: tuple[tuple[int, float], ...], goal: float, rows: int
 ) -> None:
-    shown = trace_text(Trace(title="x", points=points, goal=goal)).splitlines()
+    shown = convergence_text(ConvergencePlot(title="x", points=points, goal=goal)).splitlines()
     assert sum("|" in line for line in shown) == rows
     assert sum(line.count("*") for line in shown) == len(points)
 
 
 @pytest.mark.parametrize("points", [(), ((1, 0.0),), ((1, float("nan")), (2, float("inf")))])
 def test_where_there_is_nothing_to_draw_it_says_so(points: tuple[tuple[int, float], ...]) -> None:
-    empty = Trace(title="x", points=points, goal=1e-7)
-    assert trace_text(empty) == ""
-    assert "There is nothing to draw." in trace_svg(empty)
-    assert "There is nothing to draw." in trace_html(empty, "told", ())
+    empty = ConvergencePlot(title="x", points=points, goal=1e-7)
+    assert convergence_text(empty) == ""
+    assert "There is nothing to draw." in convergence_svg(empty)
+    assert "There is nothing to draw." in convergence_html(empty, "told", ())
 
 
 def test_a_long_fall_is_thinned_and_keeps_its_ends() -> None:
     points = tuple((i, 1.0 / (i + 1)) for i in range(100_001))
-    drawn = Trace(title="x", points=points).drawn
+    drawn = ConvergencePlot(title="x", points=points).drawn
     assert len(drawn) <= 401
     assert (drawn[0], drawn[-1]) == (points[0], points[-1])
 
@@ -64,7 +64,9 @@ def test_a_long_fall_is_thinned_and_keeps_its_ends() -> None:
 def test_the_image_is_svg_that_names_and_tells_itself(
     points: tuple[tuple[int, float], ...], goal: float
 ) -> None:
-    root = ElementTree.fromstring(trace_svg(Trace(title="a <b>", points=points, goal=goal)))
+    root = ElementTree.fromstring(
+        convergence_svg(ConvergencePlot(title="a <b>", points=points, goal=goal))
+    )
     names = {child.tag.removeprefix("{http://www.w3.org/2000/svg}") for child in root}
     assert {"style", "title", "desc", "path", "text"} <= names
     texts = [child.text for child in root]
@@ -73,12 +75,12 @@ def test_the_image_is_svg_that_names_and_tells_itself(
 
 
 def test_the_page_holds_plot_numbers_and_facts_and_loads_nothing() -> None:
-    page = trace_html(FALL, "converged: 32 iterations", (("Blocks", "bricks <8>"),))
+    page = convergence_html(FALL, "converged: 32 iterations", (("Blocks", "tiles <8>"),))
     assert page.startswith("<!doctype html>")
     for part in (
         "poisson:8x8x8",
         "converged: 32 iterations",
-        "bricks &lt;8&gt;",
+        "tiles &lt;8&gt;",
         "<svg",
         "1.000e-08",
     ):

@@ -15,7 +15,7 @@ Point = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class ConvergencePlot:
     """Values over steps, on a logarithmic scale. goal: 0 is none."""
 
     title: str
@@ -38,18 +38,18 @@ class Trace:
         return min(values + [self.goal] * (self.goal > 0)), max(values)
 
 
-def trace_text(trace: Trace) -> str:
+def convergence_text(plot: ConvergencePlot) -> str:
     """The curve in ASCII, with its goal as a dashed line; empty where there is nothing to draw."""
-    points = trace.drawn
+    points = plot.drawn
     if not points:
         return ""
-    grid = _Grid.around(trace)
-    if trace.goal > 0:
-        grid.dash(trace.goal)
+    grid = _Grid.around(plot)
+    if plot.goal > 0:
+        grid.dash(plot.goal)
     for step, value in points:
         grid.mark(step, value)
-    goal = f", - - goal {digits(trace.goal)}" if trace.goal > 0 else ""
-    return "\n".join((f"{trace.what}{goal}", *grid.lines(trace.steps))) + "\n"
+    goal = f", - - goal {digits(plot.goal)}" if plot.goal > 0 else ""
+    return "\n".join((f"{plot.what}{goal}", *grid.lines(plot.steps))) + "\n"
 
 
 class _Grid:
@@ -60,13 +60,13 @@ class _Grid:
         self._cells = [[" "] * _WIDTH for _ in range(rows)]
 
     @classmethod
-    def around(cls, trace: Trace) -> "_Grid":
-        low, high = trace.ends
+    def around(cls, plot: ConvergencePlot) -> "_Grid":
+        low, high = plot.ends
         top, bottom = math.ceil(math.log10(high)), math.floor(math.log10(low))
         span = max(1, top - bottom)
         decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MOST_ROWS)
         rows = math.ceil(span / decades) + 1
-        return cls(top, decades, rows, trace.drawn[0][0], trace.drawn[-1][0])
+        return cls(top, decades, rows, plot.drawn[0][0], plot.drawn[-1][0])
 
     def dash(self, value: float) -> None:
         row = self._cells[self._row(value)]

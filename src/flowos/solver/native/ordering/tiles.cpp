@@ -1,4 +1,4 @@
-// Bricks of a grid, and how they are given to lanes.
+// Tiles of a grid, and how they are given to lanes.
 
 #include <algorithm>
 #include <array>
@@ -22,34 +22,34 @@ std::int64_t product(const Three& three) { return three[0] * three[1] * three[2]
 
 std::int64_t over(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
-// Of bricks that touch at corners: whether a colour has the odd ones of an axis.
+// Of tiles that touch at corners: whether a colour has the odd ones of an axis.
 std::int64_t odd(std::size_t colour, std::size_t axis) {
   return static_cast<std::int64_t>(colour >> axis & 1U);
 }
 
-// How bricks are given to lanes. The grid is cut into equal parts, and each part has `run` lanes.
-// Bricks of a group lie at the same place of each part, so that their neighbours do so, too. They
-// have one colour if parts are an even number of bricks long, or if every second part is seen in a
-// mirror. Where parts have several lanes, those have the next bricks of the colour.
+// How tiles are given to lanes. The grid is cut into equal parts, and each part has `run` lanes.
+// Tiles of a group lie at the same place of each part, so that their neighbours do so, too. They
+// have one colour if parts are an even number of tiles long, or if every second part is seen in a
+// mirror. Where parts have several lanes, those have the next tiles of the colour.
 struct Split {
   Three parts = {1, 1, 1};
-  Three width = {1, 1, 1};  // bricks of a part, with padding
+  Three width = {1, 1, 1};  // tiles of a part, with padding
   int run = 1;
   bool corners = false;               // see Grid
   std::optional<std::size_t> mirror;  // the axis along which odd lanes run backwards
 
   std::size_t colours() const { return corners ? 8 : 2; }
-  // Those of a colour of bricks that touch at corners: every second one along each axis.
-  Three bricks_of(std::size_t colour) const {
-    Three bricks;
+  // Those of a colour of tiles that touch at corners: every second one along each axis.
+  Three tiles_of(std::size_t colour) const {
+    Three tiles;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      bricks[axis] = over(width[axis] - odd(colour, axis), 2);
+      tiles[axis] = over(width[axis] - odd(colour, axis), 2);
     }
-    return bricks;
+    return tiles;
   }
   std::int64_t groups_of(std::size_t colour) const {
     const std::int64_t half = over(product(width) - static_cast<std::int64_t>(colour), 2);
-    return over(corners ? product(bricks_of(colour)) : half, run);
+    return over(corners ? product(tiles_of(colour)) : half, run);
   }
   // Of each colour its first group; then their number. Some may have none.
   std::vector<std::int64_t> starts() const {
@@ -66,7 +66,7 @@ constexpr std::int64_t kCostOfGroup = 5, kCostOfScattered = 6;
 struct Cost {
   std::int64_t time;
   std::int64_t cuts_of_z;  // ranks are cut there
-  std::int64_t thinnest;   // parts as thick as can be: fewer of their bricks are at their ends
+  std::int64_t thinnest;   // parts as thick as can be: fewer of their tiles are at their ends
 };
 
 bool less(const Cost& one, const Cost& other) {
@@ -87,7 +87,7 @@ Cost cost_of(const Split& split) {
 
 class BestSplit {
  public:
-  BestSplit(const Three& bricks, bool corners, int lanes) : bricks_(bricks), corners_(corners) {
+  BestSplit(const Three& tiles, bool corners, int lanes) : tiles_(tiles), corners_(corners) {
     for (int run = 1; run <= lanes; ++run) {
       if (lanes % run == 0) try_runs(lanes / run, run);
     }
@@ -104,12 +104,12 @@ class BestSplit {
     }
   }
 
-  // In each way in which colours can be made to agree.
+  // In each way in which colours agree.
   void try_parts(const Three& parts, int run) {
     Split split{.parts = parts, .width = {}, .run = run, .corners = corners_, .mirror = {}};
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (parts[axis] > std::max<std::int64_t>(bricks_[axis], 1)) return;
-      split.width[axis] = over(bricks_[axis], parts[axis]);
+      if (parts[axis] > std::max<std::int64_t>(tiles_[axis], 1)) return;
+      split.width[axis] = over(tiles_[axis], parts[axis]);
     }
     Split even = split;
     for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -134,94 +134,93 @@ class BestSplit {
     cost_ = cost;
   }
 
-  Three bricks_;
+  Three tiles_;
   bool corners_;
   bool any_ = false;
   Split best_;
   Cost cost_{};
 };
 
-Three bricks_of(const Grid& grid, const std::array<int, 3>& brick) {
-  return {over(grid.cells[0], brick[0]), over(grid.cells[1], brick[1]),
-          over(grid.cells[2], brick[2])};
+Three tiles_of(const Grid& grid, const std::array<int, 3>& tile) {
+  return {over(grid.cells[0], tile[0]), over(grid.cells[1], tile[1]), over(grid.cells[2], tile[2])};
 }
 
-// Writes one brick after the other to its group and lane.
-class BrickWriter {
+// Writes one tile after the other to its group and lane.
+class TileWriter {
  public:
-  BrickWriter(const Grid& grid, const std::array<int, 3>& brick, const Split& split, Ordering& to)
+  TileWriter(const Grid& grid, const std::array<int, 3>& tile, const Split& split, Ordering& to)
       : grid_(grid),
-        brick_{brick[0], brick[1], brick[2]},
+        tile_{tile[0], tile[1], tile[2]},
         split_(split),
         starts_(split.starts()),
         to_(to) {}
 
   void write_group(std::int64_t group) {
     const auto colour = std::upper_bound(starts_.begin(), starts_.end(), group) - 1;
-    const std::int64_t first_brick = (group - *colour) * split_.run;
+    const std::int64_t first_tile = (group - *colour) * split_.run;
     for (int lane = 0; lane < to_.lanes; ++lane) {
-      write(group, lane, brick_at(first_brick + lane % split_.run, at(colour - starts_.begin())));
+      write(group, lane, tile_at(first_tile + lane % split_.run, at(colour - starts_.begin())));
     }
   }
 
  private:
-  // Where brick number `number` of a colour is in its part. Of each two that follow one another in
+  // Where tile number `number` of a colour is in its part. Of each two that follow one another in
   // C order one has the one colour, and one the other.
-  std::optional<Three> brick_at(std::int64_t number, std::size_t colour) const {
-    if (split_.corners) return corner_brick_at(number, colour);
+  std::optional<Three> tile_at(std::int64_t number, std::size_t colour) const {
+    if (split_.corners) return corner_tile_at(number, colour);
     const auto [z, y, x] = split_.width;
-    for (const std::int64_t brick : {2 * number, 2 * number + 1}) {
-      const Three where = {brick / (y * x), brick / x % y, brick % x};
+    for (const std::int64_t tile : {2 * number, 2 * number + 1}) {
+      const Three where = {tile / (y * x), tile / x % y, tile % x};
       if (where[0] < z && (where[0] + where[1] + where[2]) % 2 == odd(colour, 0)) return where;
     }
     return std::nullopt;
   }
 
-  std::optional<Three> corner_brick_at(std::int64_t number, std::size_t colour) const {
-    const auto [z, y, x] = split_.bricks_of(colour);
+  std::optional<Three> corner_tile_at(std::int64_t number, std::size_t colour) const {
+    const auto [z, y, x] = split_.tiles_of(colour);
     if (number >= z * y * x) return std::nullopt;
     return Three{2 * (number / (y * x)) + odd(colour, 0), 2 * (number / x % y) + odd(colour, 1),
                  2 * (number % x) + odd(colour, 2)};
   }
 
-  // The cell at the beginning of the brick, and the way from one cell to the next, of this lane.
+  // The cell at the beginning of the tile, and the way from one cell to the next, of this lane.
   struct Corner {
     Three cell;
     Three step;
   };
 
-  Corner corner_of(int lane, const Three& brick) const {
+  Corner corner_of(int lane, const Three& tile) const {
     const std::int64_t number = lane / split_.run;
     const Three part = {number / (split_.parts[2] * split_.parts[1]),
                         number / split_.parts[2] % split_.parts[1], number % split_.parts[2]};
     Corner corner{.cell = {}, .step = {1, 1, 1}};
-    std::int64_t bricks_before = 0;
+    std::int64_t tiles_before = 0;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      corner.cell[axis] = (part[axis] * split_.width[axis] + brick[axis]) * brick_[axis];
-      bricks_before += part[axis] * split_.width[axis];
+      corner.cell[axis] = (part[axis] * split_.width[axis] + tile[axis]) * tile_[axis];
+      tiles_before += part[axis] * split_.width[axis];
     }
-    if (split_.mirror && bricks_before % 2 != 0) {
+    if (split_.mirror && tiles_before % 2 != 0) {
       const std::size_t axis = *split_.mirror;
-      corner.cell[axis] = split_.width[axis] * brick_[axis] - 1 - corner.cell[axis];
+      corner.cell[axis] = split_.width[axis] * tile_[axis] - 1 - corner.cell[axis];
       corner.step[axis] = -1;
     }
     return corner;
   }
 
-  void write(std::int64_t group, int lane, const std::optional<Three>& brick) {
+  void write(std::int64_t group, int lane, const std::optional<Three>& tile) {
     std::int64_t place = group * to_.block_rows * to_.lanes + lane;
-    if (!brick) {
+    if (!tile) {
       for (int step = 0; step < to_.block_rows; ++step, place += to_.lanes) to_.row[at(place)] = -1;
       return;
     }
-    const Corner corner = corner_of(lane, *brick);
-    for (std::int64_t k = 0; k < brick_[0]; ++k) {
-      for (std::int64_t j = 0; j < brick_[1]; ++j) {
+    const Corner corner = corner_of(lane, *tile);
+    for (std::int64_t k = 0; k < tile_[0]; ++k) {
+      for (std::int64_t j = 0; j < tile_[1]; ++j) {
         const std::int64_t z = corner.cell[0] + k * corner.step[0];
         const std::int64_t y = corner.cell[1] + j * corner.step[1];
         const bool inside = z >= 0 && z < grid_.cells[0] && y >= 0 && y < grid_.cells[1];
         write_line(place, inside ? (z * grid_.cells[1] + y) * grid_.cells[2] : -1, corner);
-        place += brick_[2] * to_.lanes;
+        place += tile_[2] * to_.lanes;
       }
     }
   }
@@ -229,7 +228,7 @@ class BrickWriter {
   // first: the row of the cell at x = 0 of this line; -1: it lies outside.
   void write_line(std::int64_t place, std::int64_t first, const Corner& corner) {
     std::int64_t x = corner.cell[2];
-    for (std::int64_t i = 0; i < brick_[2]; ++i, x += corner.step[2], place += to_.lanes) {
+    for (std::int64_t i = 0; i < tile_[2]; ++i, x += corner.step[2], place += to_.lanes) {
       const bool inside = first >= 0 && x >= 0 && x < grid_.cells[2];
       to_.row[at(place)] = inside ? static_cast<std::int32_t>(first + x) : -1;
       if (inside) to_.place[at(first + x)] = static_cast<std::int32_t>(place);
@@ -237,39 +236,39 @@ class BrickWriter {
   }
 
   Grid grid_;
-  Three brick_;
+  Three tile_;
   Split split_;
   std::vector<std::int64_t> starts_;
   Ordering& to_;
 };
 
-// The brick with which an iteration, times the number of iterations, takes least time.
-class FittingBrick {
+// The tile with which an iteration, times the number of iterations, takes least time.
+class FittingTile {
  public:
-  FittingBrick(const Grid& grid, int lanes) : grid_(grid), lanes_(lanes) {}
+  FittingTile(const Grid& grid, int lanes) : grid_(grid), lanes_(lanes) {}
 
   const std::array<int, 3>& found() const { return best_; }
 
-  void consider(const std::array<int, 3>& brick) {
-    const Three bricks = bricks_of(grid_, brick);
-    const double iterations = iterations_with(brick);
-    const double cells = brick[0] * brick[1] * brick[2];
-    if (iterations * cells * static_cast<double>(product(bricks)) >= least_) return;
-    const Cost cost = cost_of(BestSplit(bricks, grid_.corners, lanes_).found());
+  void consider(const std::array<int, 3>& tile) {
+    const Three tiles = tiles_of(grid_, tile);
+    const double iterations = iterations_with(tile);
+    const double cells = tile[0] * tile[1] * tile[2];
+    if (iterations * cells * static_cast<double>(product(tiles)) >= least_) return;
+    const Cost cost = cost_of(BestSplit(tiles, grid_.corners, lanes_).found());
     const double time = iterations * cells * static_cast<double>(cost.time * lanes_) / kCostOfGroup;
     if (time >= least_) return;
     least_ = time;
-    best_ = brick;
+    best_ = tile;
   }
 
  private:
-  // As a factor. They grow by so much per share of a brick's cells that is on one side of it:
-  // measured on Poisson 128^3 between bricks of 4^3 and of 8^3.
-  double iterations_with(const std::array<int, 3>& brick) const {
+  // As a factor. They grow by so much per share of a tile's cells that is on one side of it:
+  // measured on Poisson 128^3 between tiles of 4^3 and of 8^3.
+  double iterations_with(const std::array<int, 3>& tile) const {
     constexpr double kPerFace = 0.27;
     double factor = 1;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (grid_.cells[axis] > brick[axis]) factor += 2 * kPerFace / brick[axis];
+      if (grid_.cells[axis] > tile[axis]) factor += 2 * kPerFace / tile[axis];
     }
     return factor;
   }
@@ -282,8 +281,8 @@ class FittingBrick {
 
 }  // namespace
 
-std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes) {
-  FittingBrick fitting(grid, lanes);
+std::array<int, 3> fit_tile(const Grid& grid, int block_rows, int lanes) {
+  FittingTile fitting(grid, lanes);
   const auto longest = [&](std::size_t axis, int rows) {
     return static_cast<int>(std::min<std::int64_t>(grid.cells[axis], rows));
   };
@@ -295,13 +294,13 @@ std::array<int, 3> fit_brick(const Grid& grid, int block_rows, int lanes) {
   return fitting.found();
 }
 
-Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lanes, int threads) {
-  const Split split = BestSplit(bricks_of(grid, brick), grid.corners, lanes).found();
+Ordering order_tiles(const Grid& grid, const std::array<int, 3>& tile, int lanes, int threads) {
+  const Split split = BestSplit(tiles_of(grid, tile), grid.corners, lanes).found();
   Ordering ordering;
   ordering.rows = product(grid.cells);
   ordering.lanes = lanes;
-  ordering.block_rows = brick[0] * brick[1] * brick[2];
-  ordering.brick = brick;
+  ordering.block_rows = tile[0] * tile[1] * tile[2];
+  ordering.tile = tile;
   ordering.colour_starts = split.starts();
   auto& starts = ordering.colour_starts;
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
@@ -310,7 +309,7 @@ Ordering order_bricks(const Grid& grid, const std::array<int, 3>& brick, int lan
   ordering.row.resize(at(ordering.places()));
   constexpr std::int64_t kRunRows = 1 << 14;
   const std::int64_t run = std::max<std::int64_t>(1, kRunRows / ordering.block_rows / lanes);
-  BrickWriter writer(grid, brick, split, ordering);
+  TileWriter writer(grid, tile, split, ordering);
   for_runs(ordering.groups(), run, threads, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t group = first; group < end; ++group) writer.write_group(group);
   });
