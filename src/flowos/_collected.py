@@ -38,8 +38,12 @@ def apart(call: Callable[[], object]) -> None:
 
 
 def _begin(call: Callable[[], object]) -> None:
-    """A thread that `threading` knows: one that it does not would stay in its list for good."""
-    threading.Thread(target=call, name="flowos-collected", daemon=True).start()
+    """A thread that `threading` knows: one that it does not would stay in its list for good.
+
+    No daemon, so that Python ends after it: a thread that returns from C++ to an interpreter that
+    is finalizing is unwound by force, and that aborts the process.
+    """
+    threading.Thread(target=call, name="flowos-collected", daemon=False).start()
 
 
 @cache

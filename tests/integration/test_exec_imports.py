@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-_MOST_MODULES = 45
+_MAX_MODULES = 47
 """Of FlowOS, for a bare command. Each costs between 0.2 and 2 ms."""
 
 _ROOMS = ("feeder", "plan", "probes", "report", "solver", "store")
@@ -37,7 +37,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 def test_a_bare_command_loads_few_modules_of_flowos(bare: set[str]) -> None:
     ours = {name for name in bare if name.partition(".")[0] == "flowos"}
     assert "flowos.operations.exec" in ours
-    assert len(ours) <= _MOST_MODULES, sorted(ours)
+    assert len(ours) <= _MAX_MODULES, sorted(ours)
 
 
 def test_a_bare_command_loads_no_room_and_no_library_that_it_does_not_use(bare: set[str]) -> None:

@@ -169,4 +169,4 @@ def test_the_collector_takes_feeds_in_any_thread_and_all_pools_go_on(data: Path)
         text=True,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("done\n", "")
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
