@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         Care,
         FillPlan,
         Kept,
-        Warmed,
+        PrefillResult,
     )
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -166,11 +166,11 @@ def _warm(args: argparse.Namespace) -> int:
             return _show_planned(feed.planned(care, on_progress), args.json)
         known = {"max_bytes": args.max_bytes, "min_free_bytes": args.min_free}
         given = {name: value for name, value in known.items() if value is not None}
-        done = feed.warmed(care, feed.CacheLimits(**given), on_progress)
-    _show_warmed(done, args.json)
+        done = feed.prefilled(care, feed.CacheLimits(**given), on_progress)
+    _show_prefilled(done, args.json)
     if done.interrupted:
         return _EXIT_INTERRUPTED
-    return _EXIT_FAILED if done.warmth.missing or not done.kept.cached else 0
+    return _EXIT_FAILED if done.prefill.missing or not done.kept.cached else 0
 
 
 def _show_planned(planned: "FillPlan", as_json: bool) -> int:
@@ -183,8 +183,8 @@ def _show_planned(planned: "FillPlan", as_json: bool) -> int:
     return 0
 
 
-def _show_warmed(done: "Warmed", as_json: bool) -> None:
-    kept, at = done.kept, done.warmth
+def _show_prefilled(done: "PrefillResult", as_json: bool) -> None:
+    kept, at = done.kept, done.prefill
     if as_json:
         print_json(done)
     else:
@@ -314,7 +314,9 @@ def _care(args: argparse.Namespace) -> "Care":
     from flowos.operations import feed
 
     endings = args.extensions
-    files = feed.meant(endings if endings in (None, "all", "pictures") else endings.split(","))
+    files = feed.sample_filter(
+        endings if endings in (None, "all", "pictures") else endings.split(",")
+    )
     of_data = feed.asked(
         args.member, args.dtype, args.length, args.column, args.label_column, files
     )

@@ -13,7 +13,7 @@ from flowos.feeder._cache_admin import (
     verify,
 )
 from flowos.feeder._data import CacheLimits
-from flowos.feeder._extensions import meant
+from flowos.feeder._extensions import sample_filter
 from flowos.feeder._feed import Feed
 from flowos.feeder._peers import Peers
 from flowos.feeder._resolve_source import Where
@@ -38,7 +38,7 @@ __all__ = [
     "compare",
     "decode",
     "kept_in",
-    "meant",
     "opened",
+    "sample_filter",
     "verify",
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._cache_entry import CacheEntry, write_whole
 from flowos.feeder._entries import digest
-from flowos.feeder._extensions import Meant, only_meant
+from flowos.feeder._extensions import SampleFilter, select_samples
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._protocols import EarlyReader, Listing, PrefetchBudget
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def catalog_of(
     source: "Mounted | Source",
     entry: CacheEntry,
-    files: Meant,
+    files: SampleFilter,
     found: "Counter | None" = None,
     budget: PrefetchBudget | None = None,
 ) -> "Iterator[tuple[Catalog, int, str, EarlyReader | None]]":
@@ -43,7 +43,7 @@ def catalog_of(
             if listing.early is not None:
                 while_listed.callback(listing.early.end)
             catalog, early, is_new = listing.catalog(found), listing.early, True
-        some, left_out = only_meant(catalog, source.name, files)
+        some, left_out = select_samples(catalog, source.name, files)
         key = some.cache_key()
         key = int(digest(str(key), identity)[:16], 16) if identity else key
         yield some, key, left_out, early

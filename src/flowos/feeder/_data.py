@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._cache_entry import CacheEntry, cache_folder
 from flowos.feeder._catalogs import catalog_of
-from flowos.feeder._extensions import only_meant
+from flowos.feeder._extensions import select_samples
 from flowos.feeder._mounted import Mounted
 from flowos.feeder._protocols import PrefetchBudget
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
@@ -78,7 +78,7 @@ def open_data(
         refuse_inside(where, asked, cache_folder(cache))
     entry, complaint = (None, "") if cache is None else _entry_of(cache, key, source.name)
     if entry is None:
-        catalog, left_out = only_meant(source.catalog(found), source.name, asked.files)
+        catalog, left_out = select_samples(source.catalog(found), source.name, asked.files)
         return Data(
             source=source, catalog=catalog, cache=None, complaint=complaint, left_out=left_out
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._arrays import stacked
-from flowos.feeder._extensions import ALL, PICTURES, Meant, meant
+from flowos.feeder._extensions import ALL, PICTURES, SampleFilter, sample_filter
 from flowos.feeder._one_line import one_line
 from flowos.feeder._samples import Int64s, Samples
 from flowos.feeder._source_options import Record
@@ -53,13 +53,13 @@ class Way:
     native: "Decoder | None" = None
     record: Record | None = None
     function: Decode | None = None
-    files: Meant = ALL
+    files: SampleFilter = ALL
     """Those that are samples, by what was said, or by what it decodes."""
 
 
 def chosen(decode: object, extensions: object = None) -> Way:
     """Raises FeedError for an invalid decoder or file extensions."""
-    files = meant(extensions, PICTURES if isinstance(decode, Pictures) else ())
+    files = sample_filter(extensions, PICTURES if isinstance(decode, Pictures) else ())
     if decode is None:
         return Way(files=files)
     if decode in (image, jpeg):

@@ -24,7 +24,7 @@ _KEY_OF_CACHE = re.compile(r"(?:.*/)?[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class SampleFilter:
     """endings: of the files that are samples, lower case, without the dot; empty: all are.
 
     said: by a person, so that no file is refused for what it looks like.
@@ -34,19 +34,21 @@ class Meant:
     said: bool = False
 
 
-ALL = Meant()
+ALL = SampleFilter()
 
 
-def meant(extensions: object, usual: tuple[str, ...] = ()) -> Meant:
+def sample_filter(extensions: object, usual: tuple[str, ...] = ()) -> SampleFilter:
     """extensions: "all", "pictures", endings of names, or None: the usual ones. FeedError."""
     if extensions is None:
-        return Meant(endings=usual)
+        return SampleFilter(endings=usual)
     if isinstance(extensions, str) and extensions in (_ALL, _PICTURES):
-        return Meant(endings=PICTURES if extensions == _PICTURES else (), said=True)
+        return SampleFilter(endings=PICTURES if extensions == _PICTURES else (), said=True)
     if isinstance(extensions, Iterable) and not isinstance(extensions, str | bytes):
         endings = tuple(extensions)
         if endings and all(isinstance(word, str) and word.strip(".") for word in endings):
-            return Meant(endings=tuple(word.lstrip(".").lower() for word in endings), said=True)
+            return SampleFilter(
+                endings=tuple(word.lstrip(".").lower() for word in endings), said=True
+            )
     raise FeedError(
         f"Feed: extensions={shown(extensions)}; expected endings, as ['jpg', 'png'], or 'all', or "
         "'pictures'"
@@ -60,7 +62,7 @@ def has_files(catalog: "Catalog") -> bool:
     return catalog.kind == "folder"
 
 
-def only_meant(catalog: "Catalog", name: str, files: Meant) -> "tuple[Catalog, str]":
+def select_samples(catalog: "Catalog", name: str, files: SampleFilter) -> "tuple[Catalog, str]":
     """The samples among the files, and a warning if others were left out by default.
 
     Raises FeedError if no file is left, or shards or a cache are among them.

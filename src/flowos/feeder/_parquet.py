@@ -27,7 +27,7 @@ from flowos.feeder._one_line import one_line
 from flowos.feeder._parquet_files import open_files
 from flowos.feeder._protocols import Listing, PrefetchBudget, Tickets
 from flowos.feeder._reader_threads import answer, run_threads
-from flowos.feeder._row_group_queue import Group, RowGroupQueue, Wanted
+from flowos.feeder._row_group_queue import Group, RowGroupQueue, RowRequest
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -91,25 +91,25 @@ class ParquetSource:
         column = self._column(keys[0])
         counts = np.bincount(catalog.group_of(), minlength=len(keys))
         firsts = np.concatenate(([0], np.cumsum(counts)))
-        desk = RowGroupQueue()
+        queue = RowGroupQueue()
         puller = threading.Thread(
-            target=self._pull, args=(tickets, desk, keys, firsts), name="flowos-pull", daemon=True
+            target=self._pull, args=(tickets, queue, keys, firsts), name="flowos-pull", daemon=True
         )
         puller.start()
-        run_threads(lambda: self._work(tickets, desk, column), _THREADS)
+        run_threads(lambda: self._work(tickets, queue, column), _THREADS)
         puller.join()
 
     def _pull(
         self,
         tickets: Tickets,
-        desk: RowGroupQueue,
+        queue: RowGroupQueue,
         keys: Sequence[str],
         firsts: "NDArray[np.int64]",
     ) -> None:
         """firsts: of each file, its first sample."""
         try:
             while got := tickets.pull(_MOST_PULLED):
-                rows: list[tuple[Group, Wanted]] = []
+                rows: list[tuple[Group, RowRequest]] = []
                 for ticket, sample in got:
                     file = int(np.searchsorted(firsts, sample, side="right")) - 1
                     try:
@@ -118,23 +118,23 @@ class ParquetSource:
                         tickets.fail(ticket, one_line(why))
                     else:
                         rows.append(((keys[file], group), (ticket, sample, row)))
-                desk.put(rows)
+                queue.put(rows)
         finally:
-            desk.close()
+            queue.close()
             self._files.patience.give_up()
 
-    def _work(self, tickets: Tickets, desk: RowGroupQueue, column: str) -> None:
-        while taken := desk.take():
-            group, wanted = taken
+    def _work(self, tickets: Tickets, queue: RowGroupQueue, column: str) -> None:
+        while taken := queue.take():
+            group, requests = taken
             rows, is_new = self._rows(group, column)
-            while wanted:
-                for ticket, _, row in wanted:
+            while requests:
+                for ticket, _, row in requests:
                     answer(tickets, ticket, partial(_row, rows, row))
                 if is_new and isinstance(rows, Rows):
-                    _, sample, row = wanted[0]
+                    _, sample, row = requests[0]
                     self._offer(tickets, rows, sample - row)
                     is_new = False
-                wanted = desk.more(group)
+                requests = queue.more(group)
 
     def _rows(self, group: Group, column: str) -> tuple[Rows | Exception, bool]:
         """The rows, or why they cannot be had; and whether they were read just now."""
@@ -244,7 +244,7 @@ class _Memory:
             self._is_told = self._is_told or tell
         if tell:
             logging.getLogger("flowos.feed").warning(
-                "%s: its rows are wanted in no order, and its row groups, of about %d rows, fit "
+                "%s: its rows are requested in no order, and its row groups, of about %d rows, fit "
                 "neither into a cache nor into memory_bytes=%d, so each is read many times per "
                 "epoch: give the feed a larger cache, or write row groups of a hundred rows",
                 name,

@@ -7,7 +7,7 @@ from flowos.feeder._protocols import PrefetchBudget
 from flowos.model import FeedError, shown
 
 _FIRST_IN_FLIGHT = 32
-_MOST = 1 << 62
+_MAX = 1 << 62
 LAST = ("keep", "drop", "pad")
 ON_ERROR = ("error", "skip", "replace")
 
@@ -55,11 +55,11 @@ class FeedSettings:
         return self.threads or len(os.sched_getaffinity(0))
 
 
-def whole(name: str, value: object, least: int, most: int = _MOST) -> None:
+def whole(name: str, value: object, min_: int, max_: int = _MAX) -> None:
     """Raises FeedError if the value is no whole number between these."""
-    if type(value) is not int or not least <= value <= most:
-        wanted = f"at least {least}" if most == _MOST else f"{least} to {most}"
-        raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {wanted}")
+    if type(value) is not int or not min_ <= value <= max_:
+        allowed = f"at least {min_}" if max_ == _MAX else f"{min_} to {max_}"
+        raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {allowed}")
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowos.feeder._extensions import ALL, Meant
+from flowos.feeder._extensions import ALL, SampleFilter
 from flowos.model import FeedError, shown
 
 
@@ -24,7 +24,7 @@ class SourceOptions:
     length: int | None = None
     column: str = ""
     label_column: str = ""
-    files: Meant = ALL
+    files: SampleFilter = ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def asked(
     length: int | None,
     column: str,
     label_column: str,
-    files: Meant = ALL,
+    files: SampleFilter = ALL,
 ) -> SourceOptions:
     """Raises FeedError for an invalid value."""
     for name, word in (("member", member), ("column", column), ("label_column", label_column)):

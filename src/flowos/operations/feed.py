@@ -18,8 +18,8 @@ from flowos.feeder import (
     clear,
     compare,
     kept_in,
-    meant,
     opened,
+    sample_filter,
     verify,
 )
 from flowos.model import FeedError, OnProgress
@@ -35,17 +35,17 @@ __all__ = [
     "Care",
     "FillPlan",
     "Kept",
+    "PrefillResult",
     "SourceOptions",
     "VerifiedCache",
-    "Warmed",
     "asked",
     "cleared",
-    "meant",
     "planned",
+    "prefilled",
+    "sample_filter",
     "serve_metrics",
     "state",
     "verified",
-    "warmed",
 ]
 
 
@@ -60,7 +60,7 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillPlan:
-    """What warming would do. bytes: of the source; None: its files have not been opened yet."""
+    """What a prefill would do. bytes: of the source; None: its files have not been opened yet."""
 
     source: str
     samples: int
@@ -69,11 +69,11 @@ class FillPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warmed:
+class PrefillResult:
     """What was done, and what is there now."""
 
     kept: Kept
-    warmth: PrefillProgress
+    prefill: PrefillProgress
     seconds: float
     interrupted: bool
 
@@ -93,13 +93,13 @@ class VerifiedCache:
     missing: int = 0
 
 
-_WARMING, _VERIFYING = "warming", "verifying"
+_PREFILLING, _VERIFYING = "warming", "verifying"
 
 
 def planned(care: Care, on_progress: OnProgress) -> FillPlan:
-    """What `warmed` would bring. FeedError: there is no such data."""
+    """What `prefilled` would bring. FeedError: there is no such data."""
     assert care.where is not None
-    with listing(_WARMING, on_progress) as found:
+    with listing(_PREFILLING, on_progress) as found:
         data = opened(care.where, care.cache, care.asked, found)
     sizes = data.catalog.sizes()
     return FillPlan(
@@ -117,25 +117,25 @@ def _if_any(care: Care) -> tuple[Kept, ...]:
         return ()
 
 
-def warmed(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Warmed:
+def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> PrefillResult:
     """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
 
     FeedError: there is no such data, or nothing can be kept there.
     """
     assert care.where is not None
-    began, interrupted, pace = now(), False, ProgressMeter(_WARMING, on_progress)
-    with listing(_WARMING, on_progress) as found:
-        warming = Prefill(care.where, care.cache, care.asked, limits, found)
+    began, interrupted, pace = now(), False, ProgressMeter(_PREFILLING, on_progress)
+    with listing(_PREFILLING, on_progress) as found:
+        prefill = Prefill(care.where, care.cache, care.asked, limits, found)
     at = PrefillProgress(samples=0)
     try:
-        for at in warming.steps():
+        for at in prefill.steps():
             pace.at(at.samples, at.done, at.source_bytes + at.cache_bytes)
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        warming.close()
+        prefill.close()
     (kept,) = state(care)
-    return Warmed(kept=kept, warmth=at, seconds=now() - began, interrupted=interrupted)
+    return PrefillResult(kept=kept, prefill=at, seconds=now() - began, interrupted=interrupted)
 
 
 def state(care: Care) -> tuple[Kept, ...]:

@@ -24,7 +24,7 @@ def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
     words = (str(data), "--cache", str(cache))
     warmed = json.loads(flowos("feed", "warm", *words, "--json").stdout)
     assert (warmed["kept"]["samples"], warmed["kept"]["cached"]) == (100, 100)
-    assert warmed["warmth"]["source_bytes"] == bytes_of(data)
+    assert warmed["prefill"]["source_bytes"] == bytes_of(data)
     with fo.Feed(data, cache, batch_size=8) as feed:
         list(feed.epoch(0))
         assert feed.stats().source_bytes == 0
@@ -45,8 +45,8 @@ def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, c
     words = ("feed", "warm", str(data), "--cache", str(cache))
     assert "100 of 100 samples are cached" in flowos(*words).stdout
     again = json.loads(flowos(*words, "--json").stdout)
-    assert again["warmth"]["source_bytes"] == 0
-    assert again["warmth"]["cache_bytes"] == bytes_of(data)
+    assert again["prefill"]["source_bytes"] == 0
+    assert again["prefill"]["cache_bytes"] == bytes_of(data)
 
 
 def test_warming_reads_each_sample_once_where_none_can_be_kept(
@@ -55,7 +55,7 @@ def test_warming_reads_each_sample_once_where_none_can_be_kept(
     words = ("feed", "warm", str(data), "--cache", str(cache), "--min-free", "100T", "--json")
     warmed = json.loads(flowos(*words, code=1).stdout)
     assert warmed["kept"]["cached"] == 0
-    assert warmed["warmth"]["source_bytes"] <= bytes_of(data)
+    assert warmed["prefill"]["source_bytes"] <= bytes_of(data)
 
 
 def test_a_dry_run_lists_and_reads_nothing(flowos: Flowos, data: Path, cache: Path) -> None:
