@@ -44,8 +44,12 @@ _pools = iter(range(1_000_000))
 
 def pool(kind: PoolKind, *script: str, max_seconds: float | None = None) -> Pool:
     """A small one, like no other."""
-    name, nodes = f"{kind}{next(_pools)}", 1 if kind == "local" else 3
-    return Pool(name=name, kind=kind, nodes=nodes, script=script, max_seconds=max_seconds)
+    name, nodes, cores = f"{kind}{next(_pools)}", 1, None
+    if kind != "local":
+        nodes, cores = 3, 1
+    return Pool(
+        name=name, kind=kind, nodes=nodes, cores=cores, script=script, max_seconds=max_seconds
+    )
 
 
 @pytest.fixture(params=KINDS)
@@ -239,6 +243,29 @@ def test_runs_go_to_all_nodes(several: Provider) -> None:
             run.join()
         assert got == [[0.3]] * 3
         assert list(s.map(DOUBLE, range(100))) == [[2 * i] for i in range(100)]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_tasks_that_run_flows_on_full_nodes_go_on(several: Provider, nodes: int) -> None:
+    """Each lends its core while it waits for its run, and who waits for that core is told."""
+    with HeldSlice(several, Ask(nodes=nodes), SliceOptions(cores=1)) as s:
+
+        @fo.task
+        def outer(x: fo.float64) -> fo.float64:
+            return sum(s.run(NAP, x)[0] for _ in range(2))  # type: ignore[misc]
+
+        flow, got = flow_of(outer, fo.float64), list[object]()
+
+        def run() -> None:
+            for _ in range(20):
+                got.append(s.run(flow, 0.001))
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_SECONDS)
+        assert got == [[0.002]] * 80
 
 
 def test_what_runs_when_a_slice_is_freed_raises(provider: Provider) -> None:

@@ -91,8 +91,15 @@ def lend(worker: SlotThread) -> bool:
                 needs = ONE if isinstance(place.held, int) else place.held[1].needs
                 share.release(place)
                 worker.lent.append((share, place, needs))
-                found = True
+                worker.settled = found = True
     return found
+
+
+def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
+    """Wake who waits for what was lent, which may be of other nodes. Not under a lock."""
+    for share, _, _ in worker.lent:
+        if share.node.line:
+            share.node.tell(teller)
 
 
 def take_back(worker: SlotThread, asker: Asker) -> None:

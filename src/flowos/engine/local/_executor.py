@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from flowos.engine._ledger import ResourceLedger
-from flowos.engine.local._core_share import cores_of, take_back
+from flowos.engine.local._core_share import cores_of, take_back, tell_of_lent
 from flowos.engine.local._failures import not_run
 from flowos.engine.local._lanes import Lanes, Values
 from flowos.engine.local._roster import Batch, Roster
@@ -233,9 +233,10 @@ class Executor(Roster):
                 if done:
                     self._give_back(worker)
                 batch = None if done else self._next(worker)
-            if self._node.line and (worker.settled or worker.lent):
+            if worker.settled and (self._node.line or worker.lent):
                 worker.settled = False
-                self._node.tell(self)
+                self._tell()
+                tell_of_lent(worker, self)
             if done:
                 return
             if batch is None:

@@ -97,6 +97,8 @@ class Roster:
                     self._call_help(worker)
                 return batch
             self._put_back(worker)
+        elif self._ready:  # who has the place may want no more than what it holds
+            lend(worker)
         self._parked.append(worker)
         return None
 
