@@ -1,4 +1,4 @@
-"""What a runtime and a launcher are: they build command lines, and run nothing."""
+"""Protocols of runtimes and launchers: they build command lines and run nothing."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from flowos.model import Facts
 
 RunDir = PurePath
-"""The folder of one launch, with the same path inside and outside of every environment."""
+"""Folder of one launch, with the same path inside and outside of every environment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
-    """What must run on a node before an image can be entered there.
+    """Command to run on a node before an image can be entered there.
 
-    stays: it runs as long as the image is used (a FUSE server), and ending it undoes it; else it is
-    run to its end once.
+    stays: it runs as long as the image is used (a FUSE server), and ending it undoes it; otherwise
+    it runs once to completion.
     """
 
     launch: Launch
@@ -36,17 +36,16 @@ class SetupStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What callers need to know of a runtime.
+    """What callers need to know about a runtime.
 
-    env_blocked: prefixes of variables that its program does not see: they would change it.
-    files: of the node, that it shows in their place; the image must have one of each name.
-    makes_targets: it makes the places of binds over the image, which need not have them.
-    binds_read_only: if it is asked to.
-    reads_cdi: it is given a device's name and looks into CDI specs itself.
-    own_terminal: it makes a terminal inside, and must be in the foreground to serve it.
-    streams_beside: but for a terminal, the standard streams come in as descriptors 3, 4 and 5.
-    has_helpers: part of its work is done by processes that are no children of its own.
-    monitor: a file that it leaves in the run folder: the number of the helper that tidies up.
+    env_blocked: prefixes of variables that would change its behaviour; its program does not get
+    them. files: files of the node that it binds over those of the image, which must have one of
+    each name. makes_targets: it creates the mount points of binds over the image, which need not
+    have them. binds_read_only: it can bind read-only. reads_cdi: it takes a device's CDI name and
+    reads the CDI specs itself. own_terminal: it creates a terminal inside and must be in the
+    foreground to serve it. streams_beside: unless there is a terminal, it takes the standard
+    streams as descriptors 3, 4, 5. has_helpers: some of its processes are not its own children.
+    monitor: file in the run folder in which it writes the pid of the helper that cleans up.
     """
 
     env_blocked: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ class Traits:
 
 
 class Runtime(Protocol):
-    """Enters an environment. Every answer is computed from what is given; nothing is run."""
+    """Enters an environment. All methods are pure: they run nothing."""
 
     @property
     def name(self) -> str: ...
@@ -69,47 +68,51 @@ class Runtime(Protocol):
     def traits(self) -> Traits: ...
 
     def ways(self, facts: "Facts") -> tuple["Runtime", ...]:
-        """This runtime adapted to the node, the best way first; none where its program is missing.
+        """Variants of this runtime for the node, the best first; () if its program is missing.
 
-        Each way is tried by entering a tiny image; the first that works is the one used.
+        Each variant is tried by entering a tiny image; the first that works is used.
         """
         ...
 
     def usable(self, facts: "Facts") -> tuple[Reason, ...]:
-        """Why not here, from what is missing and what trying it said; empty means usable."""
+        """Reasons against using it here, from missing parts and failed trials; empty if usable."""
         ...
 
     def forms(self, facts: "Facts") -> tuple[Form, ...]:
-        """The forms of image that it enters on this node, after `setup`; the fastest first."""
+        """Forms of image that it enters on this node after `setup`, the fastest first."""
         ...
 
     def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
-        """What must run before the image can be entered; `at` is a fresh folder for a mount."""
+        """Steps before the image can be entered; `at` is a fresh folder for a mount."""
         ...
 
     def entered(self, image: Image, at: PurePath) -> Image:
-        """What `wrap` is to be given for this image after `setup` there."""
+        """Image to pass to `wrap` after `setup` in the same folder."""
         ...
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:
-        """What must run when the image is used no more, after the steps that stay were ended."""
+        """Commands to run once the image is no longer used and the steps that stay have ended."""
         ...
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
-        """The command line that runs `inner` inside; LaunchFailed if it cannot do what is asked."""
+        """Command line that runs `inner` inside. Raises LaunchFailed if it is impossible."""
         ...
 
 
 REFUSES_OPEN_MPI = ("OMPI_MCA_orte_ess", "the_starter_is_of_MPICH_but_this_program_is_of_Open_MPI")
-"""A program of Open MPI 4 fails at MPI_Init: there is no such component, and it says its name."""
+"""Makes a program of Open MPI 4 fail at MPI_Init.
+
+There is no component of this name, and the error message quotes it.
+"""
 
 REFUSES_MPICH = (
     "PMI_PORT",
     "the-starter-is-of-Open-MPI-but-this-program-is-of-MPICH-or-its-like-here-a-clear-failure:1",
 )
-"""A program of the MPICH family fails at MPI_Init: it cannot connect to that host, and says so.
+"""Makes a program of the MPICH family fail at MPI_Init.
 
-No name server is asked: it is longer than the 63 characters that a label may have (RFC 1035).
+It cannot connect to this host, and the error message quotes the name. No name server is queried:
+the name exceeds the 63 characters of a label (RFC 1035).
 """
 
 ONE_RANK = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_", "HYDI_", "MPI_LOCAL", REFUSES_OPEN_MPI[0])
@@ -122,15 +125,16 @@ ALLOCATION = ("SLURM_", "PBS_", "LSB_")
 class Launcher(Protocol):
     """Starts the ranks of a launch.
 
-    Prefixes of variables:
-    env_forwarded: by these it tells a rank its number; the command gets them with its own.
-    env_overridden: these describe a rank of an MPI run around us; it and the command get neither.
-    env_blocked: these describe an allocation with other nodes, which it is not to use.
+    env_forwarded, env_overridden and env_blocked are prefixes of variables. env_forwarded: they
+    carry the launcher's data, such as a rank's number; the command gets them with its own
+    variables. env_overridden: they describe a rank of a surrounding MPI run; neither launcher nor
+    command get them. env_blocked: they describe an allocation with other nodes, which the launcher
+    must not use.
 
-    guards: variables of a rank. A program of another MPI would not see the other ranks: as many
-    worlds of one rank each, without a word. By these it fails instead.
+    guards: variables of a rank that make a program of another MPI fail. Without them its ranks
+    would not see each other: each would be a world of one rank, without any message.
 
-    signals_owned: names of signals on which it ends the ranks by itself, in its own time.
+    signals_owned: names of signals on which it ends the ranks itself, in its own time.
     """
 
     @property
@@ -147,15 +151,15 @@ class Launcher(Protocol):
     def signals_owned(self) -> tuple[str, ...]: ...
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
-        """Variables by which it and the ranks keep their files in these folders.
+        """Variables that make the launcher and the ranks put their files into these folders.
 
-        They would leave them behind where they are killed. memory: lies in shared memory.
+        They would leave files elsewhere if killed. memory: a folder in shared memory.
         """
         ...
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
-        """The command line that starts `launch.ranks` times `argv` on this node.
+        """Command line that starts `argv` `launch.ranks` times on this node.
 
-        A rank gets `launch.needs.cores` cores of its own. LaunchFailed if it cannot.
+        Each rank gets `launch.needs.cores` cores of its own. Raises LaunchFailed if it cannot.
         """
         ...

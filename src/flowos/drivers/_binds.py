@@ -1,4 +1,4 @@
-"""What an environment binds, checked and in order, for every runtime alike."""
+"""Checks and orders the bind mounts of an environment, for all runtimes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,16 +22,16 @@ class Bind:
 
 
 def binds_of(env: Environment, at: RunDir) -> tuple[Bind, ...]:
-    """The binds to make. LaunchFailed for one that would mean something else than it says.
+    """Binds to make. Raises LaunchFailed for an invalid or ambiguous one.
 
-    What every environment has from the node under the same name (/tmp, /dev ...) is left out. `at`:
-    the run folder; its session's folder is ours, so there mount points may lie.
+    Omits folders that every environment shares with the node under the same name (/tmp, /dev ...).
+    at: the run folder. Its session folder is ours and may hold mount points.
     """
     return tuple(bind for bind in map(_read, env.binds) if _is_needed(bind, at.parent))
 
 
 def mount_words(binds: tuple[Bind, ...]) -> Iterator[str]:
-    """`--mount` of podman and apptainer, whose fields are a line of CSV (RFC 4180)."""
+    """`--mount` options of podman and apptainer, whose fields are a line of CSV (RFC 4180)."""
     for bind in binds:
         fields = ["type=bind", f"source={bind.source}", f"destination={bind.target}"]
         fields += ["ro"] * bind.read_only
@@ -41,7 +41,7 @@ def mount_words(binds: tuple[Bind, ...]) -> Iterator[str]:
 def colon_words(
     runtime: str, option: str, binds: tuple[Bind, ...], *, ends: str = ":,"
 ) -> Iterator[str]:
-    """`SOURCE:TARGET`, where a runtime knows no way to write what it takes for an end as such."""
+    """`SOURCE:TARGET` options. Raises LaunchFailed for separators, as the runtime has no escape."""
     for bind in binds:
         for end in ends:
             if end in bind.source + bind.target:

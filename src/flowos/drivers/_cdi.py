@@ -1,12 +1,12 @@
-"""Devices of the host in an environment, as the Container Device Interface describes them.
+"""Host devices in an environment, from Container Device Interface specs.
 
-A CDI spec (tags.cncf.io/container-device-interface, versions 0.3 to 1.0) says which device nodes,
-mounts and variables a device needs. Runtimes that know CDI are given its name; for the others this
-translates it to binds, which need nothing of the image: programs and libraries are laid into two
-folders of ours, whose path is the same inside and outside.
+A CDI spec (tags.cncf.io/container-device-interface, versions 0.3 to 1.0) lists the device nodes,
+mounts and variables that a device needs. Runtimes that support CDI get the device's name; for the
+others this module translates it to binds, which require nothing from the image: programs and
+libraries appear in two folders of ours, whose path is the same inside and outside.
 
-What a spec's hooks do for NVIDIA's driver follows from that: the linker finds the libraries by
-LD_LIBRARY_PATH instead of a cache, and under all the names that they have on the host.
+This replaces the hooks of NVIDIA's specs: the linker finds the libraries by LD_LIBRARY_PATH
+instead of a cache, under all the names that they have on the host.
 """
 
 import re
@@ -26,20 +26,20 @@ _DRAWING = re.compile(
     r"|/(egl|egl_external_platform\.d|glvnd|gbm|vdpau|vulkan|vulkansc|xorg|X11)/"
 )
 _OF_THE_HOST = ("/lib/firmware/", "/usr/lib/firmware/", "/run/", "/var/run/")
-"""The kernel's own files and daemons' sockets: the host uses them, not what runs inside."""
+"""Firmware and sockets of daemons: used by the host, not by programs inside."""
 _DRAWS = frozenset({"all", "graphics", "display"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """What one device, or all of a spec, needs. Mounts and nodes are (on the host, inside)."""
+    """Needs of one device, or of a whole spec. Mounts and nodes are (on the host, inside)."""
 
     variables: Pairs = ()
     nodes: Pairs = ()
     mounts: tuple[tuple[str, str, bool], ...] = ()
-    """The third: read-only."""
+    """The third item: read-only."""
     links: Pairs = ()
-    """(target, link) that a hook would make."""
+    """(target, link) pairs that a hook would create."""
 
     def __add__(self, other: "Edits") -> "Edits":
         return Edits(
@@ -52,7 +52,7 @@ class Edits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdiSpec:
-    """One spec file. Of two that have the same device, the one with the higher priority counts."""
+    """One spec file. If two specs define the same device, the higher priority counts."""
 
     source: PurePath
     priority: int
@@ -63,18 +63,18 @@ class CdiSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Devices translated to files of the host, each with its place inside."""
+    """Devices translated to files of the host, each with its path inside."""
 
     binds: Pairs = ()
     variables: Pairs = ()
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
-    """Paths that must be there on the host."""
+    """Paths that must exist on the host."""
 
 
 def read_cdi_spec(said: object, source: PurePath, priority: int = 0) -> CdiSpec:
-    """A parsed spec file checked; EnvironmentRefused says what is wrong with which file."""
+    """Check a parsed spec file. Raises EnvironmentRefused if it is invalid."""
     try:
         spec = _mapping(said, "the file")
         kind = _text(spec, "kind")
@@ -94,7 +94,7 @@ def read_cdi_spec(said: object, source: PurePath, priority: int = 0) -> CdiSpec:
 
 
 def specs_of(names: Iterable[str], specs: Sequence[CdiSpec]) -> tuple[tuple[str, CdiSpec], ...]:
-    """Each device's name in its spec, and that spec. EnvironmentRefused for an unknown device."""
+    """Device name within its spec, and the spec. Raises EnvironmentRefused if it is unknown."""
     return tuple((name.partition("=")[2], _spec_of(name, specs)) for name in names)
 
 
@@ -103,7 +103,7 @@ def known_devices(specs: Iterable[CdiSpec]) -> tuple[str, ...]:
 
 
 def every_gpu(specs: Sequence[CdiSpec]) -> tuple[str, ...]:
-    """The names that stand for all GPUs of the node; none where no spec tells of GPUs."""
+    """Names of all GPUs of the node; () if no spec describes GPUs."""
     found: list[str] = []
     for kind in sorted({s.kind for s in specs if s.kind.endswith("/gpu")}):
         names = sorted({d for s in specs if s.kind == kind for d in s.devices})
@@ -112,7 +112,7 @@ def every_gpu(specs: Sequence[CdiSpec]) -> tuple[str, ...]:
 
 
 def device_edits(names: Iterable[str], specs: Sequence[CdiSpec]) -> Edits:
-    """What these devices need together; what a spec says for all its devices once."""
+    """Combined needs of these devices; the common part of each spec is added once."""
     found = Edits()
     seen: set[PurePath] = set()
     for device, spec in specs_of(names, specs):
@@ -124,7 +124,7 @@ def device_edits(names: Iterable[str], specs: Sequence[CdiSpec]) -> Edits:
 
 
 def draws(variables: Mapping[str, str]) -> bool:
-    """Whether graphics are asked for too, in the words of NVIDIA's own variable."""
+    """Whether graphics are requested too, by NVIDIA's own variable."""
     asked = variables.get("NVIDIA_DRIVER_CAPABILITIES", "")
     return not _DRAWS.isdisjoint(asked.split(","))
 
@@ -136,12 +136,12 @@ def place_devices(
     *,
     graphics: bool = False,
 ) -> Placed:
-    """Binds for a runtime that does not know CDI.
+    """Binds for a runtime without CDI support.
 
-    at: a folder with the same path inside and outside, whose `lib` and `bin` hold a file to bind on
-    for each of `libraries` and `programs`. names_of: the names that a library of the host has
-    beside its own (libx.so.1 for libx.so.1.2). graphics: the libraries that draw too, which are
-    left out else as they often need a newer C library than the image has.
+    at: a folder with the same path inside and outside; its `lib` and `bin` hold a file as mount
+    point for each of `libraries` and `programs`. names_of: further names of a library on the host
+    (libx.so.1 for libx.so.1.2). graphics: include the graphics libraries. They are left out by
+    default because they often need a newer C library than the image has.
     """
     binds: list[tuple[str, str]] = []
     libraries: dict[str, str] = {}
@@ -154,7 +154,7 @@ def place_devices(
         name = PurePath(inside).name
         if _LIBRARY.fullmatch(name):
             for known in (name, *names_of.get(host, ())):
-                libraries.setdefault(known, host)  # of two widths the first
+                libraries.setdefault(known, host)  # of 32-bit and 64-bit versions the first
         elif PurePath(inside).parent.name in ("bin", "sbin"):
             programs[name] = host
         else:
@@ -179,7 +179,7 @@ def _wanted(inside: str, graphics: bool) -> bool:
 
 
 def _linked(links: Pairs, libraries: Mapping[str, str]) -> dict[str, str]:
-    """The names that a hook would make, where they lead to a library that is there."""
+    """Names that a hook would create, if they lead to an existing library."""
     found: dict[str, str] = {}
     for target, link in links:
         host = libraries.get(PurePath(target).name) or found.get(PurePath(target).name)
@@ -216,7 +216,7 @@ def _spec_of(name: str, specs: Sequence[CdiSpec]) -> CdiSpec:
 
 
 class _WrongError(ValueError):
-    """What is wrong in a spec."""
+    """An error in a spec."""
 
 
 def _edits(holder: Mapping[str, Any]) -> Edits:
@@ -247,7 +247,7 @@ def _mount(said: Mapping[str, Any]) -> tuple[str, str, bool]:
 
 
 def _links(hook: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of NVIDIA's hook `create-symlinks --link TARGET::LINK ...`."""
+    """Links of NVIDIA's hook `create-symlinks --link TARGET::LINK ...`."""
     words = [str(word) for word in _list(hook, "args")]
     for flag, word in pairwise(words):
         target, colons, link = word.partition("::")

@@ -1,8 +1,7 @@
-"""What runtimes print when they cannot, and what it means.
+"""Error messages of runtimes and their meaning.
 
-The words themselves, with where each was heard, are in tests/golden/runtimes/heard.txt. `No space
-left on device` about namespaces is the kernel's ENOSPC: as many as are allowed are there, and often
-none is.
+The messages and their sources are in tests/golden/runtimes/heard.txt. `No space left on device`
+about namespaces is the kernel's ENOSPC: the allowed number is used up, and is often 0.
 """
 
 import re
@@ -17,7 +16,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class _Complaint:
-    """words: a regular expression; the first group of it that matched stands in text as {found}."""
+    """words: a regular expression; text contains its first matched group as {found}."""
 
     code: str
     words: str
@@ -219,7 +218,7 @@ _TABLE = (*_NAMESPACES, *_FUSE, *_PODMAN, *_IMAGES, *_NODE)
 
 
 def explain(runtime: str, said: str) -> Reason:
-    """What a runtime's words mean. Unknown ones stay as they are, in one line."""
+    """Reason for a runtime's error message. Unknown messages are quoted in one line."""
     said = _COLOUR.sub("", said)
     for complaint in _TABLE:
         if match := re.search(complaint.words, said, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""What the runtimes that enter an image have in common."""
+"""Helpers shared by the runtimes that enter an image."""
 
 import re
 from collections.abc import Iterable
@@ -32,7 +32,10 @@ def refuse_devices(launch: Launch, runtime: str) -> None:
 
 
 def refuse_words_beside_utf8(inner: Argv, runtime: str) -> None:
-    """A program in Go writes the command line as JSON, where such bytes become U+FFFD."""
+    """Raises LaunchFailed for words that are not UTF-8.
+
+    Programs in Go write the command line as JSON, where such bytes become U+FFFD.
+    """
     for word in inner:
         if any("\ud800" <= c <= "\udfff" for c in word):
             raise LaunchFailed(
@@ -45,21 +48,21 @@ def tried(facts: Facts, name: str) -> Tried | None:
 
 
 def works(facts: Facts, name: str) -> bool:
-    """Of something that was not tried: nothing speaks against it."""
+    """Whether the trial of this name worked; True if it was not tried."""
     found = tried(facts, name)
     return found is None or found.works
 
 
 def enters(facts: Facts, runtime: str, form: Form, otherwise: bool = True) -> bool:
-    """Whether trying it worked; `otherwise` counts until it was tried."""
+    """Whether entering this form worked; `otherwise` if it was not tried."""
     found = tried(facts, f"{runtime} {form}")
     return otherwise if found is None else found.works
 
 
 def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tuple[Reason, ...]:
-    """Why a runtime that is installed cannot be used; empty if entering any form worked.
+    """Reasons against an installed runtime; empty if entering any form worked.
 
-    conditions: what else was tried that it needs, and that speaks where itself was not tried.
+    conditions: other trials that it depends on, used if the runtime itself was not tried.
     """
     attempts = [t for t in facts.tried if t.name.partition(" ")[0] == runtime]
     if any(t.works for t in attempts):
@@ -70,6 +73,6 @@ def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tu
 
 
 def version_of(tool: Tool) -> tuple[int, ...]:
-    """As numbers, to compare; empty if it is not known."""
+    """Version as numbers for comparison; empty if unknown."""
     found = re.search(r"\d+(?:\.\d+)+", tool.version)
     return tuple(map(int, found[0].split("."))) if found else ()

@@ -1,4 +1,4 @@
-"""From what was seen of a launch that is over to how it ended."""
+"""Determines how a finished launch ended, from what was observed of it."""
 
 import errno
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from flowos.model import (
 StoppedBy = Literal["", "limit", "request"]
 
 SEARCHED_WITHOUT_PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where flowos-init looks for a command when the launch has no PATH."""
+"""Where flowos-init looks for a command if the launch has no PATH."""
 
 _TERM, _KILL = 15, 9
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -28,10 +28,10 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen: status files by rank, which ranks had started, the launcher's own end.
+    """Observations: status files by rank, ranks that had started, the launcher's own end.
 
     code: exit code of the outermost process, or minus the signal that ended it.
-    stopped_by: who of us asked for the end, before it came.
+    stopped_by: why we requested the end, if we did so before it came.
     """
 
     statuses: Mapping[int, bytes]
@@ -50,9 +50,9 @@ class _Rank:
 
 
 def classify_end(launch: Launch, seen: Seen) -> tuple[End, Usage]:
-    """How it ended, and what all ranks used together.
+    """How the launch ended, and the total usage of all ranks.
 
-    Of several ranks the first that ended badly counts: the others' ends mostly follow from it.
+    With several ranks, the first that failed counts: the other failures mostly follow from it.
     """
     ranks = {rank: _read(text, launch) for rank, text in sorted(seen.statuses.items())}
     usage = _together([r.usage for r in ranks.values()])
@@ -106,7 +106,7 @@ def _together(used: list[Usage]) -> Usage:
 
 
 def _read(text: bytes, launch: Launch) -> _Rank:
-    """Read a status file; its format is told at the top of flowos-init.c."""
+    """Parse a status file; flowos-init.c documents the format at its top."""
     first, _, rest = text.decode("ascii", errors="replace").partition("\n")
     try:
         values = {n: float(v) for n, v in (line.split(" ") for line in rest.splitlines())}

@@ -1,4 +1,4 @@
-"""What a launch in an image sees of the host: paths and variables."""
+"""Paths and variables of the host as seen by a launch in an image."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,13 +14,13 @@ SHARED = ("/tmp", "/dev", "/proc", "/sys")
 """Folders of the host that every environment has under the same name."""
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""For an image that names none."""
+"""For an image that sets none."""
 
 LET_THROUGH = frozenset(
     {"CUDA_VISIBLE_DEVICES", "TERM", "COLORTERM", "NO_COLOR", "TZ", "USER", "LOGNAME"}
 )
 LET_THROUGH_PREFIXES = ("PMI", "OMPI_", "SLURM_", "MPI", "OMP_", "UCX_", "NCCL_", "FI_")
-"""What tells a rank who it is, and what tunes MPI, OpenMP and the network."""
+"""Variables that identify a rank or tune MPI, OpenMP and the network."""
 
 
 def source_and_target(bind: tuple[str, str]) -> tuple[PurePath, PurePath]:
@@ -29,7 +29,7 @@ def source_and_target(bind: tuple[str, str]) -> tuple[PurePath, PurePath]:
 
 
 def path_inside(path: PurePath, binds: Pairs) -> PurePath | None:
-    """What an absolute path of the host is called inside; None if it is not to be seen there."""
+    """Path inside of an absolute path of the host; None if it is not visible there."""
     found: list[tuple[PurePath, PurePath]] = [
         (source, target)
         for source, target in map(source_and_target, binds)
@@ -42,7 +42,7 @@ def path_inside(path: PurePath, binds: Pairs) -> PurePath | None:
 
 
 def path_outside(path: PurePath, binds: Pairs) -> PurePath | None:
-    """What a path that was told inside is called on the host; None for one of the image's own."""
+    """Path on the host of a path inside; None for the image's own files."""
     turned = tuple((str(t), str(s)) for s, t in map(source_and_target, binds))
     return path_inside(path, turned)
 
@@ -50,10 +50,10 @@ def path_outside(path: PurePath, binds: Pairs) -> PurePath | None:
 def variables_inside(
     env: Environment, *, own: Pairs, host: Mapping[str, str], task: Pairs, inherit: bool = True
 ) -> Pairs:
-    """All variables of a command in an image; of two of one name the later one counts.
+    """All variables of a command in an image; later sources override earlier ones.
 
-    The image's, FlowOS' own, of the host's those that are let through (if the command inherits),
-    those of the environment, and the task's.
+    Order: the image's, FlowOS's own, those of the host that pass the filter (if the command
+    inherits them), the environment's, the task's.
     """
     image = env.image.config.variables if env.image else ()
     let_through = [(n, v) for n, v in host.items() if inherit and _passes(n, v, env.binds)]
@@ -64,7 +64,7 @@ def variables_inside(
 
 
 def with_devices(env: Environment, placed: "Placed", at: PurePath) -> Environment:
-    """The environment with its devices as binds and variables; `at` as for `place_devices`."""
+    """The environment with its devices as binds and variables; `at` as in `place_devices`."""
     config = dict(env.image.config.variables) if env.image else {}
     own = dict(placed.variables) | dict(env.variables)
     known = config | own

@@ -1,6 +1,6 @@
-"""A squashfs shown as a folder by squashfuse, once for all launches that enter it.
+"""Mounts a squashfs as a folder with squashfuse, once for all launches that enter it.
 
-Tried with squashfuse 0.1.105 (Debian 12). It ends, and unmounts, on TERM; after a KILL the engine
+Tested with squashfuse 0.1.105 (Debian 12). It exits and unmounts on TERM; after a KILL the engine
 must unmount.
 """
 
@@ -12,7 +12,7 @@ from flowos.drivers._entering import works
 from flowos.model import Facts, Image, Launch
 
 _SERVERS = ("squashfuse_ll", "squashfuse")
-"""The one that ends in _ll is the faster."""
+"""The `_ll` variant is faster."""
 
 _MOUNTERS = ("fusermount3", "fusermount")
 

@@ -1,8 +1,8 @@
-"""Do the MPI that starts ranks on the node and the one in their image fit each other?
+"""Checks that the MPI that starts the ranks on the node fits the MPI in their image.
 
-Open MPI: its mpirun and its library speak PMIx and more of their own, so both are of one minor
-series. The MPICH family (MPICH, MVAPICH, Intel MPI): Hydra speaks PMI-1 and PMI-2 to any of them,
-whatever the version; a library that was built for another process manager does not listen.
+Open MPI: mpirun and library speak PMIx plus extensions of their own, so both must be of the same
+minor series. MPICH family (MPICH, MVAPICH, Intel MPI): Hydra speaks PMI-1 and PMI-2 to any of
+them, whatever the version; a library that was built for another process manager does not connect.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Literal
 from flowos.drivers._base import Reason
 
 MpiFamily = Literal["openmpi", "mpich"]
-"""Families as the starters see them: MVAPICH and Intel MPI are of MPICH's."""
+"""Families as the launchers see them: MVAPICH and Intel MPI belong to MPICH's."""
 
 ASKS_INSIDE = (("ompi_info", "--version"), ("mpichversion",), ("mpiname", "-a"))
-"""Command lines by which an installed MPI says what it is."""
+"""Command lines by which an installed MPI prints its version."""
 
 _NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 _PACKAGES = {"openmpi": "openmpi-bin", "mpich": "mpich"}
@@ -34,7 +34,7 @@ _MPICH_LIBRARY = re.compile(r"lib(?:mpich|mpi)\.so\.12(?:\.\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class MpiSaid:
-    """What an MPI is. manager: for which process manager it was built, if it says so."""
+    """Family and version of an MPI. manager: its process manager, if it prints that."""
 
     family: MpiFamily
     version: str = ""
@@ -49,14 +49,14 @@ class MpiSaid:
 
 
 def family_of(launcher: str) -> MpiFamily | None:
-    """Of a launcher's name; None for one that says nothing of its MPI."""
+    """Family of a launcher's name; None if the name does not determine it."""
     if launcher == "openmpi":
         return "openmpi"
     return "mpich" if launcher in ("mpich", "mvapich", "intel") else None
 
 
 def mpi_said(text: str) -> MpiSaid | None:
-    """From what mpirun, ompi_info, mpichversion or MPI_Get_library_version print."""
+    """Parse the output of mpirun, ompi_info, mpichversion or MPI_Get_library_version."""
     for family, pattern in _SAYS:
         if re.search(pattern, text):
             number, built = _NUMBER.search(text), _BUILT_FOR.search(text)
@@ -66,7 +66,7 @@ def mpi_said(text: str) -> MpiSaid | None:
 
 
 def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
-    """From the names of library files, where no program of an MPI is installed."""
+    """MPIs found by the names of library files, for images without an MPI program."""
     found = []
     for name in sorted(names):
         if match := _OPEN_MPI_LIBRARY.fullmatch(name):
@@ -77,7 +77,7 @@ def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
 
 
 def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
-    """Why this program cannot start ranks of that family, judged by what it says of itself."""
+    """Why this program cannot start ranks of that family, according to its version output."""
     outside = mpi_said(says)
     if outside is None or outside.family == wished:
         return None
@@ -92,7 +92,7 @@ def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
 def incompatibility(
     wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
 ) -> Reason | None:
-    """Why ranks started by `outside` would not find each other in the image; None if they will."""
+    """Why ranks started by `outside` would not connect in the image; None if they will."""
     inside = tuple(inside)
     of_family = [mpi for mpi in inside if mpi.family == wished]
     name, version = _NAMES[wished], outside.series if outside else ""

@@ -1,6 +1,6 @@
-"""An image with mount points that it lacks, which flowos-init lays over it for a launch.
+"""Overlay with the mount points that an image lacks; flowos-init mounts it for a launch.
 
-Tried with Linux 6.18; an ordinary user may mount an overlay since 5.11.
+Tested with Linux 6.18; an ordinary user may mount an overlay since 5.11.
 """
 
 from dataclasses import replace
@@ -13,17 +13,17 @@ _FOLDER = "overlay"
 
 
 def overlay_folder(at: PurePath) -> PurePath:
-    """Below a folder of ours: where the parts of an overlay lie (see init/overlay.h)."""
+    """Folder below `at` for the parts of an overlay (see init/overlay.h)."""
     return at / _FOLDER
 
 
 def overlaid(image: Image, at: PurePath) -> Image:
-    """What a runtime is to be given for an image whose overlay lies below `at`."""
+    """Image to pass to a runtime if its overlay lies below `at`."""
     return replace(image, form="folder", source=overlay_folder(at) / OVERLAY_ROOT)
 
 
 def in_overlay(argv: Argv, image: Image, init: PurePath) -> Argv:
-    """A runtime's command line, in namespaces that have the overlay, if the image has one."""
+    """A runtime's command line, run in namespaces with the overlay if the image has one."""
     folder = image.source.parent
     if (folder.name, image.source.name) != (_FOLDER, OVERLAY_ROOT):
         return argv

@@ -1,4 +1,4 @@
-"""The drivers by name. A new one is a file, and a line here."""
+"""The drivers by name. A new one needs a file, and a line here."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -11,7 +11,7 @@ from flowos.model import Argv, LaunchFailed
 
 
 class _Loaded(Mapping[str, Runtime]):
-    """Makes a driver, and loads its module, when it is asked for."""
+    """Creates a driver and imports its module on first access."""
 
     def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
         self._places = places
@@ -42,7 +42,7 @@ RUNTIMES: Mapping[str, Runtime] = _Loaded(
         "podman": ("podman", "Podman"),
     }
 )
-"""By name; who says "auto" gets the first that can enter the image: the fastest to start."""
+"""Runtimes by name, the fastest to start first; "auto" takes the first that can enter the image."""
 
 _BIND_TO_CORE = ("-bind-to", "core:{cores}")
 
@@ -54,7 +54,7 @@ def _openmpi(**given: Any) -> Launcher:
 
 
 def _hydra(name: str, binding: Argv = (), more: tuple[str, ...] = (), **given: Any) -> Launcher:
-    """more: prefixes that it passes beside those of every Hydra."""
+    """more: prefixes that it forwards in addition to those of every Hydra."""
     from flowos.drivers.launchers.mpich import Hydra
 
     return Hydra(name, binding, (*Hydra(name).env_forwarded, *more), **given)
@@ -70,7 +70,7 @@ LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
     ),
     "other": partial(_hydra, "other", guards=()),
 }
-"""Name -> what makes a launcher of `starter` (path of its mpirun) and `oversubscribe`."""
+"""Name -> factory of a launcher; keywords `starter` (path of its mpirun) and `oversubscribe`."""
 
 
 def runtime_named(name: str) -> Runtime:
@@ -80,12 +80,12 @@ def runtime_named(name: str) -> Runtime:
 
 
 def bind_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
-    """A bind that nobody asked for, read-only where the runtime can."""
+    """A bind that FlowOS adds by itself; read-only if the runtime supports it."""
     return source, target + ":ro" * RUNTIMES[runtime].traits.binds_read_only
 
 
 def launcher_named(name: str, starter: str = "", *, oversubscribe: bool = False) -> Launcher:
-    """The launcher; without `starter` the usual name of its program, to be found in PATH."""
+    """The launcher. Without `starter`, the default name of its program is looked up in PATH."""
     if name not in LAUNCHERS:
         raise LaunchFailed(f"unknown launcher {name!r}; known are {_listed(LAUNCHERS)}")
     if name == "direct":

@@ -1,1 +1,1 @@
-"""Ways to hold nodes."""
+"""Drivers of resource managers."""

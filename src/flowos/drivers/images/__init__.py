@@ -1,1 +1,1 @@
-"""Tools that fetch, build, read and squash images: command lines, and readers of their answers."""
+"""Tools that fetch, build, read and squash images: command lines, and parsers of their output."""

@@ -1,4 +1,4 @@
-"""apptainer: a definition file built into a folder."""
+"""apptainer: builds a folder from a definition file."""
 
 from pathlib import PurePath
 

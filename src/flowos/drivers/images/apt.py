@@ -1,4 +1,4 @@
-"""apt: where this machine takes its packages from, for the making of an image.
+"""apt: the package sources of this machine, used to build images.
 
 Formats: sources.list(5), one-line style and deb822 style; apt.conf(5).
 """
@@ -29,17 +29,17 @@ class AptSource:
 
 
 def dump() -> Argv:
-    """Prints apt's options, a line each."""
+    """Command that prints apt's options, one per line."""
     return ("apt-config", "dump")
 
 
 def options_taken(dumped: str) -> str:
-    """Those that say how the network is reached and how old an archive may be."""
+    """Options about the network and the permitted age of an archive."""
     return "".join(f"{line}\n" for line in dumped.splitlines() if _TAKEN.fullmatch(line))
 
 
 def read_list(text: str) -> tuple[AptSource, ...]:
-    """One-line style. What cannot be read is left out, as it is apt's to complain."""
+    """Parse the one-line style. Unreadable lines are skipped, as apt reports them itself."""
     sources = []
     for line in text.splitlines():
         found = _ONE_LINE.fullmatch(line.partition("#")[0].strip())
@@ -58,7 +58,7 @@ def read_list(text: str) -> tuple[AptSource, ...]:
 
 
 def read_deb822(text: str) -> tuple[AptSource, ...]:
-    """deb822 style."""
+    """Parse the deb822 style."""
     sources = []
     for fields in _stanzas(text):
         if "deb" in fields.get("types", "").split() and fields.get("enabled", "yes") != "no":
@@ -76,10 +76,10 @@ def read_deb822(text: str) -> tuple[AptSource, ...]:
 
 
 def lines_for(suite: str, sources: Sequence[AptSource]) -> tuple[str, ...]:
-    """Lines of sources.list by which this machine's archives serve the suite.
+    """Lines of sources.list with which this machine's archives serve the suite.
 
-    A machine of that suite: its own lines. Of another suite of the same archive: its lines with
-    the suite's name put in. Else none: the tool's own archive is to be used.
+    If the machine runs that suite: its own lines. If it runs another suite of the same archive: its
+    lines with the suite's name replaced. Otherwise (): the tool then uses its default archive.
     """
     official = [source for source in sources if _is_official(source)]
     own = tuple(
@@ -103,7 +103,7 @@ def lines_for(suite: str, sources: Sequence[AptSource]) -> tuple[str, ...]:
 
 
 def _is_official(source: AptSource) -> bool:
-    """The distribution's own, by its keyring: others have suites of the same name."""
+    """Whether it is the distribution's own, by its keyring: others have suites of the same name."""
     keyring = source.signed_by.rpartition("/")[2]
     return "main" in source.components and (not keyring or "-archive-keyring" in keyring)
 

@@ -1,7 +1,7 @@
-"""buildah and podman: a Dockerfile built by an ordinary user. They share these commands.
+"""buildah and podman, which share these commands: build a Dockerfile as an ordinary user.
 
-RUN steps are isolated by chroot alone: that works where cgroups are not given to a user, and is no
-less safe for oneself.
+RUN steps are isolated by chroot alone: this works where users have no cgroups, and is no less safe
+for one's own builds.
 """
 
 import re
@@ -14,15 +14,15 @@ PROGRAMS = ("buildah", "podman")
 
 
 def start(program: str, storage: PurePath) -> Argv:
-    """With a storage of its own: what else the user does with it is not disturbed.
+    """Command prefix with a storage of its own, apart from the user's other images.
 
-    What is built on a registry's image stays there, so that a second build is quick.
+    Layers built on a registry's image stay there, which makes the next build fast.
     """
     return (program, "--root", str(storage / "layers"), "--runroot", str(storage / "run"))
 
 
 def check(program: Argv) -> Argv:
-    """Ends with 0 where it can work at all."""
+    """Command that exits with 0 if the program works here."""
     return (*program, "info")
 
 
@@ -35,7 +35,7 @@ def build(
     architecture: str,
     arguments: Sequence[str] = (),
 ) -> Argv:
-    """arguments: names of build arguments, whose values are variables: they may be secrets."""
+    """arguments: names of build arguments; their values are variables, as they may be secrets."""
     given = (word for name in arguments for word in ("--build-arg", name))
     return (
         *(*program, "build", "--isolation", "chroot", "--layers"),
@@ -45,7 +45,7 @@ def build(
 
 
 def save(program: Argv, image: str, to: PurePath) -> Argv:
-    """As an OCI layout in a folder, layers not compressed."""
+    """Save as an OCI layout in a folder, with uncompressed layers."""
     if program[0] == "podman":
         options = ("--quiet", "--uncompressed", "--format=oci-dir", "--output", str(to))
         return (*program, "save", *options, image)
@@ -53,7 +53,7 @@ def save(program: Argv, image: str, to: PurePath) -> Argv:
 
 
 def load(program: Argv, archive: PurePath) -> Argv:
-    """Takes an OCI archive in and prints its id."""
+    """Command that imports an OCI archive and prints its id."""
     return (*program, "pull", "--quiet", f"oci-archive:{archive}")
 
 
@@ -62,13 +62,13 @@ def tag(program: Argv, image: str, name: str) -> Argv:
 
 
 def images(program: Argv, called: str = "") -> Argv:
-    """Prints the ids of all images in the storage, or of those called so."""
+    """Command that prints the ids of all images in the storage, or of those named `called`."""
     only = ("--filter", f"reference={called}") if called else ()
     return (*program, "images", "--all", "--quiet", "--no-trunc", *only)
 
 
 def remove(program: Argv, images: Sequence[str]) -> Argv:
-    """By id, whatever they are called and stand on."""
+    """Remove images by id, with all their names and even if other images depend on them."""
     return (*program, "rmi", "--force", *images)
 
 
@@ -78,7 +78,7 @@ def clear(program: Argv) -> Argv:
 
 
 def drop_containers(program: Argv) -> Argv:
-    """What an interrupted build left."""
+    """Remove the containers of interrupted builds."""
     return (*program, "rm", "--all")
 
 

@@ -1,4 +1,4 @@
-"""ch-image: a Dockerfile (most of the language) built without any right, by Charliecloud."""
+"""ch-image of Charliecloud: builds a Dockerfile (most of the language) without privileges."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from flowos.model import Argv, ImageConfig
 
 METADATA = "ch/metadata.json"
-"""In an image of its storage: what the recipe said, as far as ch-image knows it."""
+"""File of an image in its storage: settings of the recipe, as far as ch-image supports them."""
 
 
 def build(
@@ -20,9 +20,9 @@ def build(
     name: str,
     arguments: Sequence[str] = (),
 ) -> Argv:
-    """interpreter: how to start ch-image; its own `env python3` may be one without its modules.
+    """interpreter: command that starts ch-image; its own `env python3` may lack its modules.
 
-    No cache: that is kept by git, which wants a name and an address of the user.
+    No cache: ch-image stores it in git, which requires the user's name and address.
     """
     given = (word for argument in arguments for word in ("--build-arg", argument))
     return (
@@ -32,12 +32,12 @@ def build(
 
 
 def load(interpreter: Argv, archive: PurePath, *, storage: PurePath, name: str) -> Argv:
-    """Takes a tar of a root file system in, as a base."""
+    """Import a tar of a root file system as a base image."""
     return (*interpreter, "import", "--no-cache", "--storage", str(storage), str(archive), name)
 
 
 def place(storage: PurePath, name: str) -> PurePath:
-    """Where in the storage an image's root file system lies."""
+    """Root file system of an image in the storage."""
     return storage / "img" / re.sub(r"/", "%", name.replace(":", "+"))
 
 
@@ -50,7 +50,10 @@ def read_version(stdout: str) -> str:
 
 
 def read_metadata(text: bytes) -> ImageConfig:
-    """Variables and folder; entry point and command it does not know. ValueError: no such JSON."""
+    """Variables and working folder; ch-image has no entry point or command.
+
+    Raises ValueError if the text is not such JSON.
+    """
     raw = json.loads(text)
     if not isinstance(raw, dict) or not isinstance(raw.get("env", {}), dict):
         raise ValueError("its metadata cannot be read")

@@ -1,7 +1,7 @@
-"""Dockerfiles: what can be seen in one before anything is built.
+"""Dockerfiles: what can be determined before the build.
 
-Source: docs.docker.com/reference/dockerfile. What depends on variables, patterns or here-documents
-is left to the builder.
+Source: docs.docker.com/reference/dockerfile. Variables, patterns and here-documents are left to
+the builder.
 """
 
 import re
@@ -14,9 +14,9 @@ _UNCERTAIN = re.compile(r"[$*?\[\\\"'<]|://|^git@")
 
 
 def bases(text: str) -> tuple[str, ...]:
-    """The images that FROM names: not `scratch`, earlier stages or variables.
+    """Images named by FROM, without `scratch`, earlier stages and variables.
 
-    ValueError: there is no FROM.
+    Raises ValueError if there is no FROM.
     """
     stages, named = set(), []
     for words in _instructions(text, "FROM"):
@@ -31,7 +31,7 @@ def bases(text: str) -> tuple[str, ...]:
 
 
 def copied(text: str) -> tuple[str, ...]:
-    """Paths below the context that a build surely takes from there."""
+    """Paths below the context that a build certainly copies from there."""
     if "<<" in text or len(list(_instructions(text, "FROM"))) != 1:
         return ()
     paths = []
@@ -42,7 +42,7 @@ def copied(text: str) -> tuple[str, ...]:
 
 
 def _instructions(text: str, deed: str, unless: str = "--") -> Iterator[list[str]]:
-    """The words of each, without its options."""
+    """Words of each such instruction, without its options."""
     lines = _CONTINUED.sub(" ", _COMMENT.sub("", text)).splitlines()
     for first, *words in filter(None, map(str.split, lines)):
         has_option = unless != "--" and any(word.startswith(unless) for word in words)

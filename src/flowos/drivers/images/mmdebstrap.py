@@ -1,4 +1,4 @@
-"""mmdebstrap: a Debian (or Ubuntu) suite as a tar, made by an ordinary user."""
+"""mmdebstrap: creates a tar of a Debian (or Ubuntu) suite as an ordinary user."""
 
 import re
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ _COMPLAINTS = (
 )
 _SIGNS_OF_A_FULL_DISK = ("No space left", "You don't have enough free space")
 _DROP_OUR_OPTIONS = 'rm -f "$1/etc/apt/apt.conf.d/99mmdebstrap"'
-"""They hold this machine's proxy, which is no business of the image."""
+"""Removes our apt options, which contain this machine's proxy."""
 
 
 def check(suite: str, packages: Sequence[str]) -> None:
-    """ValueError if one of these words is no name."""
+    """Raises ValueError for an invalid suite or package name."""
     if not _SUITE.fullmatch(suite):
         raise ValueError(f"{suite!r:.80} is no name of a suite, such as bookworm")
     wrong = [name for name in packages if not _PACKAGE_NAME.fullmatch(name)]
@@ -48,7 +48,7 @@ def make(
     architecture: str,
     is_root: bool,
 ) -> Argv:
-    """sources: lines of sources.list, or none for mmdebstrap's own. options: a file for apt."""
+    """sources: lines of sources.list; () for mmdebstrap's own. options: a file for apt."""
     included = (f"--include={','.join(packages)}",) if packages else ()
     return (
         *("mmdebstrap", f"--mode={'root' if is_root else 'unshare'}", "--variant=minbase"),
@@ -66,12 +66,12 @@ def read_version(stdout: str) -> str:
 
 
 def is_full(stderr: str) -> bool:
-    """Whether the disk that it works on had no room for it."""
+    """Whether its disk was full."""
     return any(sign in stderr for sign in _SIGNS_OF_A_FULL_DISK)
 
 
 def complaint(stderr: str) -> str:
-    """The first error that is about the matter, in our words where we have some."""
+    """The first relevant error, translated if it is known."""
     errors = [line for line in stderr.splitlines() if line.startswith("E:")]
     told = next((line for line in errors if " failed" not in line), errors[0] if errors else "")
     known = next((text for sign, text in _COMPLAINTS if sign in stderr), "")

@@ -1,4 +1,4 @@
-"""OCI and Docker images: their JSON read and written (OCI image-spec; Docker image spec v1.2)."""
+"""Reads and writes the JSON of OCI and Docker images (OCI image-spec; Docker image spec v1.2)."""
 
 import json
 import re
@@ -52,7 +52,10 @@ def is_digest(text: str) -> bool:
 
 
 def chosen(index: bytes, architecture: str) -> Descriptor:
-    """The manifest (or inner index) for this architecture. ValueError: none, or several images."""
+    """The manifest (or inner index) for this architecture.
+
+    Raises ValueError if there is none, or if there are several images.
+    """
     offered = [m for m in _list(_object(index, "index"), "manifests") if _runs(m)]
     if not offered:
         raise ValueError("it holds no image")
@@ -82,7 +85,7 @@ def read_manifest(text: bytes) -> Manifest:
 
 
 def read_config(text: bytes) -> Configuration:
-    """What an image says of itself. Variables without '=' are left out."""
+    """Configuration of an image. Variables without '=' are skipped."""
     raw = _object(text, "configuration")
     inner = raw.get("config") or {}
     rootfs = raw.get("rootfs") or {}
@@ -103,7 +106,7 @@ def read_config(text: bytes) -> Configuration:
 
 
 def read_docker_manifest(text: bytes) -> DockerImage:
-    """The one image of a `docker save`. ValueError: none, or several."""
+    """The one image of a `docker save`. Raises ValueError if there is none, or several."""
     raw = _json(text, "manifest.json")
     if not isinstance(raw, list) or not all(isinstance(image, dict) for image in raw):
         raise ValueError("its manifest.json is no list of images")
@@ -119,7 +122,7 @@ def read_docker_manifest(text: bytes) -> DockerImage:
 
 
 def written_config(config: ImageConfig, architecture: str, diff_id: str) -> bytes:
-    """A configuration with one layer; without times, so that the same image has the same digest."""
+    """Configuration with one layer; without times, so that equal images have equal digests."""
     inner: dict[str, object] = {"Env": [f"{name}={value}" for name, value in config.variables]}
     if config.entrypoint:
         inner["Entrypoint"] = list(config.entrypoint)
@@ -166,7 +169,7 @@ def _text(value: object) -> bytes:
 
 
 def _runs(manifest: Mapping[str, Any]) -> bool:
-    """Not a signature or the like, which builders put beside the image."""
+    """Whether it is an image, not a signature or attestation that builders add."""
     annotations = manifest.get("annotations") or {}
     return _ATTESTATION not in annotations and _architecture(manifest) != "unknown"
 

@@ -1,7 +1,7 @@
-"""SIF, Apptainer's image file: where in it the squashfs lies.
+"""SIF, Apptainer's image file: locates the squashfs in it.
 
-Layout by its defining code, github.com/apptainer/sif (pkg/sif): a header of 128 bytes, a table of
-descriptors of 585 bytes each, then the data; little-endian, packed.
+Layout from its reference code, github.com/apptainer/sif (pkg/sif): a header of 128 bytes, a table
+of descriptors of 585 bytes each, then the data; little-endian, packed.
 """
 
 import struct
@@ -40,7 +40,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """squashfs: the root file system. oci_config: the configuration of the image it came from."""
+    """squashfs: the root file system. oci_config: configuration of its OCI source image."""
 
     squashfs: Extent
     architecture: str
@@ -48,7 +48,7 @@ class Contents:
 
 
 def read_header(head: bytes) -> Extent:
-    """Where the descriptors lie. ValueError: it is no SIF, or damaged."""
+    """Location of the descriptors. Raises ValueError if it is no SIF, or damaged."""
     if len(head) < HEADER_BYTES or head[MAGIC_OFFSET : MAGIC_OFFSET + len(MAGIC)] != MAGIC:
         raise ValueError("it is no SIF")
     total, offset = _HEADER.unpack_from(head)[8:10]
@@ -58,7 +58,7 @@ def read_header(head: bytes) -> Extent:
 
 
 def read_descriptors(table: bytes, file_bytes: int) -> Contents:
-    """ValueError: no squashfs to run in it, encrypted, or beyond the file's end (truncated)."""
+    """Raises ValueError if it has no usable squashfs: none, encrypted, or truncated."""
     partitions: list[tuple[bool, Extent, bytes]] = []
     config = None
     for at in range(0, len(table) - DESCRIPTOR_BYTES + 1, DESCRIPTOR_BYTES):

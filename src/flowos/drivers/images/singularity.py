@@ -1,9 +1,9 @@
-"""What an image of Apptainer or Singularity sets, by the scripts in its /.singularity.d/env.
+"""Variables that an Apptainer or Singularity image sets in the scripts of /.singularity.d/env.
 
-They are a shell's, and nothing is run here. Read is `export NAME=word` with quotes, `$NAME` and
-`${NAME:-word}`: all that Apptainer writes for an image that it takes from Docker
+They are shell scripts, but nothing is run. The parser reads `export NAME=word` with quotes, `$NAME`
+and `${NAME:-word}`: everything that Apptainer writes for an image converted from Docker
 (10-docker2singularity.sh), and most of what people write under %environment (90-environment.sh).
-A line that needs a shell, for a command's output or a condition, is left out.
+Lines that need a shell, for a command's output or a condition, are skipped.
 """
 
 import re
@@ -33,12 +33,12 @@ _INNER_QUOTE = re.compile(r'(?<!\\)"')
 
 
 def sets_variables(script: str) -> bool:
-    """Whether a script of this name holds what the image wants, not what its runtime does."""
+    """Whether a script of this name holds settings of the image, not of its runtime."""
     return _OWN.fullmatch(script) is not None
 
 
 def variables(scripts: Iterable[str]) -> Pairs:
-    """What the scripts export, by their texts in order: each sees what those before it set."""
+    """Variables that the scripts export, in order; each script sees those of earlier ones."""
     known = {"PATH": DEFAULT_PATH}
     found: dict[str, str] = {}
     for text in scripts:
@@ -74,7 +74,7 @@ def _exported(line: str, known: Mapping[str, str]) -> dict[str, str]:
 def _expanded(
     pieces: re.Pattern[str], text: str, at: int, known: Mapping[str, str]
 ) -> tuple[str, int]:
-    """The pieces that follow each other there, expanded, and where they end."""
+    """Expand the consecutive pieces from `at`; return the text and where it ends."""
     value = ""
     while piece := pieces.match(text, at):
         value += _meaning(piece, known)
@@ -97,7 +97,7 @@ def _meaning(piece: re.Match[str], known: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str, known: Mapping[str, str]) -> str:
-    """ValueError: it needs a shell."""
+    """Raises ValueError if it needs a shell."""
     value, end = _expanded(_QUOTED_PIECE, text, 0, known)
     if end < len(text):
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""skopeo: fetches an image from a registry, manifest and blobs as they are there."""
+"""skopeo: fetches an image from a registry, with manifest and blobs unchanged."""
 
 import re
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _COMPLAINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Where in a registry an image is. name: with its host, as `127.0.0.1:5000/tools/fio`."""
+    """Address of an image in a registry. name: with its host, as `127.0.0.1:5000/tools/fio`."""
 
     name: str
     tag: str = ""
@@ -49,14 +49,14 @@ class Reference:
         return _LOOPBACK.fullmatch(self.name.partition("/")[0]) is not None
 
     def __str__(self) -> str:
-        """As skopeo takes it: a digest says more than a tag beside it, which it refuses."""
+        """Reference for skopeo, which refuses a tag together with a digest; the digest is exact."""
         if self.digest:
             return f"{SCHEME}{self.name}@{self.digest}"
         return f"{SCHEME}{self.name}:{self.tag}" if self.tag else f"{SCHEME}{self.name}"
 
 
 def read_reference(word: str) -> Reference:
-    """ValueError: not docker://HOST/NAME[:TAG][@DIGEST]."""
+    """Raises ValueError if it is not docker://HOST/NAME[:TAG][@DIGEST]."""
     found = _REFERENCE.fullmatch(word)
     name = found["name"] if found else ""
     if not found or name != name.lower() or not re.fullmatch(r"[a-z0-9\[][a-z0-9._:/\[\]-]*", name):
@@ -67,7 +67,7 @@ def read_reference(word: str) -> Reference:
 
 
 def fetch(reference: Reference, to: PurePath, *, architecture: str) -> Argv:
-    """Into a folder: manifest.json as the registry has it, and each blob under its hex digest."""
+    """Fetch into a folder: the registry's manifest.json, and each blob under its hex digest."""
     plain = ("--src-tls-verify=false",) if reference.is_loopback else ()
     chosen = ("--override-arch", architecture, "--override-os", "linux")
     return ("skopeo", *chosen, "copy", "--quiet", *plain, str(reference), f"dir:{to}")
@@ -82,7 +82,7 @@ def read_version(stdout: str) -> str:
 
 
 def complaint(stderr: str) -> str:
-    """Why it failed, for people; an unknown complaint stays as it is."""
+    """Why it failed, for people; unknown messages are quoted."""
     said = stderr.strip().rpartition("msg=")[2].strip('"').replace('\\"', '"')
     known = next((text for sign, text in _COMPLAINTS if sign.lower() in said.lower()), "")
     return known or said[-300:] or "skopeo ended without a word"

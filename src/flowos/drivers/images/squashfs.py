@@ -1,4 +1,4 @@
-"""squashfs-tools: one squashfs out of a tar stream, and back."""
+"""squashfs-tools: packs a tar stream into a squashfs, and unpacks it."""
 
 import re
 from pathlib import PurePath
@@ -7,7 +7,7 @@ from flowos.model import Argv
 
 PACKAGE = "squashfs-tools"
 HIDES = ("SOURCE_DATE_EPOCH",)
-"""mksquashfs refuses its own options for times beside this variable."""
+"""mksquashfs refuses its own options for times if this variable is set."""
 
 DAMAGED = "it is damaged or truncated"
 
@@ -23,10 +23,10 @@ _SIGNS_OF_DAMAGE = (
 
 
 def squash(to: PurePath, *, processors: int) -> Argv:
-    """Reads a tar on standard input; the same tar gives the same bytes.
+    """Reads a tar on standard input; equal tars give equal bytes.
 
-    zstd 9: of a 381 MB Debian it makes 129 MB in 3 s on 2 cores; gzip, the default, 132 MB in 17 s,
-    and reading it back takes three times as long. Every FUSE reader since 2019 knows it.
+    zstd 9 packs a 381 MB Debian into 129 MB in 3 s on 2 cores; gzip, the default, into 132 MB in 17
+    s, and reading that back takes three times as long. Every FUSE reader since 2019 supports zstd.
     """
     return (
         *("mksquashfs", "-", str(to), "-tar", "-noappend", "-quiet", "-no-progress"),
@@ -37,13 +37,13 @@ def squash(to: PurePath, *, processors: int) -> Argv:
 
 
 def unsquash(squashfs: PurePath, to: PurePath, *, processors: int) -> Argv:
-    """`to` must not be there."""
+    """`to` must not exist."""
     options = ("-no-progress", "-quiet", "-no-xattrs", "-processors", str(processors))
     return ("unsquashfs", *options, "-dest", str(to), str(squashfs))
 
 
 def cat(squashfs: PurePath, path: str) -> Argv:
-    """The text of one file in it."""
+    """Command that prints one file of it."""
     return ("unsquashfs", "-cat", str(squashfs), path)
 
 
@@ -57,7 +57,7 @@ def read_version(stdout: str) -> str:
 
 
 def complaint(code: int, stderr: str) -> str:
-    """Why it failed; "" if it did not, or only could not make device nodes, which only root may."""
+    """Why it failed; "" on success, or if it only could not create device nodes (root only)."""
     lines = [line for line in stderr.splitlines() if not _BLIND.search(line)]
     if code == 0 or (code == 2 and not lines):
         return ""

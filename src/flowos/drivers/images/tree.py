@@ -1,7 +1,7 @@
-"""How the layers of an image make one tree of files.
+"""Merges the layers of an image into one tree of files.
 
-Nothing is unpacked: the tree lives in memory and says where each file's bytes lie, so an archive
-cannot write anywhere. Rules of layers: OCI image specification, layer.md ("Applying Changesets").
+Nothing is unpacked: the tree is in memory and refers to each file's bytes, so an archive cannot
+write anywhere. Rules of layers: OCI image specification, layer.md ("Applying Changesets").
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _MOST_HOPS = 40
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Where a file's bytes lie: in a file on this node, or in the text itself."""
+    """Location of a file's bytes: in a file on this node, or in `text` itself."""
 
     file: str
     offset: int
@@ -25,7 +25,7 @@ class Content:
 
 @dataclass(eq=False, slots=True)
 class File:
-    """One inode: found under several names, it is hard-linked. mtime: whole seconds, as POSIX."""
+    """One inode, hard-linked if it has several names. mtime: whole seconds, as in POSIX."""
 
     content: Content
     mode: int
@@ -48,7 +48,7 @@ Node = File | Symlink | Folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEntry:
-    """One member of a layer, in its order. target: of a symlink or hard link."""
+    """One member of a layer, in archive order. target: of a symlink or hard link."""
 
     path: str
     kind: Literal["file", "folder", "symlink", "hardlink"]
@@ -60,10 +60,10 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A node as `walk` meets it.
+    """A node visited by `walk`.
 
-    first: the name under which a hard-linked file came before. source_mtime: of the .py that a
-    .pyc was compiled from.
+    first: the earlier name of a hard-linked file. source_mtime: of the .py from which a .pyc was
+    compiled.
     """
 
     path: str
@@ -73,7 +73,7 @@ class Item:
 
 
 def merged(layers: Iterable[Iterable[TreeEntry]]) -> Folder:
-    """The tree of these layers, the lowest first. ValueError: what cannot be applied, and why."""
+    """Tree of these layers, the lowest first. Raises ValueError for an invalid entry."""
     root = Folder()
     for layer in layers:
         entries = list(layer)
@@ -89,7 +89,7 @@ def merged(layers: Iterable[Iterable[TreeEntry]]) -> Folder:
 
 
 def one_layer(entries: Iterable[TreeEntry]) -> Folder:
-    """The tree of an archive that is no layer: names with `.wh.` are names like any other."""
+    """Tree of an archive that is no layer: names with `.wh.` have no special meaning."""
     root = Folder()
     for entry in entries:
         if parts := _parts(entry.path):
@@ -100,7 +100,7 @@ def one_layer(entries: Iterable[TreeEntry]) -> Folder:
 
 
 def found(root: Folder, path: str) -> Node | None:
-    """What lies at `path` inside, symbolic links followed as after chroot; None if nothing."""
+    """Node at `path` inside, following symbolic links as after chroot; None if there is none."""
     for _ in range(_MOST_HOPS):
         *parents, name = _split(path) or [""]
         try:
@@ -116,7 +116,7 @@ def found(root: Folder, path: str) -> Node | None:
 
 
 def put(root: Folder, path: str, node: Node) -> None:
-    """Put a node there, in place of what was there; its parents are made."""
+    """Put a node there, replacing any other; missing parents are created."""
     *parents, name = _split(path)
     at = _folder(root, parents, path, make=True)
     assert at is not None
@@ -124,7 +124,7 @@ def put(root: Folder, path: str, node: Node) -> None:
 
 
 def walk(root: Folder) -> Iterator[Item]:
-    """Every node below the root, folders before their entries, by name: the same tree walks alike.
+    """Every node below the root in a reproducible order: by name, folders before their entries.
 
     No recursion: a hostile archive may be deeper than Python's stack.
     """
@@ -146,7 +146,7 @@ def walk(root: Folder) -> Iterator[Item]:
 
 
 def total_bytes(root: Folder) -> int:
-    """What the files hold, each hard-linked one once."""
+    """Total size of the files; a hard-linked one counts once."""
     return sum(
         item.node.content.size_bytes
         for item in walk(root)
@@ -155,10 +155,10 @@ def total_bytes(root: Folder) -> int:
 
 
 def with_timeless_source(head: bytes, source_mtime: int) -> bytes:
-    """The head of a .pyc whose source's time becomes 0, as every time in an image does.
+    """Head of a .pyc with its source's time set to 0, like every time in an image.
 
-    A .pyc names the time of its source (PEP 552); if they differ Python compiles anew at every
-    start, since it cannot write into an image. One that is stale already is left as it is.
+    A .pyc stores the time of its source (PEP 552). If they differ, Python recompiles at every
+    start, as it cannot write into an image. A .pyc that is already stale is left unchanged.
     """
     by_time, named = head[4:8] == bytes(4), int.from_bytes(head[8:12], "little")
     if len(head) < 16 or not by_time or named != source_mtime & 0xFFFFFFFF:
@@ -170,7 +170,10 @@ PYC_HEAD_BYTES = 16
 
 
 def _source_mtime(path: str, root: Folder) -> int | None:
-    """PEP 3147: x.py beside the folder of x.VERSION.pyc. It may be a link, as Debian has some."""
+    """mtime of the x.py next to the `__pycache__` of x.VERSION.pyc (PEP 3147).
+
+    The source may be a link, as it is in some Debian packages.
+    """
     cache, _, name = path.rpartition("/")
     if not name.endswith(".pyc") or cache.rpartition("/")[2] != "__pycache__":
         return None
@@ -184,7 +187,7 @@ def _children(path: str, node: Folder) -> list[tuple[str, Node]]:
 
 
 def _hide(root: Folder, entry: TreeEntry) -> None:
-    """A whiteout hides what lower layers have, wherever in its own layer it stands."""
+    """Apply a whiteout: it hides entries of lower layers, wherever it stands in its own layer."""
     *parents, name = _parts(entry.path) or [""]
     if not name.startswith(_HIDDEN):
         return
@@ -239,7 +242,7 @@ def _split(path: str) -> list[str]:
 
 
 def _folder(root: Folder, parts: list[str], path: str, *, make: bool) -> Folder | None:
-    """The folder there, symbolic links followed as after chroot. None: not there, not made."""
+    """Folder at `parts`, following links as after chroot; None if missing and not `make`."""
     trail, todo, hops = [root], parts[::-1], 0
     while todo:
         name = todo.pop()
@@ -266,7 +269,7 @@ def _folder(root: Folder, parts: list[str], path: str, *, make: bool) -> Folder 
 
 
 CONFIG = ".flowos/image.json"
-"""Where an image says how it wants to be run."""
+"""File in which an image stores how to run it."""
 
 _BOUND = ("proc", "sys", "dev", "tmp")
 _FOLDERS = (
@@ -276,9 +279,9 @@ _FILES = ("etc/passwd", "etc/group", "etc/hosts", "etc/resolv.conf")
 
 
 def complete(root: Folder, config: bytes) -> None:
-    """Put in what every image of ours has: its configuration, and what a runtime binds onto.
+    """Add what every image of ours has: its configuration, and mount points for the runtimes.
 
-    A mount point that is there stays as it is, except that a runtime cannot bind onto a link.
+    Existing mount points stay as they are, except links, onto which a runtime cannot bind.
     """
     folder, _, name = CONFIG.partition("/")
     above = root.entries.get(folder)

@@ -1,1 +1,1 @@
-"""Ways to start ranks."""
+"""Drivers that start ranks."""

@@ -1,4 +1,4 @@
-"""One process, started as it is."""
+"""Starts one process directly."""
 
 from dataclasses import dataclass
 from pathlib import PurePath

@@ -1,4 +1,4 @@
-"""Hydra's mpiexec, as MPICH, MVAPICH and Intel MPI have it, all ranks on this node."""
+"""Hydra's mpiexec, as in MPICH, MVAPICH and Intel MPI; all ranks on this node."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -11,7 +11,7 @@ from flowos.model import Argv, Launch, Pairs
 class Hydra:
     """binding: options that give a rank `{cores}` cores.
 
-    Hydra puts several ranks on a core without a word, so who calls must count them before.
+    Hydra puts several ranks on one core without a warning, so callers must check the count first.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Hydra:
     signals_owned: tuple[str, ...] = ()
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
-        """UCX's shared memory; others of this family unlink theirs once all ranks have it."""
+        """UCX's shared memory; other libraries unlink theirs once all ranks have it."""
         return (("UCX_POSIX_DIR", str(memory)),)
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:

@@ -1,4 +1,4 @@
-"""Open MPI's mpirun (4.0 and later), all ranks on this node."""
+"""Open MPI's mpirun (4.0 and later); all ranks on this node."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -11,12 +11,12 @@ _ROOT_MAY = tuple(
     for whose in ("OMPI", "PRTE")
     for confirm in ("", "_CONFIRM")
 )
-"""By variables, which mean nothing to who is not root; an option would stand in each command."""
+"""As variables, which have no effect for other users; an option would appear in each command."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMpi:
-    """mpirun itself refuses more ranks than cores unless `oversubscribe` is asked for."""
+    """mpirun itself refuses more ranks than cores unless `oversubscribe` is set."""
 
     starter: str = "mpirun"
     oversubscribe: bool = False
@@ -34,8 +34,10 @@ class OpenMpi:
     signals_owned: tuple[str, ...] = ("SIGINT", "SIGTERM")
 
     def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:
-        """The session's folder, the ranks' shared memory, and leave to be root, as Open MPI 4 and
-        5 name them."""
+        """Session folder, shared memory of the ranks, and permission to run as root.
+
+        The names are those of Open MPI 4 and 5.
+        """
         return (
             *((name, "1") for name in _ROOT_MAY),
             ("OMPI_MCA_orte_tmpdir_base", str(folder)),
@@ -46,7 +48,7 @@ class OpenMpi:
         )
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
-        """`plm isolated`: without it mpirun fails where there is no ssh, though none is used."""
+        """`plm isolated`: without it mpirun fails if ssh is missing, though it does not use ssh."""
         return (
             self.starter,
             *("--mca", "plm", "isolated"),

@@ -1,1 +1,1 @@
-"""Ways to enter an environment."""
+"""Drivers that enter an environment."""

@@ -1,11 +1,11 @@
-"""Apptainer, and Singularity before it and beside it: a folder, a squashfs or a SIF.
+"""Apptainer and Singularity: enter a folder, a squashfs or a SIF.
 
-Tried with 1.4.5 (Debian's unstable suite) without its setuid program; as root with `--userns` only.
-What other versions know is read from the option table and `--mount` parser of main 917d665 (1.5.3),
-and from the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to 4.2. `-s`: errors only. No
-home and no working folder are shown; /tmp, /dev, /proc, /sys and
-/etc/{passwd,group,hosts,resolv.conf} are by apptainer.conf. Targets of binds are made over the
-image. `--no-eval`: no variable is read as a script of the shell.
+Tested with Apptainer 1.4.5 (Debian unstable) without its setuid program; as root with `--userns`
+only. Options of other versions come from the option table and `--mount` parser of main 917d665
+(1.5.3), and from the change logs of Apptainer 1.0 to 1.5 and SingularityCE 3.7 to 4.2.
+`-s`: errors only. Home and working folder are hidden; apptainer.conf shows /tmp, /dev, /proc, /sys
+and /etc/{passwd,group,hosts,resolv.conf}. Targets of binds are created over the image.
+`--no-eval`: variables are not evaluated as shell scripts.
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,11 @@ _FIRST_SINGULARITY = (2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apptainer:
-    """userns: without its setuid program, if there is one. The others: what its version knows.
+    """userns: do not use its setuid program. knows_*: options that its version supports.
 
-    server: shows a squashfs as a folder, once for all launches; empty: Apptainer itself, which
-    takes longer for each, and leaves its commands without a root where its server is killed.
+    server: mounts a squashfs as a folder, once for all launches. If empty, Apptainer mounts it
+    itself, which is slower for each launch and leaves its commands without a root if its server is
+    killed.
     """
 
     name: str = "apptainer"
@@ -61,7 +62,7 @@ class Apptainer:
         )
 
     def ways(self, facts: Facts) -> tuple["Apptainer", ...]:
-        """First without the setuid program; with it where the kernel forbids user namespaces."""
+        """Without the setuid program first; with it if the kernel forbids user namespaces."""
         tool = _tool(facts)
         if tool is None:
             return ()
@@ -76,7 +77,7 @@ class Apptainer:
         return reasons_against(facts, self.name, ())
 
     def forms(self, facts: Facts) -> tuple[Form, ...]:
-        """A SIF holds a squashfs: what can enter the one can enter the other."""
+        """A SIF contains a squashfs, so whatever enters one can enter the other."""
         squashfs = enters(facts, self.name, "squashfs", works(facts, "fuse"))
         able = {
             "folder": enters(facts, self.name, "folder"),
@@ -114,7 +115,7 @@ class Apptainer:
         return bool(self.server) and image.form == "squashfs"
 
     def _of(self, tool: Tool) -> "Apptainer":
-        """What is not known of the version is taken for the newest."""
+        """An unknown version is treated as the newest."""
         version = version_of(tool)
         itself = tool.name == "apptainer" or (bool(version) and version < _FIRST_SINGULARITY)
         mount, no_eval = ((1,), (1, 1)) if itself else ((3, 9), (3, 10))

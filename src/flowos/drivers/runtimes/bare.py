@@ -1,4 +1,4 @@
-"""No environment but the node's own."""
+"""The node's own environment, without an image."""
 
 from dataclasses import dataclass
 from pathlib import PurePath

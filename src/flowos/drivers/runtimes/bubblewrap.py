@@ -1,10 +1,10 @@
-"""bubblewrap: a folder, or a squashfs that squashfuse shows as one.
+"""bubblewrap: enters a folder, or a squashfs mounted by squashfuse.
 
-Tried with bubblewrap 0.8.0 (Debian 12). No --die-with-parent: it would kill
-flowos-init before that has ended its children and said how; flowos-init sees the end of our process
-by itself. /proc is bound, as the processes are the node's. The image must have /dev, /proc, /sys,
-/tmp, /etc/{passwd,group,hosts,resolv.conf} and every target, and none may be a dangling link: bwrap
-cannot make them in an image that is read-only.
+Tested with bubblewrap 0.8.0 (Debian 12). No --die-with-parent: it would kill flowos-init before
+that has ended its children and reported how; flowos-init detects the end of our process itself.
+/proc is bound because the processes are the node's. The image must have /dev, /proc, /sys, /tmp,
+/etc/{passwd,group,hosts,resolv.conf} and every target, and none may be a dangling link: bwrap
+cannot create them in a read-only image.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _TRAITS = Traits(files=tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubblewrap:
-    """server: shows a squashfs as a folder."""
+    """server: mounts a squashfs as a folder."""
 
     name: str = "bwrap"
     traits: Traits = _TRAITS

@@ -1,13 +1,14 @@
-"""Charliecloud's ch-run: a folder, or a squashfs that squashfuse shows as one.
+"""Charliecloud's ch-run: enters a folder, or a squashfs mounted by squashfuse.
 
-Tried with 0.31 (Debian 12); by their source 0.24 to 0.39 have these options too. It needs USER in
-its environment, also for --version, and binds TMPDIR, which must then exist, over /tmp: hence our
-own bind of /tmp. The image must have /dev, /proc, /sys, /tmp, /etc/{passwd,group} (it shows its
-own) and every target; it has no read-only binds. With a folder it becomes the command.
+Tested with 0.31 (Debian 12); according to their source, 0.24 to 0.39 have these options too. It
+requires USER in its environment, even for --version. It binds TMPDIR, which must then exist, over
+/tmp: hence our own bind of /tmp. The image must have /dev, /proc, /sys, /tmp, /etc/{passwd,group}
+(it binds its own) and every target; read-only binds are not supported. With a folder it replaces
+itself by the command.
 
-It can serve a squashfs itself, and does where there is no squashfuse. But then each start costs 20
-ms, and a KILL while it sets up leaves a process that nothing ends: it waits for an answer from its
-dead half while it holds the descriptor whose closing would say so.
+It can mount a squashfs itself, and does so where squashfuse is missing. But then each start costs
+20 ms, and a KILL during set-up leaves a process that nothing ends: it waits for an answer from its
+dead half while it holds the descriptor whose closing would end the wait.
 """
 
 from dataclasses import dataclass, replace
@@ -36,9 +37,9 @@ _TRAITS = Traits(env_blocked=("TMPDIR",), files=_FILES, binds_read_only=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charliecloud:
-    """binds_home: a version that shows the home folder unless told not to.
+    """binds_home: this version shows the home folder by default.
 
-    server: shows a squashfs as a folder; empty: ch-run itself.
+    server: mounts a squashfs as a folder; empty: ch-run does it itself.
     """
 
     name: str = "ch-run"

@@ -1,29 +1,30 @@
-"""Podman without root: an unpacked folder as `--rootfs`, under an overlay that is thrown away.
+"""Rootless Podman: an unpacked folder as `--rootfs`, under a temporary overlay.
 
-Tried with 4.3.1 and crun 1.8.1, runc 1.1.5 (Debian 12).
+Tested with 4.3.1 and crun 1.8.1, runc 1.1.5 (Debian 12).
 
-Why a folder and no OCI archive. Both start in 0.11 s, but a store of images holds files of the
+Why a folder and no OCI archive: both start in 0.11 s, but an image store contains files of the
 subordinate ids, which an ordinary user cannot remove without Podman, and with keep-id Podman copies
-every layer once more. The unpacked folder is the one that other runtimes enter too. Without `:O`
-Podman would write into the folder, also with --read-only. A squashfs behind squashfuse cannot be
-used: Podman makes /etc/mtab in its overlay, and there /etc belongs to nobody.
+every layer again. Other runtimes enter the same unpacked folder. Without `:O` Podman would write
+into the folder, even with --read-only. A squashfs behind squashfuse does not work: Podman creates
+/etc/mtab in its overlay, and there /etc belongs to nobody.
 
-Podman's own files (`--root`, `--runroot`, `--tmpdir`) lie beside the link by which it enters the
-image, in the folder that `setup` is given: the person's own store is never touched, nothing waits
-for another's lock, and all of it goes with that folder. What a killed container leaves there
-belongs to subordinate ids: `teardown` removes it, and ends the pause process that Podman kept for
-each --tmpdir until April 2023 (its pull request 18083; since then it is one for each user, and
+Podman's own files (`--root`, `--runroot`, `--tmpdir`) lie next to the link by which it enters the
+image, in the folder passed to `setup`: the user's own store is never touched, no process waits for
+another's lock, and all of it is removed with that folder. Remains of a killed container belong to
+subordinate ids: `teardown` removes them, and ends the pause process that Podman had for each
+--tmpdir until April 2023 (its pull request 18083; since then it has one for each user, which
 stays). The link also makes a path with a comma or colon harmless, which the kernel's overlay would
 misread. The folder must be ours, or have /etc/mtab, and be open to all (0755).
 
 keep-id: our uid inside. cgroupfs, no systemd: the container stays in our cgroup, with the limits of
-our job. label=disable: with SELinux nothing of ours could be read otherwise. conmon and the
-container have sessions of their own; the place of its pidfile tells of which launch a conmon is.
+our job. label=disable: with SELinux our files would be unreadable otherwise. conmon and the
+container have sessions of their own; the path of conmon's pidfile identifies its launch.
 
-The standard streams go in as descriptors of their own (--preserve-fds). Podman's way is a socket of
-conmon's, which throws away what is printed before it has accepted Podman's connection: on a busy
-node all that a short command said, with exit code 0 (conmon 2.1.6, write_back_to_remote_consoles).
-A terminal needs -i and -t, see `Launch.terminal`, and what stands in it is not over at once.
+The standard streams are passed as separate descriptors (--preserve-fds). Podman's own way is a
+socket of conmon's, which drops output that is printed before it has accepted Podman's connection:
+on a busy node the whole output of a short command, with exit code 0 (conmon 2.1.6,
+write_back_to_remote_consoles). A terminal needs -i and -t (see `Launch.terminal`) and so that
+socket, but what runs in a terminal does not end at once.
 """
 
 from dataclasses import dataclass, replace
@@ -48,10 +49,10 @@ _BESIDE = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 5>&2', "sh")
 _REMOVE = (
     'rm -rf "$1" "$2" 2>/dev/null || { a=$1 b=$2; shift 2; exec "$@" unshare rm -rf "$a" "$b"; }'
 )
-"""By Podman, which takes as long as a start, only what a killed container left to other ids."""
+"""Uses Podman, which takes as long as a start, only for files owned by subordinate ids."""
 
 _PAUSES = "^(podman|catatonit)"
-"""The pause process, by name too: its number may have become another's."""
+"""Matches the pause process by name too: another process may have taken its pid."""
 
 _TRAITS = Traits(
     env_blocked=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
@@ -65,12 +66,12 @@ _TRAITS = Traits(
 
 
 _TERMINAL = ("--interactive", "--tty", "--mount=type=devpts,destination=/dev/pts")
-"""A devpts of its own: crun may not give a terminal of the node's to us where group tty owns it."""
+"""A devpts of its own: crun may not pass us a terminal of the node if group tty owns it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Podman:
-    """starter: of the container, crun or runc, as a path; empty: Podman's own choice."""
+    """starter: path of the OCI runtime, crun or runc; empty: Podman's own choice."""
 
     name: str = "podman"
     traits: Traits = _TRAITS
@@ -78,7 +79,7 @@ class Podman:
     starter: str = ""
 
     def ways(self, facts: Facts) -> tuple["Podman", ...]:
-        """crun before runc: it keeps our supplementary groups. It refuses hybrid cgroups."""
+        """crun before runc: it keeps our supplementary groups, but refuses hybrid cgroups."""
         tool = facts.tool("podman")
         if tool is None:
             return ()
@@ -101,7 +102,7 @@ class Podman:
         return replace(image, source=at / _LINK)
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
-        """Each may fail where there is nothing to do: then all is well."""
+        """Each command may fail if there is nothing to do; ignore that."""
         own = at / _OWN
         files = (str(own / "root"), str(own / "run"))
         remove = ("/bin/sh", "-c", _REMOVE, "sh", *files, *self._global(at))
