@@ -1,4 +1,4 @@
-"""The nouns: frozen data and their checks. Standard library only, no effects."""
+"""Data model: frozen dataclasses and their checks. Standard library only, no side effects."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a task runs: a Python function, a command line, or the ranks of an MPI program."""
+"""Bodies of a task: a Python function, a command line, or the ranks of an MPI program."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from flowos.model._ports import PortType
 
 @dataclass(frozen=True, slots=True)
 class PortSpec:
-    """A named, typed place for a value."""
+    """A named, typed input or output."""
 
     name: str
     type: PortType
@@ -28,7 +28,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """In a command line: the path where the command writes the file of this output port."""
+    """In a command line: the path to which the command writes the file of this output port."""
 
     name: str
 
@@ -48,13 +48,12 @@ class Python:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command line. Outputs that are no `Out` file are captured: see `captures`.
+    """A command line. Outputs that are not `Out` files are captured: see `captures`.
 
-    captures: output port -> what it holds. Without an "exit_code" or "outcome" port, an exit code
-    other than 0 fails the task.
-    inherit: take the caller's environment under `variables`.
-    once: a key of all that the files made depend on; where they were made under this key before,
-    they are taken from the cache and the command is not run.
+    captures: (output port, what it holds) pairs. Without an "exit_code" or "outcome" port, a
+    nonzero exit code fails the task. inherit: use the caller's environment, overridden by
+    `variables`. once: a key of everything that the output files depend on. If the cache has files
+    of this key, they are taken from there and the command is not run.
     """
 
     argv: tuple[Word, ...]
@@ -66,7 +65,7 @@ class Command:
 
     @property
     def parts(self) -> tuple[str | In | Out, ...]:
-        """All that the words are made of, tuples opened."""
+        """All parts of the words, with tuples flattened."""
         return tuple(p for w in self.argv for p in (w if isinstance(w, tuple) else (w,)))
 
 

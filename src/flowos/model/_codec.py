@@ -1,9 +1,9 @@
-"""Nouns to plain JSON values and back, led by the nouns' own type hints.
+"""Converts dataclasses of the model to plain JSON values and back, using their type hints.
 
 A dataclass becomes an object, a tuple a list, a path its text. A number that JSON lacks becomes
-null for people and programs (`to_json`); what is to come back as it was, as in the store, has
-"nan", "inf" or "-inf" (`to_plain`). Reading takes both, and null as nan; it checks every value and
-says where the first wrong one lies.
+null in output for people and programs (`to_json`), and "nan", "inf" or "-inf" where it must be
+restored exactly, as in the store (`to_plain`). Reading accepts both, null as nan; it checks every
+value and reports where the first invalid one is.
 """
 
 import math
@@ -16,23 +16,23 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 T = TypeVar("T")
 Reader = Callable[[Any, str], Any]
-"""Turns a JSON value, found at a place, into what the hint promises; ValueError if it is not."""
+"""Converts a JSON value at a path to the hinted type; raises ValueError for any other value."""
 
 _BEYOND_JSON = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def to_plain(value: object) -> Any:
-    """A noun, or tuples of nouns, as values that strict JSON can hold; nothing is lost."""
+    """A dataclass, or tuples of them, as values of strict JSON, without loss."""
     return _plain(value, str)
 
 
 def to_json(value: object) -> Any:
-    """The same for readers outside: null is a number that is not known or not finite."""
+    """The same for external readers: null is a number that is unknown or not finite."""
     return _plain(value, lambda _: None)
 
 
 def _plain(value: object, beyond: Callable[[float], str | None]) -> Any:
-    """beyond: what becomes of a number that JSON lacks."""
+    """beyond: replacement for a number that JSON lacks."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -49,12 +49,12 @@ def _plain(value: object, beyond: Callable[[float], str | None]) -> Any:
 
 
 def _init_fields(noun: Any) -> Iterator[Field[Any]]:
-    """What a noun is made from; the rest follows from it."""
+    """Fields that the constructor takes; the others are computed from them."""
     return (f for f in fields(noun) if f.init)
 
 
 def from_plain(noun: type[T], raw: object, at: str = "") -> T:
-    """Read a noun back. ValueError says where and what, as `run.facts.cpus[3].core`."""
+    """Read a dataclass back. Raises ValueError with a path such as `run.facts.cpus[3].core`."""
     hint: Any = noun
     return cast(T, _reader(hint)(raw, at or noun.__name__.lower()))
 

@@ -1,4 +1,4 @@
-"""How people write tasks: from a dictionary, by decorating a function, from a command line."""
+"""Defines tasks from a dictionary, from a decorated function, or from a flow."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +33,11 @@ def task(
     name: str | None = None,
     needs: Needs | None = None,
 ) -> Task | Callable[[Callable[..., Any]], Task]:
-    """Make a task of a dictionary, of a typed function (also as a decorator), or of a flow.
+    """Make a task from a dictionary, from a typed function (also as a decorator), or from a flow.
 
-    The dictionary has 'task_name', 'iport_nametypes', 'oport_nametypes' and 'fun'; a port is a type
-    or a (name, type) pair, ports are one of these or a tuple of them. WiringError says what is
-    wrong with a definition.
+    The dictionary has 'task_name', 'iport_nametypes', 'oport_nametypes' and 'fun'. A port is a type
+    or a (name, type) pair; ports are one of these or a tuple of them. Raises WiringError for an
+    invalid definition.
     """
     if definition is None:
         return lambda fun: _from_function(fun, name, needs)
@@ -105,7 +105,7 @@ def _function(where: str, fun: Any) -> Callable[..., Any]:
 
 
 def _parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
-    """The function's own names where it has as many positional ones, else in1, in2, ..."""
+    """The function's parameter names if it has `count` positional ones, else in1, in2, ..."""
     try:
         parameters = inspect.signature(fun).parameters.values()
         named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

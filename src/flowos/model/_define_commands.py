@@ -1,4 +1,4 @@
-"""How people write tasks that are command lines."""
+"""Defines tasks that run command lines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,16 +30,16 @@ def command(  # noqa: PLR0913 - what a command line can have, each by keyword
     once: str = "",
     needs: Needs | None = None,
 ) -> Task:
-    """A task of a command line, run in a fresh folder of its own.
+    """A task that runs a command line in a fresh folder of its own.
 
     argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for the path of a file
-    that is written; a tuple of these is one word, as in ("--out=", Out("x")).
-    inputs: their types; one only named by an `In` is a File, one in no word is waited for only.
-    stdout, stderr: the output that captures what is printed: a name for str_, or (name, bytes_).
+    that is written; a tuple of these is one word, as in ("--out=", Out("x")). inputs: their types.
+    An input that only an `In` names is a File; one that no word names only delays the start.
+    stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
     exit_code, outcome: the outputs for the code (without one, only 0 is a success) and for the
-    whole `Outcome` (no end is a failure then). variables: beside ours, or alone unless `inherit`.
-    once: a key of all that the files depend on: made once, then taken from the cache.
-    Outputs are the files in order of appearance, then what is captured; with neither, `stdout`.
+    whole `Outcome` (with one, no end is a failure). variables: added to ours, or alone if not
+    `inherit`. once: a key of everything that the files depend on: created once, then taken from the
+    cache. Outputs are the files in order of appearance, then the captures; with neither, `stdout`.
     """
     words = _words(argv)
     title = name or _title(words)
@@ -71,7 +71,7 @@ def gang(task: Task, *, mpi: str, starter: str = "") -> Task:
     """The command as an MPI program of `needs.ranks` ranks.
 
     mpi: the family of the MPI that it was built with, "openmpi" or "mpich". starter: that MPI's
-    mpirun, where it is not the first on PATH.
+    mpirun, if it is not the first on PATH.
     """
     if not isinstance(task.body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
@@ -105,7 +105,7 @@ def _names(body: Command, kind: type[In] | type[Out]) -> list[str]:
 
 
 def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
-    """What is captured -> the name and type of its output."""
+    """Maps what is captured to the name and type of its output."""
     usual = {"stdout": str_, "stderr": str_, "exit_code": int64, "outcome": any_}
     found = {}
     for what, given in wished.items():

@@ -1,4 +1,4 @@
-"""A graph as Graphviz's dot and as SVG: layers from inputs down to outputs."""
+"""Draws a graph as Graphviz dot and as SVG: layers from inputs down to outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,10 @@ _FILL: Mapping[Kind, str] = {"input": "#d8e6f5", "task": "#f2efe6", "output": "#
 _LETTER, _HEIGHT, _LAYER, _GAP, _MARGIN = 7.3, 28.0, 66.0, 22.0, 12.0
 _SWEEPS = 6
 _LONGEST_BENT = 16
-"""Edges over more layers run straight, behind the boxes: bends at each layer would be more than all
-else in a long chain that reads one input at every step."""
+"""Edges over more layers run straight, behind the boxes.
+
+In a long chain that reads one input at every step, bends at each layer would outnumber all else.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which none comes before what it depends on; edges by position."""
+    """Nodes in topological order; edges by position."""
 
     name: str
     nodes: tuple[DrawnNode, ...]
@@ -44,7 +46,7 @@ def dot(graph: Graph) -> str:
 
 
 def svg(graph: Graph) -> str:
-    """Self-contained, and legible on a light and on a dark page."""
+    """Self-contained, and legible on light and dark pages."""
     plan = _Layout(graph)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{plan.width:.0f}" '
@@ -88,7 +90,7 @@ def _width(node: DrawnNode) -> float:
 class _Layout:
     """Layers by longest path, edges bent at each layer, order by barycentres.
 
-    The method is that of Sugiyama, Tagawa, Toda (1981), with a fixed number of sweeps.
+    The method of Sugiyama, Tagawa, Toda (1981), with a fixed number of sweeps.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -163,7 +165,7 @@ class _Layout:
 
 
 def _layers(graph: Graph) -> list[int]:
-    """A layer below all that a node depends on; inputs right above their first use."""
+    """Layer of each node: below all its dependencies; inputs right above their first use."""
     layer = [0] * len(graph.nodes)
     for a, b in sorted(graph.edges, key=lambda e: e[1]):
         layer[b] = max(layer[b], layer[a] + 1)

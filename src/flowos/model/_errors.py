@@ -1,35 +1,35 @@
-"""What can go wrong, as people meet it.
+"""Errors of FlowOS.
 
 FlowosError
- +- WiringError        a flow is written wrongly: wrong port type, wrong number of arguments
- +- ValueRefused       a value at `run`, or a task's result, is not what its port promises
- +- TaskFailed         a task raised, or its command failed; carries task, inputs, traceback
+ +- WiringError        a flow is invalid: wrong port type, wrong number of arguments
+ +- ValueRefused       a value at `run`, or a task's result, does not fit its port
+ +- TaskFailed         a task raised, or its command failed; has task, inputs, traceback
  |   +- WorkerLost     the process that ran the task is gone
- +- SliceFreed         the slice was freed before or while this was asked of it
- +- SliceRefused       what was asked of a slice is not to be had here: cores, environment, workers
+ +- SliceFreed         the slice was freed before or during the request
+ +- SliceRefused       a slice cannot be had here as requested: cores, environment, workers
  +- Cancelled          the run was interrupted
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
  +- UsageError         a command was called wrongly: one clear line, exit code 2
- +- StoreError         results could not be kept or read
- +- FeedError          training data cannot be had or kept: no folder, no samples, no such cache
+ +- StoreError         results could not be stored or read
+ +- FeedError          training data cannot be read or stored: no folder, no samples, no such cache
  |   +- SampleError    one sample is missing, unreadable, truncated or cannot be decoded
- +- SolveError         a system cannot be solved so: the matrix, b or a choice is not fit
- +- MeasureError       a measuring program gave an answer that cannot be read
+ +- SolveError         a linear system cannot be solved: matrix, b or an option is unsuitable
+ +- MeasureError       the output of a measuring program cannot be read
 """
 
 
 class FlowosError(Exception):
-    """The root: catch this to catch all of ours. The text says what, where, and how to mend it."""
+    """Base class of all our errors. The text says what failed, where, and how to fix it."""
 
 
 class WiringError(FlowosError, TypeError):
-    """A flow is written wrongly."""
+    """A flow is invalid."""
 
 
 class ValueRefused(FlowosError, ValueError):  # noqa: N818 - reads as what happened
-    """A value is not what its port promises."""
+    """A value does not fit its port."""
 
 
 class TaskFailed(FlowosError):  # noqa: N818
@@ -45,7 +45,7 @@ class SliceFreed(FlowosError, RuntimeError):  # noqa: N818
 
 
 class SliceRefused(FlowosError, ValueError):  # noqa: N818
-    """What was asked of a slice is not to be had here."""
+    """A slice cannot be had here as requested."""
 
 
 class Cancelled(FlowosError):  # noqa: N818
@@ -69,20 +69,20 @@ class UsageError(FlowosError):
 
 
 class StoreError(FlowosError):
-    """Results could not be kept or read."""
+    """Results could not be stored or read."""
 
 
 class MeasureError(FlowosError):
-    """A measuring program gave an answer that cannot be read."""
+    """The output of a measuring program cannot be read."""
 
 
 class FeedError(FlowosError):
-    """Training data cannot be had or kept."""
+    """Training data cannot be read or stored."""
 
 
 class SampleError(FeedError):
-    """One sample cannot be had."""
+    """One sample cannot be read."""
 
 
 class SolveError(FlowosError, ValueError):
-    """A system of equations cannot be solved so."""
+    """A linear system cannot be solved with these inputs."""

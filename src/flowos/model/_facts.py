@@ -1,4 +1,4 @@
-"""What a program found out about a node in an environment. Bytes, hertz, cpu numbers of Linux."""
+"""Properties of a node, as detected in an environment. Bytes, hertz, cpu numbers of Linux."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -7,7 +7,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalCpu:
-    """One hardware thread that is online. `core` and `socket` are made unique per machine."""
+    """One online hardware thread. `core` and `socket` are unique within the machine."""
 
     number: int
     core: int
@@ -28,10 +28,10 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaNode:
-    """`cpus`: its own; of memory that has none, those with the shortest way to it.
+    """`cpus`: its own; for memory without cpus, those nearest to it.
 
-    kind: "" is what most memory is; HBM is faster than other memory of the machine, NVM persistent,
-    and that of a GPU is no place for what the CPUs work on.
+    kind: "" is the kind of most memory; HBM is faster than the machine's other memory, NVM is
+    persistent; memory of a GPU is unsuitable for data of the CPUs.
     """
 
     number: int
@@ -42,7 +42,7 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """`name` is what people type (gcc-12); `family` decides the flags."""
+    """`name` is the command (gcc-12); `family` decides the flags."""
 
     name: str
     family: Literal["gcc", "clang", "icx", "nvc", "other"]
@@ -54,7 +54,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mpi:
-    """`cxx`: its C++ compiler, where it made a program of C++20 with OpenMP."""
+    """`cxx`: its C++ compiler, if that could build a program of C++20 with OpenMP."""
 
     name: str
     family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]
@@ -78,7 +78,7 @@ class Blas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A program that a probe drives (fio, likwid-bench)."""
+    """A program that a probe runs (fio, likwid-bench)."""
 
     name: str
     version: str
@@ -87,7 +87,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Nominal figures of the memory, where DMI is readable or the person gave them."""
+    """Nominal figures of the memory, from DMI if it is readable, or from the user."""
 
     channels: int | None = None
     transfers_per_second: float | None = None
@@ -97,7 +97,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystemFacts:
-    """The file system of the folder that a person wants measured; what is unknown is "" or None."""
+    """File system of the folder to be measured; unknown values are "" or None."""
 
     file_system: str = ""
     free_bytes: int | None = None
@@ -105,7 +105,7 @@ class FileSystemFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """Something that the kernel lets us do, or not; `says` is its complaint or a detail."""
+    """A trial of what the kernel permits; `says` is its error message or a detail."""
 
     name: str
     works: bool
@@ -114,7 +114,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Something that could not be found or read: what is lost by it, and what would mend it."""
+    """Something that could not be found or read: the consequence, and the remedy."""
 
     what: str
     loses: str
@@ -151,12 +151,12 @@ class Facts:
 
     @property
     def usable(self) -> tuple[LogicalCpu, ...]:
-        """The hardware threads that we may run on."""
+        """The hardware threads that we may use."""
         return tuple(c for c in self.cpus if c.number in self.allowed)
 
     @property
     def usable_memory_bytes(self) -> int:
-        """As much of it as the cgroup allows; 0 where nothing is known."""
+        """Memory that the cgroup allows us to use; 0 if unknown."""
         limits = [b for b in (self.memory_bytes, self.memory_limit_bytes) if b]
         return min(limits, default=0)
 

@@ -1,13 +1,13 @@
-"""The script of a fake pool: what happens to each slice that is asked for.
+"""Script of a fake pool: what happens to each requested slice.
 
-Each takes the next line, and what is beyond the last is had at once:
+Each slice takes the next line; slices after the last line are granted at once:
 
-    wait SECONDS REASON          it waits that long first, for this reason; several wait in turn
-    refuse REASON                it is refused
-    lose NUMBER after SECONDS    its node of this number, from 1, is lost then
-    end after SECONDS            its lease ends then
+    wait SECONDS REASON          wait that long first, for this reason; repeatable
+    refuse REASON                refuse the slice
+    lose NUMBER after SECONDS    lose the node of this number, from 1, at that time
+    end after SECONDS            end the lease at that time
 
-with `;` between them. Who asks for more nodes than are free waits until others free theirs.
+with `;` between them. A request for more nodes than are free waits until others are freed.
 """
 
 import re
@@ -22,7 +22,7 @@ _STEP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FakeStep:
-    """One step of a line of the script. reason: why it waits or is refused."""
+    """One step of a line of the script. reason: of a wait or a refusal."""
 
     what: Literal["wait", "refuse", "lose", "end"]
     seconds: float = 0.0
@@ -31,7 +31,7 @@ class FakeStep:
 
 
 def read_script(line: str) -> tuple[FakeStep, ...]:
-    """The steps of one line. Raises ValueError for a word that it does not know."""
+    """The steps of one line. Raises ValueError for an unknown step."""
     return tuple(_step(each.strip()) for each in line.split(";") if each.strip())
 
 

@@ -1,7 +1,7 @@
-"""Tasks, their calls, and flows of them: what is reachable from a flow's outputs.
+"""Tasks, their calls, and flows: everything that a flow's outputs depend on.
 
-Immutable, and says nothing about where it runs. A task may have a flow as its body, so these types
-are one recursion.
+Immutable, and independent of where it runs. A task may have a flow as its body, so these types are
+mutually recursive.
 """
 
 import itertools
@@ -23,7 +23,7 @@ _DRAWN = 200
 
 
 _order: Iterator[int] = itertools.count()
-"""When things were made; a call comes after all that it is wired to."""
+"""Creation order; a call is created after everything that it is wired to."""
 
 
 Body = Union[Python, Command, Gang, "Flow"]
@@ -31,9 +31,9 @@ Body = Union[Python, Command, Gang, "Flow"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Task:
-    """What can be wired into a flow by calling it with ports.
+    """A unit of work that is wired into a flow by calling it with ports.
 
-    defaults: input port -> the constant taken where a call gives none.
+    defaults: (input port, constant used if a call has no argument for it) pairs.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Task:
             check_command(self.name, body, self.inputs, self.outputs)
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
-        """Wire the task: its output port, or a tuple of them. WiringError where it does not fit."""
+        """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
         given = bind_arguments(
             f"task {self.name!r}",
             [p.name for p in self.inputs],
@@ -78,20 +78,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call:
-    """A task wired once."""
+    """One use of a task in a flow."""
 
     task: Task
     arguments: tuple["Port | Constant", ...]
     number: int = field(default_factory=lambda: next(_order))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """A copy is made later than what it is wired to, and has a number of its own."""
+        """A copy is created after the things it is wired to, and gets a number of its own."""
         return Call, (self.task, self.arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Port:
-    """One output of a call, or (`call` is None) an input of a flow. `number`: when it was made."""
+    """One output of a call, or (`call` is None) an input of a flow. `number`: creation order."""
 
     spec: PortSpec
     call: Call | None
@@ -100,7 +100,7 @@ class Port:
 
     @property
     def name(self) -> str:
-        """As a person calls it: an input's name, a task's, or task.output where it has several."""
+        """Name for people: an input's name, a task's, or task.output if it has several outputs."""
         if self.call is None:
             return self.spec.name
         task = self.call.task
@@ -115,16 +115,16 @@ class Port:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value written into the flow."""
+    """A constant argument in a flow."""
 
     value: object
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow:
-    """Inputs in order of making, outputs in order given, calls in an order in which they can run.
+    """Inputs in creation order, outputs as given, calls in an executable order.
 
-    nodes: its calls and inputs, and those inside the flows that it uses as tasks.
+    nodes: its calls and inputs, and those of the flows that it uses as tasks.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Flow:
         return self.task(*arguments, **named)
 
     def bind(self, values: Sequence[object], named: dict[str, object]) -> tuple[object, ...]:
-        """One value per input: in the order in which the inputs were made, or by name."""
+        """One value per input: in the order in which the inputs were created, or by name."""
         if not named and len(values) == len(self.inputs):
             return tuple(values)
         names = [p.spec.name for p in self.inputs]
@@ -157,7 +157,7 @@ class Flow:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Call by call: as deep as flows are in flows, and not as tasks follow each other."""
+        """Pickles call by call, so recursion is as deep as flows are nested, not as task chains."""
         inputs = {port: i for i, port in enumerate(self.inputs)}
         calls = {call: i for i, call in enumerate(self.calls)}
 
@@ -195,7 +195,7 @@ def _rewired(
     wired: Sequence[tuple[Task, Sequence[Any]]],
     outputs: Sequence[Any],
 ) -> Flow:
-    """A flow from what `Flow.__reduce__` says of one: a place is an input or (call, output)."""
+    """Rebuild a flow from `Flow.__reduce__`; a place is an input or (call, output)."""
     ports = [_new_port(spec, None, 0) for spec in inputs]
     calls: list[Call] = []
 
@@ -213,7 +213,7 @@ def _rewired(
 
 
 def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> Task:
-    """A task whose body is the flow. Needs belong to the flow's own tasks."""
+    """A task whose body is the flow. Raises WiringError for `needs`: the flow's tasks have them."""
     if needs is not None:
         raise WiringError(f"flow {flow.name!r} as a task: its own tasks say what they need")
     specs: list[PortSpec] = []
@@ -224,17 +224,17 @@ def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> 
 
 
 def flow_input(name: str, type: object) -> Port:
-    """An input of the flows that are wired from it. `run(*values)` binds in order of making."""
+    """An input of the flows that use it. `run(*values)` binds inputs in creation order."""
     if not is_name(name):
         raise WiringError(f"flow_input: its name is a text, given {shown(name)}")
     return _new_input(name, port_type(f"flow_input {name!r}", type))
 
 
 def flow_output(*ports: Any, name: str = "flow") -> "Flow":
-    """The flow that computes these ports: all that is reachable from them.
+    """The flow that computes these ports, with everything they depend on.
 
-    WiringError for two reachable inputs of one name, and for ports that are inside another flow
-    which this flow uses as a task.
+    Raises WiringError if two of its inputs have one name, or if a port belongs to another flow that
+    this flow uses as a task.
     """
     outputs = tuple(_flat(ports))
     if not outputs:
@@ -294,7 +294,7 @@ def _flat(ports: Iterable[Any]) -> Iterator[Any]:
 
 
 def _reach(outputs: Iterable[Port]) -> tuple[tuple[Call, ...], tuple[Port, ...]]:
-    """Calls and inputs that the outputs depend on, each in order of making."""
+    """Calls and inputs that the outputs depend on, each in creation order."""
     calls: set[Call] = set()
     inputs: set[Port] = set()
     waiting = list(outputs)
@@ -322,7 +322,7 @@ def _refuse_equal_names(inputs: Iterable[Port]) -> None:
 def _refuse_inner(
     calls: Sequence[Call], inputs: Iterable[Port], inside: frozenset[Call | Port]
 ) -> None:
-    for call in reversed(calls):  # the last one is what was taken from inside
+    for call in reversed(calls):  # start with the last call: it is the one taken from inside
         if call in inside:
             raise WiringError(
                 f"task {call.task.name!r} is inside a flow that is used here as a task: "
@@ -337,7 +337,7 @@ def _refuse_inner(
 
 
 def _text(flow: Flow) -> str:
-    """One line per input, task and output, in an order in which they can run."""
+    """One line per input, task and output, in an executable order."""
     names = _call_names(flow)
     lines = [f"flow {flow.name}"]
     lines += [f"  input   {p.spec}" for p in flow.inputs]
@@ -350,7 +350,7 @@ def _text(flow: Flow) -> str:
 
 
 def _call_names(flow: Flow) -> dict[Call, str]:
-    """Unique names of the calls: add, add#2, ... as in errors."""
+    """Unique names of the calls: add, add#2, ... as in error messages."""
     counts: dict[str, int] = {}
     names = {}
     for call in flow.calls:

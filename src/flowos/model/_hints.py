@@ -1,4 +1,4 @@
-"""What a person may write for a port type: ours, or the Python or NumPy type it stands for."""
+"""Port types from type hints: ours, or the Python or NumPy types that map to them."""
 
 from pathlib import PurePath
 from typing import Annotated, Any, get_origin
@@ -30,7 +30,7 @@ _PYTHON_TYPES: dict[object, PortType] = {
 
 
 def port_type(where: str, hint: Any) -> PortType:
-    """A port type, or the one that a Python or NumPy type stands for."""
+    """The port type, or the one to which a Python or NumPy type maps."""
     if isinstance(hint, PortType):
         return hint
     if get_origin(hint) is Annotated:

@@ -1,4 +1,4 @@
-"""How one process is started, and how it ended."""
+"""How a process is started, and how it ended."""
 
 import operator
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ Argv = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a task wants from the node that runs it.
+    """Resources that a task needs on the node that runs it.
 
-    cores: one unless more are asked for. Commands and worker processes that ask get as many CPUs of
-    their own (`binds`); who says nothing is counted as one and may use what is idle.
-    alone: nothing else of ours runs on the node meanwhile, as a measurement needs.
-    Raises ValueError for what is no whole number, or too few.
+    cores: default 1. Commands and worker processes with an explicit number get as many CPUs of
+    their own (`binds`); others count as one and may use idle CPUs. alone: no other work of ours
+    runs on the node meanwhile, as measurements require. Raises ValueError for values that are no
+    whole numbers, or too small.
     """
 
     cores: int = cast("int", None)
@@ -43,7 +43,7 @@ class Needs:
 
 
 def _whole(name: str, given: object, least: int) -> int:
-    """The number as an int, also where it is NumPy's."""
+    """The number as an int; accepts NumPy integers."""
     try:
         if isinstance(given, bool):
             raise TypeError
@@ -60,7 +60,7 @@ Form = Literal["folder", "squashfs", "sif", "oci-archive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageConfig:
-    """What an image says of how it wants to be run (OCI image configuration, or a runscript)."""
+    """How an image is to be run (OCI image configuration, or a runscript)."""
 
     entrypoint: Argv = ()
     command: Argv = ()
@@ -70,10 +70,10 @@ class ImageConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """A root file system. Identity is the digest, never the name.
+    """A root file system. Its identity is the digest, never the name.
 
-    digest: "sha256:HEX" of the file's bytes; of a folder "tree-sha256:HEX" over its sorted tree
-    (path, mode, size, content, link). source: where it lies, absolute.
+    digest: "sha256:HEX" of the file's bytes; for a folder "tree-sha256:HEX" over its sorted tree
+    (path, mode, size, content, link). source: its absolute path.
     """
 
     form: Form
@@ -84,11 +84,11 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Data: in what a launch runs. No image means bare.
+    """The environment of a launch, as data. Without an image it is bare.
 
-    runtime: a name of `drivers.RUNTIMES`, or "auto" for the first that can enter the image here.
+    runtime: a name in `drivers.RUNTIMES`, or "auto" for the first that can enter the image here.
     binds: (source, target) or (source, target + ":ro"). devices: CDI names (vendor/class=name).
-    variables: beside those of the image, which they override.
+    variables: override those of the image.
     """
 
     image: Image | None = None
@@ -99,7 +99,7 @@ class Environment:
 
     @property
     def label(self) -> str:
-        """How people tell it apart: bare, or the image's file name @ the runtime."""
+        """Short name for people: bare, or the image's file name @ the runtime."""
         return f"{self.image.source.name}@{self.runtime}" if self.image else self.runtime
 
 
@@ -110,9 +110,10 @@ BARE = Environment()
 class Launch:
     """One process start (or one start of `ranks` processes), fully described.
 
-    `variables` is the whole environment beside that of `env` and what the launcher passes through;
-    nothing is inherited unsaid. `terminal`: its standard streams are a terminal, which a runtime
-    that makes new streams inside must know. `cpus`: those that it may run on; () is all of ours.
+    `variables` is the whole environment, apart from that of `env` and the variables that the
+    launcher forwards; nothing is inherited implicitly. `terminal`: its standard streams are a
+    terminal, which matters to runtimes that create new streams inside. `cpus`: CPUs that it may
+    use; () for all of ours.
     """
 
     argv: Argv
@@ -133,7 +134,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """Ended by a signal. `by` says whose: ours at the time limit, ours on request, or another's."""
+    """Ended by a signal. `by`: our time limit, our request, or another process."""
 
     signal: int
     by: Literal["limit", "request", "other"] = "other"
@@ -143,7 +144,7 @@ class Killed:
 class NotStarted:
     """The command could not be started: not found, not executable, no such folder.
 
-    code: what a shell would exit with: 127 nothing there, 126 not executable, 125 anything else.
+    code: exit code of a shell: 127 not found, 126 not executable, 125 anything else.
     """
 
     reason: str
@@ -159,7 +160,7 @@ class RuntimeFailed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Nobody could say how it ended."""
+    """How it ended is unknown."""
 
     reason: str
 
@@ -169,7 +170,7 @@ End = Exited | Killed | NotStarted | RuntimeFailed | Lost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a launch used, all its processes together."""
+    """Resources used by all processes of a launch together."""
 
     wall_seconds: float = 0.0
     user_seconds: float = 0.0
@@ -179,7 +180,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a launch ended, what it printed, what it used."""
+    """How a launch ended, its output, and its resource usage."""
 
     end: End
     stdout: bytes = b""

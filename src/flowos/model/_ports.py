@@ -1,4 +1,4 @@
-"""What may cross between tasks. Self-contained: a worker without FlowOS loads this one file too."""
+"""Types of values between tasks. Self-contained: workers without FlowOS import only this file."""
 
 import math
 import reprlib
@@ -13,20 +13,20 @@ Predicate = Callable[[object], bool]
 
 @dataclass(frozen=True, slots=True)
 class PortType:
-    """A type of port. `check` answers with a complaint or None; files are checked by the engine."""
+    """A type of port. `check` returns an error message or None; the engine checks files."""
 
     name: str
 
     def check(self, value: object) -> str | None:
-        """Say what is wrong with `value`, or None."""
+        """Error message for `value`, or None if it is valid."""
         raise NotImplementedError
 
     def quick(self) -> Predicate:
-        """The same answer as `check`, as a predicate that is fast for the usual value."""
+        """The same answer as `check`, as a predicate that is fast for common values."""
         return lambda value: self.check(value) is None
 
     def accepts(self, given: "PortType") -> bool:
-        """Whether every value of the type `given` is one of this type."""
+        """Whether every value of the type `given` is valid for this type."""
         return self == given
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Integer(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Floating(PortType):
-    """A float or int that this type holds exactly, or a NumPy scalar of this dtype."""
+    """A float or int that this type represents exactly, or a NumPy scalar of this dtype."""
 
     code: str
 
@@ -104,7 +104,7 @@ class Floating(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Boolean(PortType):
-    """A bool, or NumPy's."""
+    """A bool of Python or NumPy."""
 
     def check(self, value: object) -> str | None:
         good = isinstance(value, bool) or _scalar_dtype(value) == "bool"
@@ -113,7 +113,7 @@ class Boolean(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Text(PortType):
-    """A str or a bytes object, as `kind` says."""
+    """A str or bytes object, according to `kind`."""
 
     kind: type
 
@@ -123,7 +123,7 @@ class Text(PortType):
 
 @dataclass(frozen=True, slots=True)
 class FilePath(PortType):
-    """The path of a file; whether it is there is for the engine to say."""
+    """The path of a file; the engine checks whether it exists."""
 
     def check(self, value: object) -> str | None:
         if not isinstance(value, str) and not hasattr(type(value), "__fspath__"):
@@ -136,7 +136,7 @@ class FilePath(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Array(PortType):
-    """A NumPy array in native byte order. None is any: any dtype, any shape, any extent."""
+    """A NumPy array in native byte order. None matches any dtype, any shape, or any extent."""
 
     dtype: str | None
     shape: tuple[int | None, ...] | None
@@ -199,7 +199,7 @@ _PYTHON_DTYPES = {int: "int64", float: "float64", bool: "bool", complex: "comple
 
 
 def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> Array:
-    """An array port. array(float64, (None, 3)): any number of rows of 3; None is any.
+    """An array port. array(float64, (None, 3)): any number of rows of 3; None matches any.
 
     dtype: a port type (float64), a name ("complex128"), or NumPy's type or dtype.
     """
@@ -228,7 +228,7 @@ def _is_array(value: object) -> bool:
 
 
 def _scalar_dtype(value: object) -> str | None:
-    """The dtype's name of a NumPy scalar, None for all else."""
+    """Name of the dtype of a NumPy scalar; None for everything else."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):
         return None
@@ -240,7 +240,7 @@ def _not_a(name: str, value: object) -> str:
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A value in few words: arrays by dtype and shape, long ones cut, with the type."""
+    """Brief description of a value with its type; arrays by dtype and shape, long values cut."""
     kind = type(value).__name__
     if _is_array(value):
         dtype, shape = value.dtype, value.shape  # type: ignore[attr-defined]
@@ -250,12 +250,12 @@ def shown(value: object, most: int = 60) -> str:
     brief.maxstring = brief.maxother = brief.maxlong = most
     try:
         return f"{' '.join(brief.repr(value).split())} ({kind})"
-    except Exception:  # reprlib goes by the name of a class: one may be called as a built-in is
+    except Exception:  # reprlib selects by class name, and a class may be named like a built-in
         return f"a value without a text ({kind})"
 
 
 class _Brief(reprlib.Repr):
-    """Cuts while it goes, so that a huge value costs little."""
+    """Cuts early, so that a huge value costs little."""
 
     def repr_bytes(self, value: bytes, level: int) -> str:  # noqa: ARG002
         return repr(value) if len(value) <= self.maxother else f"{value[: self.maxother - 3]!r}..."

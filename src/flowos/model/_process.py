@@ -1,4 +1,4 @@
-"""One run of a program that used slices: what it held, and what it ran on it."""
+"""Record of a run of a program that used slices."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,8 @@ from typing import Literal
 class SliceUse:
     """Slices of one kind that a process held: of this flow, pool, node and environment.
 
-    slices: how many; runs: begun on them, the items of a `map` too; held_seconds: added up.
+    slices: how many; runs: number of runs started on them, including the items of a `map`;
+    held_seconds: total.
     """
 
     flow: str
@@ -24,8 +25,8 @@ class SliceUse:
 class Process:
     """A program's run, from its first slice to its end. Times are ISO 8601 in UTC.
 
-    ended: "" while it runs; of a process that is lost, when it was last heard of. cpu_seconds: of
-    it and its children that ended, of all their threads; max_rss_bytes: of the largest of them.
+    ended: "" while it runs; for a lost process, the time of its last sign of life. cpu_seconds: of
+    it and its ended children, over all threads; max_rss_bytes: of the largest of them.
     """
 
     id: str

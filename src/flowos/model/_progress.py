@@ -1,4 +1,4 @@
-"""How far something long is."""
+"""Progress of a long operation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """So many units of `total` are done; total: 0 while that is not known.
+    """`done` of `total` units are done; total: 0 while it is unknown.
 
-    detail: a rate or a residual, in words. left_seconds: None while it cannot be said. lasting: is
-    it to stay shown?
+    detail: a rate or a residual, in words. left_seconds: None while there is no estimate. lasting:
+    whether it stays on the screen.
     """
 
     doing: str

@@ -1,4 +1,4 @@
-"""What is measured: a case, what was observed of it, and what is concluded from that."""
+"""Measurements: cases, samples of them, and the conclusions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,12 @@ Binary = Literal["same", "own"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a person asked to have measured. `nominal` are ceilings they know: name -> value, SI.
+    """A request for measurements. `nominal`: ceilings known to the user: name -> value, SI.
 
-    matrix: a Matrix Market file whose matrix is to be solved with.
-    environments: to be measured side by side, as people name them, the base first; none: this
-    node as it is. binary: the same one in all of them (is the runtime equal?), or each its own (is
-    my stack equal?).
+    matrix: a Matrix Market file whose matrix is used for solving.
+    environments: to be measured side by side, by the user's names, the base first; (): this node as
+    it is. binary: the same in all of them (is the runtime equal?), or each environment's own (is my
+    stack equal?).
     """
 
     probes: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One point of a sweep: axis -> level. `details` say how (paths, flags) and are no identity."""
+    """One point of a sweep: axis -> level. `details` (paths, flags) are no part of its identity."""
 
     probe: str
     levels: Pairs = ()
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One metric of one program run. `levels` are axes that the program swept by itself (n, bytes).
+    """One metric of one program run. `levels`: axes that the program swept itself (n, bytes).
 
     `values` are the raw repetitions in base units: second, byte/s, flop/s, 1/s, Hz, 1.
     """
@@ -70,7 +70,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmeasured:
-    """Why a case gave no number, and what would mend it."""
+    """Why a case has no number, and the remedy."""
 
     reason: str
     remedy: str = ""
@@ -78,15 +78,15 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
-    """The machine around one sample: (before, after) pairs, and shares while it ran.
+    """State of the machine around one sample: (before, after) pairs, and shares while it ran.
 
     scaling: work per clock cycle of the slowest core while all compute, over that of one alone.
-    steal_share: time the hypervisor took, of all cpu time. others_cpus: cpus busy with what is not
-    ours. starved_share: wall time that our spinning threads were kept from a cpu.
-    throttled_seconds: what the cgroup's quota held back. memory_pressure: time in which processes
-    waited for memory. Of storage that was measured, others_disk: what others moved over its disk
-    meanwhile, in byte/s and as a share of all; io_pressure: time just before or after in which
-    processes waited for storage, while we did nothing with it.
+    steal_share: time that the hypervisor took, as a share of all cpu time. others_cpus: cpus busy
+    with other processes. starved_share: share of wall time that our spinning threads could not run.
+    throttled_seconds: time that the cgroup's quota took away. memory_pressure: share of time in
+    which processes waited for memory. For measured storage, others_disk: bytes that others moved
+    over its disk meanwhile, in byte/s and as a share of all; io_pressure: share of the time just
+    before or after, while we were idle, in which processes waited for storage.
     """
 
     clock_hz: tuple[float, float] | None = None
@@ -104,10 +104,10 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What was observed, raw; never changed after.
+    """Raw values of one metric; immutable.
 
-    in_turns: were the programs of this round running side by side, each value taken in a turn right
-    beside the others' value of the same index?
+    in_turns: the programs of this round ran side by side, and each value was taken next to the
+    others' value of the same index.
     """
 
     run: str
@@ -122,10 +122,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """An environment that a run measured in. `label`: its level on the axis "env".
+    """An environment in which a run measured. `label`: its level on the axis "env".
 
-    digest: of its image. version: of its runtime. tried: what the kernel lets programs do in it.
-    notes: what was done to make it ready, one line each.
+    digest: of its image. version: of its runtime. tried: what the kernel permits programs in it.
+    notes: the steps that prepared it, one line each.
     """
 
     label: str
@@ -140,10 +140,10 @@ class Entered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" until it ended.
+    """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" while it runs.
 
-    environments: where several were measured side by side, the base first. ended_early: why it
-    ended before all was measured that was to be, in words; "" if it was not so.
+    environments: those measured side by side, the base first. ended_early: why it ended before
+    everything was measured, in words; "" if it did not.
     """
 
     id: str
@@ -160,7 +160,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """May a number be believed? `marks` say why not; none means yes."""
+    """Whether a number can be trusted: only without `marks`, which are the reasons against it."""
 
     marks: tuple[str, ...] = ()
 
@@ -171,7 +171,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A number over its ceiling. `kind` says which ceiling, `of` names it."""
+    """A number over its ceiling. `kind` is the kind of ceiling, `of` its name."""
 
     kind: Literal["measured", "nominal"]
     of: str
@@ -181,9 +181,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Derived from samples, never stored: a number with spread, shares of its ceilings, trust.
+    """Computed from samples, never stored: a number with spread, shares of ceilings, and trust.
 
-    ceiling: it bounds other numbers, so that its best counts.
+    ceiling: it is a ceiling of other numbers, so its best value counts.
     """
 
     case: Case
@@ -200,7 +200,7 @@ class Measurement:
 
     @property
     def value(self) -> float:
-        """The number that stands for it: the median; of a ceiling the best."""
+        """The representative number: the median; for a ceiling the best."""
         return self.best if self.ceiling else self.median
 
 
@@ -210,16 +210,16 @@ Statistic = Literal["median", "mean"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How `other` compares with `base` on `axis`, all else being `rest`.
+    """How `other` compares with `base` on `axis`, at equal levels `rest`.
 
     `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
-    95 % interval; equal means that the intervals of median and mean lie within 1 -/+ `margin`, and
-    that no side stalls more than the other. `statistic` says of which the ratio is: of the median,
-    or of the mean time where that decides. `mean` and `p90`: the ratio of the mean times, and of
-    the times that nine in ten turns do not exceed (None: not known). Of the `rounds` it rests on,
-    `disturbed` were marked and had to be used; about `needed` would turn 'inconclusive' into an
-    answer (0: not known). `marks`: what speaks against the numbers themselves, where two runs are
-    compared that were not interleaved; each begins with the run.
+    95 % interval. Equal means that the intervals of median and mean lie within 1 -/+ `margin`, and
+    that neither side stalls more than the other. `statistic`: the ratio is of the median, or of the
+    mean time if that decides. `mean`, `p90`: ratios of the mean times and of the 90th percentiles
+    (None: unknown). `rounds`: number of rounds used, of which `disturbed` were marked but had to be
+    used. `needed`: about how many rounds would turn 'inconclusive' into an answer (0: unknown).
+    `marks`: evidence against the numbers themselves, for runs that were not interleaved; each
+    begins with the run.
     """
 
     probe: str
@@ -245,9 +245,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something to do that makes work faster. `worth`: how many times; commands in backquotes.
+    """Something to do that makes work faster. `worth`: the factor. Commands are in backquotes.
 
-    trusted: was nothing disturbed of what it rests on?
+    trusted: whether none of the numbers behind it was disturbed.
     """
 
     do: str
@@ -258,11 +258,11 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """What `plan.next_round` works through: cases, fixed looks (in rounds), and when to end.
+    """Input of `plan.next_round`: cases, fixed looks (in rounds), and when to end.
 
-    With `axis` and `base` the design ends early at a look where every verdict is reached.
-    `seconds` is what one measurement of a case is expected to take. The order of each round is
-    drawn from `seed`, such as the run's id: the same seed gives the same orders.
+    With `axis` and `base` the design ends early at a look where every verdict is decided.
+    `seconds`: expected duration of one measurement of a case. `seed`, such as the run's id,
+    determines the random order of each round: equal seeds give equal orders.
     """
 
     cases: tuple[Case, ...]
@@ -278,7 +278,7 @@ class Design:
     def turns(self) -> int:
         """How often a round measures each case: twice, there and back.
 
-        Once where nothing is compared: a single case for which one round is enough.
+        Once if nothing is compared: a single case for which one round is enough.
         """
         return 2 if self.axis or len(self.cases) > 1 or self.min_rounds > 1 else 1
 
@@ -288,8 +288,8 @@ class Chart:
     """How a probe's numbers are drawn, as data.
 
     A curve has `x` (an axis whose levels are numbers) and one line per combination of `series`
-    axes; bars have one group per level of `x`. `metrics` share one unit and one y axis.
-    `facets` draw one panel per combination of these axes.
+    axes; bars have one group per level of `x`. `metrics` share one unit and one y axis. `facets`
+    draw one panel per combination of these axes.
     """
 
     title: str
@@ -307,5 +307,5 @@ class Chart:
 
 
 def lower_is_better(unit: str) -> bool:
-    """Times are better when small; every other unit of ours is a rate or a ratio."""
+    """Smaller times are better; all other units of ours are rates or ratios."""
     return unit == "second"

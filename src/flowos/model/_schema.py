@@ -1,4 +1,4 @@
-"""JSON Schema (draft 2020-12) of what `to_json` writes, from the nouns' own type hints."""
+"""JSON Schema (draft 2020-12) of `to_json`'s output, from the type hints of the dataclasses."""
 
 from dataclasses import fields, is_dataclass
 from pathlib import PurePath
@@ -12,11 +12,11 @@ _PLAIN: dict[Any, dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": ["number", "null"]},
 }
-"""A number is null where it is not known or not finite."""
+"""A number is null if it is unknown or not finite."""
 
 
 def schema_of(noun: type) -> dict[str, Any]:
-    """The schema of a dataclass; those that it holds stand under "$defs" by their names."""
+    """The schema of a dataclass; nested dataclasses are under "$defs" by their names."""
     made: dict[str, dict[str, Any]] = {}
     reference = _schema(noun, made)
     return {**reference, "$defs": dict(sorted(made.items()))}
@@ -27,7 +27,7 @@ def _schema(hint: Any, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
         return _PLAIN[hint]
     if is_dataclass(hint) and isinstance(hint, type):
         if hint.__name__ not in made:
-            made[hint.__name__] = {}  # a noun may hold itself
+            made[hint.__name__] = {}  # a dataclass may contain itself
             made[hint.__name__] = _object(hint, made)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     inner = get_args(hint)

@@ -1,4 +1,4 @@
-"""What a person sets in `flowos.toml`: read into frozen data, every mistake named by its line."""
+"""Reads `flowos.toml` into frozen data; error messages include the line."""
 
 import difflib
 import re
@@ -19,7 +19,7 @@ _NESTED: Mapping[str, type] = {"price": Price}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All of `flowos.toml`. pools: those of the file, and `local` in any case."""
+    """All of `flowos.toml`. pools: those of the file, plus `local` if it is not among them."""
 
     pools: tuple[Pool, ...] = field(
         default=(LOCAL,), metadata={"doc": "[pools.NAME]: where nodes come from"}
@@ -44,7 +44,7 @@ def read_settings(text: str, file: str) -> Settings:
 
 
 def pool_fields() -> tuple[Field[Any], ...]:
-    """What may stand below [pools.NAME]: each with its default and, as `doc`, what it says."""
+    """Keys that may appear below [pools.NAME], with default and description (`doc`)."""
     return tuple(f for f in fields(Pool) if f.name != "name")
 
 
@@ -71,7 +71,7 @@ def settings_schema() -> dict[str, Any]:
 
 
 class _Reader:
-    """One file, and where in it something stands."""
+    """Reader of one file that knows the line of each key."""
 
     def __init__(self, text: str, file: str) -> None:
         self._file = file
@@ -109,7 +109,7 @@ class _Reader:
                 raise self._wrong((*at, key), f"no such key{near}")
 
     def _refused(self, complaint: str, at: tuple[str, ...]) -> SettingsError:
-        """What a noun or its reader says, which begins with the path, or a part of it."""
+        """Converts an error message that starts with a path, or a part of it."""
         where, _, what = complaint.partition(": ")
         path = tuple(where.split("."))
         whole = path if path[: len(at)] == at else (*at, *path)
@@ -130,7 +130,7 @@ def _syntax(complaint: str, text: str, file: str) -> str:
 
 
 def _lines_of_keys(text: str) -> dict[tuple[str, ...], int]:
-    """Where each table and key stands first, as far as that can be seen line by line."""
+    """First line of each table and key, as far as a line-by-line scan can find it."""
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

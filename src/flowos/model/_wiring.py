@@ -1,4 +1,4 @@
-"""Checks of what is wired: names, ports, command lines, and the arguments of a call."""
+"""Checks of wiring: names, ports, command lines, and the arguments of a call."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ def is_name(given: object) -> bool:
 
 
 def check_ports(task: str, inputs: Sequence[PortSpec], outputs: Sequence[PortSpec]) -> None:
-    """Raises WiringError for a port without name or type, two of one name, and no output at all."""
+    """Raises WiringError for a port without name or type, duplicate names, or a missing output."""
     _check_specs(f"task {task!r}", "input", inputs)
     _check_specs(f"task {task!r}", "output", outputs)
     if not outputs:
@@ -81,9 +81,9 @@ def bind_arguments(
     defaults: Mapping[str, object] | None = None,
     hint: str = "",
 ) -> tuple[object, ...]:
-    """One value per name, in order, as Python binds arguments; raises `error` where that fails.
+    """One value per name, in order, as Python binds arguments; raises `error` if that fails.
 
-    hint: what the message about an unknown name says after the known ones.
+    hint: appended to the message about an unknown name.
     """
     if len(values) > len(names):
         raise error(f"{owner} takes {_counted(names)}, {len(values)} given")

@@ -1,4 +1,4 @@
-"""A book of samples and charts to text, Markdown, CSV, JSON, HTML. Opens no file."""
+"""Renders a report of samples and charts as text, Markdown, CSV, JSON, HTML. Opens no file."""
 
 from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv

@@ -1,4 +1,4 @@
-"""How something fell towards a goal, step by step; and that as a drawing of characters."""
+"""Trace of a value that falls towards a goal, and its plot in ASCII."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Point = tuple[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergencePlot:
-    """Values over steps, on a logarithmic scale. goal: 0 is none."""
+    """Values over steps, on a logarithmic scale. goal: 0 for none."""
 
     title: str
     points: tuple[Point, ...]
@@ -26,20 +26,20 @@ class ConvergencePlot:
 
     @property
     def drawn(self) -> tuple[Point, ...]:
-        """What has a place on a logarithmic scale, thinned to what can be seen, the ends kept."""
+        """Points that fit a logarithmic scale, thinned to a visible number; the ends stay."""
         fit = [p for p in self.points if math.isfinite(p[1]) and p[1] > 0]
         stride = -(-len(fit) // _MOST_POINTS) or 1
         return tuple((*fit[:-1:stride], *fit[-1:]))
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the most of what is drawn, the goal too."""
+        """Smallest and largest drawn value, including the goal."""
         values = [value for _, value in self.drawn]
         return min(values + [self.goal] * (self.goal > 0)), max(values)
 
 
 def convergence_text(plot: ConvergencePlot) -> str:
-    """The curve in ASCII, with its goal as a dashed line; empty where there is nothing to draw."""
+    """The curve in ASCII, with its goal as a dashed line; empty if there is nothing to draw."""
     points = plot.drawn
     if not points:
         return ""
@@ -54,7 +54,7 @@ def convergence_text(plot: ConvergencePlot) -> str:
 
 class _Grid:
     def __init__(self, top: int, decades: float, rows: int, first: int, last: int) -> None:
-        """top: exponent of the first row; each further one is so many decades lower."""
+        """top: exponent of the first row; each further row is `decades` decades lower."""
         self._top, self._decades = top, decades
         self._first, self._last = first, last
         self._cells = [[" "] * _WIDTH for _ in range(rows)]

@@ -1,4 +1,4 @@
-"""All measurements as one table: SI base units, one column for each axis."""
+"""Renders all measurements as one table: SI base units, one column for each axis."""
 
 import csv as table
 import io
@@ -30,7 +30,7 @@ _FIXED = (
 
 
 def csv(book: Report) -> str:
-    """One row for each measurement; an empty cell where nothing is known (RFC 4180)."""
+    """One row for each measurement; empty cells for unknown values (RFC 4180)."""
     axes = tuple(dict.fromkeys(axis for m in book.measurements for axis, _ in m.case.levels))
     out = io.StringIO()
     writer = table.writer(out, lineterminator="\n")
@@ -58,7 +58,7 @@ def _fixed(m: Measurement) -> list[object]:
 
 
 def _inert(word: str) -> str:
-    """Text that no spreadsheet takes for a formula; a number in it stays one."""
+    """Text that no spreadsheet interprets as a formula; numbers stay numbers."""
     clean = word.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
     if as_number(clean) is None and clean.startswith(("=", "+", "-", "@", "\t", "\r")):
         return "'" + clean

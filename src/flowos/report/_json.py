@@ -1,6 +1,6 @@
-"""The whole book as JSON, raw samples included, and back.
+"""Renders the whole report as JSON, raw samples included, and reads it back.
 
-A number that JSON lacks (no end of an interval, no ratio) is null; it comes back as nan.
+A number that JSON lacks (an unbounded interval, no ratio) is null; it is read back as nan.
 """
 
 import json as text_of
@@ -12,17 +12,17 @@ from flowos.report._report import Report
 FORMAT = "flowos-report"
 SCHEMA = 2
 _READ = (1, SCHEMA)
-"""1 had "nan", "inf" and "-inf" for null."""
+"""Schema 1 had "nan", "inf" and "-inf" instead of null."""
 
 
 def json(book: Report) -> str:
-    """SI base units; the schema number changes when a reader would have to."""
+    """SI base units; the schema number changes when readers must change."""
     whole = {"format": FORMAT, "schema": SCHEMA, "book": to_json(book)}
     return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of what `json` writes."""
+    """The JSON Schema of the output of `json`."""
     book = schema_of(Report)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -40,7 +40,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def read_json(text: str) -> Report:
-    """A book that `json` wrote. UsageError: it is something else, or of a newer FlowOS."""
+    """Read the output of `json`. Raises UsageError for other texts and for newer schemas."""
     try:
         whole = text_of.loads(text)
     except ValueError as error:

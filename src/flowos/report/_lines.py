@@ -1,4 +1,4 @@
-"""Words for a terminal: lines of at most WIDTH columns, commands left whole."""
+"""Wraps text for a terminal to WIDTH columns; commands are not broken."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -10,7 +10,7 @@ _HELD = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(words: str, first: str = "", rest: str = "") -> Sequence[str]:
-    """The words in lines that begin with `first` and, from the second on, with `rest`.
+    """Lines that begin with `first` and, from the second on, with `rest`.
 
     A command in backquotes stays on one line.
     """

@@ -1,4 +1,4 @@
-"""The book as Markdown (GitHub's tables): what to do, headlines, gaps, findings, all numbers."""
+"""Renders the report as Markdown (GitHub's tables): advice, headlines, gaps, findings, numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -32,7 +32,7 @@ _WITH_COMMANDS = ("to mend it", "why")
 
 
 def markdown(book: Report) -> str:
-    """Everything but the raw samples; for those see json."""
+    """Everything except the raw samples; for those see json."""
     parts: Sequence[Callable[[Report], Iterable[str]]] = (
         _head,
         _advice,
@@ -174,7 +174,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _told(words: str) -> str:
-    """Words in which commands, in backquotes, are code; in that only a column's end is escaped."""
+    """Text with commands in backquotes as code, where only column separators need escaping."""
     return "".join(
         "`{}`".format(_flat(piece).replace("|", "\\|")) if code else _cell(piece)
         for piece, code in spans_of(words)
@@ -182,7 +182,7 @@ def _told(words: str) -> str:
 
 
 def _cell(words: str) -> str:
-    """Text that stays text: no markup, no second line, no second column."""
+    """Escaped plain text: no markup, no second line, no second column."""
     flat = _flat(words)
     for sign in "\\`*_<>[]|":
         flat = flat.replace(sign, "\\" + sign)

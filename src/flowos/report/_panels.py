@@ -1,4 +1,4 @@
-"""A chart and measurements become panels: what is drawn and listed, free of any drawing."""
+"""Turns a chart and measurements into panels: what is drawn and listed, without any drawing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ MAX_COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line or one colour of bars. `key` is the metric and the levels that make it.
+    """One line, or one colour of bars. `key` is the metric and the levels that define it.
 
-    `colour` counts from 0; within a chart a key keeps its colour as far as colours go.
+    `colour` counts from 0; within a chart a key has the same colour as long as there are enough.
     """
 
     label: str
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What bounds numbers of a panel: (level of the x axis, value) pairs."""
+    """Upper bound of numbers of a panel: (level of the x axis, value) pairs."""
 
     label: str
     kind: str
@@ -40,7 +40,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One frame of a chart. `lines` are to be coloured, `context` is drawn in grey behind them."""
+    """One frame of a chart. `lines` are coloured, `context` is drawn in grey behind them."""
 
     chart: Chart
     facets: Pairs
@@ -50,7 +50,7 @@ class Panel:
     steps: tuple[ChartStep, ...]
     rows: tuple[Measurement, ...]
     scale: Scale = ONE
-    """The unit of all that the chart shows, in each of its panels."""
+    """The unit of all numbers of the chart, the same in all its panels."""
 
     @property
     def title(self) -> str:
@@ -66,7 +66,7 @@ class Panel:
 
 
 def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]:
-    """The panels of one chart, one for each combination of its facets that was measured."""
+    """The panels of one chart, one for each measured combination of its facets."""
     found: dict[Pairs, list[Measurement]] = {}
     for m in book.measurements:
         if m.case.probe == section.probe and m.metric in chart.metrics:
@@ -78,7 +78,7 @@ def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]
 
 
 def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:
-    """One unit for the whole chart, so that its numbers can be compared at sight."""
+    """Use one unit for the whole chart, so that its numbers can be compared at a glance."""
     drawn = [m for p in panels for m in (p.drawn or p.rows)]
     if not drawn:
         return panels
@@ -87,7 +87,7 @@ def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:
 
 
 def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Chart:
-    """Where bars of several metrics need too many colours, each metric's best series is drawn."""
+    """If bars of several metrics need too many colours, draw each metric's best series only."""
     most = max((len({(m.metric, _levels(m, chart.series)) for m in p}) for p in panels), default=0)
     crowded = chart.kind == "bars" and len(chart.metrics) > 1 and most > MAX_COLOURS
     return replace(chart, series=()) if crowded else chart
@@ -96,7 +96,7 @@ def _with_few_bars(chart: Chart, panels: Iterable[Sequence[Measurement]]) -> Cha
 def _sorted(
     found: dict[Pairs, list[Measurement]],
 ) -> list[tuple[Pairs, list[Measurement]]]:
-    """The first facet changes last; levels in the order that people expect."""
+    """Sort the panels: the first facet varies slowest; levels in their natural order."""
     columns = [in_order(level for _, level in column) for column in zip(*found, strict=True)]
     place = [{level: i for i, level in enumerate(column)} for column in columns]
 
@@ -107,7 +107,7 @@ def _sorted(
 
 
 def _coloured(panels: Sequence[Panel]) -> tuple[Panel, ...]:
-    """The same colour for the same key in all panels, or in each its own where there are many."""
+    """Give a key the same colour in all panels, or colours per panel if there are too many keys."""
     used = {line.key for panel in panels for line in panel.lines}
     seen = dict.fromkeys(_key(m, p.chart) for p in panels for m in p.rows)
     order = {key: i for i, key in enumerate(key for key in seen if key in used)}
@@ -115,7 +115,7 @@ def _coloured(panels: Sequence[Panel]) -> tuple[Panel, ...]:
 
 
 def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
-    """Lines stay best first, as they end on the page; bars stand in the order of their colours."""
+    """Lines stay best first, the order of their ends; bars are ordered by colour."""
     if len(order) > MAX_COLOURS:
         own = sorted((line.key for line in panel.lines), key=lambda key: order[key])
         order = {key: i for i, key in enumerate(own)}
@@ -126,9 +126,9 @@ def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
 
 
 def headlines_of(book: Report) -> tuple[HeadlineNumber, ...]:
-    """The headlines that were given, or else the best number of each panel's first metric.
+    """The headlines of the report, or else the best number of each panel's first metric.
 
-    None where environments were compared: what counts there are the verdicts.
+    (), unless the report has some, if environments were compared: the verdicts matter there.
     """
     if book.headlines or book.run.environments:
         return book.headlines
@@ -144,7 +144,7 @@ def headlines_of(book: Report) -> tuple[HeadlineNumber, ...]:
 
 
 def best_of(measured: Iterable[Measurement]) -> Measurement:
-    """The best of at least one; what is no number is the worst."""
+    """The best of at least one measurement; a value that is not finite is the worst."""
     return max(measured, key=goodness)
 
 
@@ -155,7 +155,7 @@ def goodness(m: Measurement) -> float:
 
 
 def varying(rows: Iterable[Measurement], axes: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Of these axes (all, if none are named), those on which the rows have more than one level."""
+    """Axes, of these or of all, on which the rows have more than one level."""
     rows = tuple(rows)
     if axes is None:
         axes = dict.fromkeys(axis for m in rows for axis, _ in m.case.levels)
@@ -163,7 +163,7 @@ def varying(rows: Iterable[Measurement], axes: Iterable[str] | None = None) -> t
 
 
 def in_order(levels: Iterable[str]) -> tuple[str, ...]:
-    """Levels as people expect them: numbers by size, other words as they came."""
+    """Levels in natural order: numbers by size, other words in the order given."""
     found = tuple(dict.fromkeys(levels))
     numbers = {level: as_number(level) for level in found}
     if any(number is None for number in numbers.values()):
@@ -172,12 +172,12 @@ def in_order(levels: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_axis(axis: str, level: str) -> str:
-    """A level by itself, but a bare number with its axis, which alone gives it a meaning."""
+    """A level alone; a bare number is preceded by its axis, as it means nothing alone."""
     return level if as_number(level) is None else f"{axis} {level}"
 
 
 def as_number(level: str) -> float | None:
-    """A finite number, or None."""
+    """The finite number, or None."""
     try:
         value = float(level)
     except ValueError:
@@ -210,7 +210,7 @@ def _can_be_drawn(m: Measurement, chart: Chart) -> bool:
 
 
 def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
-    """One line for each metric and combination of series; of several numbers at one x the best."""
+    """One line for each metric and combination of series; the best number if several share an x."""
     told = varying(rows, chart.series)
     several = len({m.metric for m in rows}) > 1
     found: dict[Pairs, dict[str, Measurement]] = {}
@@ -242,7 +242,7 @@ def _label(key: Pairs, told: Sequence[str], several_metrics: bool) -> str:
 
 
 def _worth_a_colour(lines: Sequence[Line]) -> tuple[Line, ...]:
-    """The best line, then the best of each level that is not shown yet, as far as colours go."""
+    """The best line, then the best of each level that is not shown yet, up to the colour limit."""
     ranked = sorted(lines, key=lambda line: -max(goodness(m) for _, m in line.points))
     chosen: dict[Pairs, None] = {}
     seen: set[tuple[str, str]] = set()
@@ -274,7 +274,7 @@ def _ceilings(drawn: Sequence[tuple[str, Measurement]]) -> tuple[Ceiling, ...]:
 def _end_to_end(
     found: dict[tuple[str, str], dict[str, float]], names: dict[str, str]
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """Ceilings that hold for different levels of x each, such as thread counts, are one line."""
+    """Joins ceilings that apply to different levels of x, such as thread counts, into one line."""
     joined: dict[tuple[str, str], dict[str, float]] = {}
     for kind in dict.fromkeys(kind for kind, _ in found):
         those = {of: points for (k, of), points in found.items() if k == kind}
@@ -287,7 +287,7 @@ def _end_to_end(
 
 
 def _told_apart(names: Sequence[str]) -> dict[str, str]:
-    """Of names such as `flops isa=avx2 type=f64`, only the levels in which they differ."""
+    """Shortens names such as `flops isa=avx2 type=f64` to the levels in which they differ."""
     words = {name: name.split() for name in dict.fromkeys(names)}
     common = set.intersection(*map(set, words.values())) if words else set()
     return {

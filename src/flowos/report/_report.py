@@ -1,4 +1,4 @@
-"""What every renderer takes: one run with all that was concluded from it, as frozen data."""
+"""Input of all renderers: one run with all its conclusions, as frozen data."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from flowos.model import Advice, Chart, Measurement, Run, Sample, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A probe's part of the book: its name, its title for people, its charts."""
+    """Part of the report for one probe: its name, its title for people, its charts."""
 
     probe: str
     title: str
@@ -16,7 +16,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineNumber:
-    """One of the few numbers by which the machine is known. `named`: axes that the label tells."""
+    """One of the few numbers that characterize the machine. `named`: axes in the label."""
 
     label: str
     measured: Measurement
@@ -25,7 +25,7 @@ class HeadlineNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartStep:
-    """Something found on an axis of a probe's charts, such as the end of a cache."""
+    """A feature found on an axis of a probe's charts, such as the end of a cache."""
 
     probe: str
     axis: str
@@ -35,10 +35,10 @@ class ChartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A run, ready to be shown. Without `headlines` the best of each chart takes their place.
+    """A run, ready to be rendered. Without `headlines` the best of each chart is used.
 
-    advice: what to do, what is worth most first; None where nothing was looked for that could be.
-    findings: sentences for people, such as the best setting and what each setting is worth.
+    advice: what to do, the largest gain first; None if no probe looked for advice.
+    findings: sentences for people, such as the best setting and the gain of each setting.
     """
 
     run: Run
@@ -53,5 +53,5 @@ class Report:
 
     @property
     def doubtful(self) -> tuple[Measurement, ...]:
-        """The measurements that must not be believed."""
+        """The measurements that cannot be trusted."""
         return tuple(m for m in self.measurements if not m.trust.good)

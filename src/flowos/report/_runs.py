@@ -1,5 +1,4 @@
-"""Two runs beside each other, for a terminal: first what cannot be judged, then each probe, then
-the numbers that lie apart."""
+"""Compares two runs for a terminal: inconclusive probes, each probe, numbers that differ."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from flowos.report._words import case_text, counted, ratio_text
 def lines_of_runs(
     outcome: Outcome, probes: Sequence[Verdict], numbers: Sequence[Verdict], *, everything: bool
 ) -> Iterator[str]:
-    """everything: the numbers that do not lie apart come too, behind the others."""
+    """everything: append the numbers whose ranges overlap."""
     if not probes:
         yield "nothing to compare: neither run has a number"
         return
@@ -29,7 +28,7 @@ def lines_of_runs(
 
 
 def _cannot_be_judged(probes: Sequence[Verdict]) -> Iterator[str]:
-    """What stands first: of these probes nothing is known."""
+    """The first section: probes without a conclusion."""
     open_ones = [v for v in probes if v.answer == "inconclusive"]
     if not open_ones:
         return
@@ -53,7 +52,7 @@ def _numbers(numbers: Sequence[Verdict], *, everything: bool) -> Iterator[str]:
 
 
 def gap(v: Verdict) -> float:
-    """How far the ranges of the two runs lie apart, as a logarithm; not above 0 if they meet."""
+    """Distance between the ranges of the two runs, in logarithms; not above 0 if they overlap."""
     return max(math.log(v.low) if v.low > 0 else -math.inf, -math.log(v.high))
 
 

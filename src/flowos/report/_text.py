@@ -1,4 +1,4 @@
-"""The book for a terminal: ASCII but for names from outside, no line longer than it must be."""
+"""Renders the report for a terminal: ASCII except for external names, with short lines."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -32,7 +32,7 @@ _MOST_DOUBTS = 10
 
 
 def text(book: Report) -> str:
-    """What to do, headlines, what not to believe, what was not measured, and findings."""
+    """Advice, headlines, untrusted numbers, missing measurements, and findings."""
     sections: Sequence[Callable[[Report], Iterable[str]]] = (
         _head,
         _advice,
@@ -49,7 +49,7 @@ def text(book: Report) -> str:
 
 
 def verdicts_text(verdicts: Sequence[Verdict]) -> str:
-    """The sum of the answers, then a table for each probe, for `flowos compare`."""
+    """Summary of the answers, then a table for each probe, for `flowos compare`."""
     return "\n".join(_safe(line) for line in lines_of(verdicts)) + "\n"
 
 
@@ -60,7 +60,7 @@ def runs_text(
     *,
     everything: bool = False,
 ) -> str:
-    """Two runs beside each other; everything: also the numbers whose ranges meet."""
+    """Comparison of two runs; everything: include the numbers whose ranges overlap."""
     lines = lines_of_runs(outcome, probes, numbers, everything=everything)
     return "\n".join(map(_safe, lines)) + "\n"
 
@@ -113,7 +113,7 @@ def _headlines(book: Report) -> Iterator[str]:
 
 
 def _told(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
-    """Without the columns in which nothing is known."""
+    """Drop the columns in which everything is unknown."""
     columns = [c for c in zip(*rows, strict=True) if any(cell != UNKNOWN for cell in c[1:])]
     return list(zip(*columns, strict=True))
 
@@ -131,7 +131,7 @@ def _row(headline: HeadlineNumber) -> tuple[str, ...]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The first and the last column to the left, numbers to the right."""
+    """The first and the last column left-aligned, numbers right-aligned."""
     first, *numbers, last = cells
     middle = (n.rjust(width) for n, width in zip(numbers, widths[1:-1], strict=True))
     return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
@@ -185,6 +185,6 @@ def _item(words: str) -> Sequence[str]:
 
 
 def _safe(line: str) -> str:
-    """No control character reaches a terminal; what cannot be encoded becomes a '?'."""
+    """No control character reaches a terminal; characters without an encoding become '?'."""
     printable = "".join(c if c.isprintable() else "?" for c in line)
     return printable.encode("utf-8", "replace").decode("utf-8")

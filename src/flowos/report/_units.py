@@ -1,4 +1,4 @@
-"""Numbers for people: the one place where SI base units are scaled. ASCII, for any terminal."""
+"""Formats numbers for people; the only place that scales SI base units. ASCII, for any terminal."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ NO_NUMBER = "n/a"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A unit as people write it, and how many base units it holds."""
+    """A unit as people write it, and its size in base units."""
 
     factor: float
     symbol: str
@@ -23,7 +23,7 @@ class Scale:
         return digits(value / self.factor)
 
     def number(self, value: float) -> str:
-        """The value with the unit; what is no number says so."""
+        """The value with the unit; NO_NUMBER if it is not finite."""
         return f"{self.text(value)} {self.symbol}".rstrip() if math.isfinite(value) else NO_NUMBER
 
     def span(self, low: float, high: float) -> str:
@@ -37,14 +37,14 @@ ONE = Scale(1.0, "")
 
 
 def symbol_of(unit: str, metric: str = "") -> str:
-    """The unit's short form; operations per second keep their own name."""
+    """The unit's short form; operations per second have their own name."""
     if unit == "1/s" and metric == "iops":
         return "IOPS"
     return _SYMBOLS.get(unit, unit)
 
 
 def scale_for(values: Iterable[float], unit: str, metric: str = "") -> Scale:
-    """The unit in which the largest of these values reads best."""
+    """The unit in which the largest of these values is most readable."""
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     symbol = symbol_of(unit, metric)
     if unit == "1" or not symbol:
@@ -68,7 +68,7 @@ def common_scale(values: Sequence[float], unit: str, metric: str = "") -> Scale:
 
 
 def digits(value: float) -> str:
-    """Three significant digits, never an exponent below a million."""
+    """Three significant digits, without an exponent from 1e-4 to a million."""
     if not math.isfinite(value):
         return NO_NUMBER
     if value == 0:
@@ -80,7 +80,7 @@ def digits(value: float) -> str:
 
 
 def number(value: float, unit: str, metric: str = "") -> str:
-    """Such as 61.2 GB/s, 110 ns, 70.5 k IOPS."""
+    """A number with its unit, such as 61.2 GB/s, 110 ns, 70.5 k IOPS."""
     return scale_for((value,), unit, metric).number(value)
 
 
@@ -90,14 +90,14 @@ def span(low: float, high: float, unit: str, metric: str = "") -> str:
 
 
 def share(value: float) -> str:
-    """A share as a percentage without decimals; small ones keep one."""
+    """A share as a percentage without decimals; small ones have one decimal."""
     if not math.isfinite(value):
         return NO_NUMBER
     return f"{value:.0%}" if value >= 0.095 else f"{value:.1%}"
 
 
 def size(count: float) -> str:
-    """Bytes in binary units, such as 32 MiB; exact where a level of a sweep is."""
+    """Bytes in binary units, such as 32 MiB; exact for levels of a sweep."""
     if not math.isfinite(count):
         return NO_NUMBER
     factor, symbol = next((b for b in _BINARY if abs(count) >= b[0]), _BINARY[-1])

@@ -1,4 +1,4 @@
-"""The same words in every format: a number with spread, shares of its ceilings, and trust."""
+"""Wording shared by all formats: a number with spread, shares of its ceilings, and trust."""
 
 import math
 import re
@@ -31,7 +31,7 @@ RULE = (
     "best when what all settings of a round had in common is taken out, so that a fast minute "
     "makes no winner."
 )
-"""Which number stands for a case, and which case for several; said in every format."""
+"""How a number is chosen for a case, and a case among several; part of every format."""
 
 _COMMANDS = frozenset(
     ("apk", "apt", "dnf", "echo", "export", "flowos", "pacman", "pip", "sudo", "zypper")
@@ -41,12 +41,12 @@ _FIGURES = re.compile(r"[\d.]+")
 
 
 def value_of(m: Measurement, scale: Scale | None = None) -> str:
-    """The median; of a ceiling the best. scale: a unit that is shared with other numbers."""
+    """The median; for a ceiling the best. scale: a unit shared with other numbers."""
     return (scale or _units.scale_for((m.value,), m.unit, m.metric)).number(m.value)
 
 
 def spread_of(m: Measurement, scale: Scale | None = None) -> str:
-    """The middle half of the repetitions."""
+    """The interquartile range of the repetitions."""
     return (scale or _units.scale_for((m.low, m.high), m.unit, m.metric)).span(m.low, m.high)
 
 
@@ -55,7 +55,7 @@ def share_of(m: Measurement, kind: str) -> Share | None:
 
 
 def share_text(m: Measurement, kind: str, scale: Scale | None = None) -> str:
-    """Such as 88% of 133 Gflop/s; 'unknown' where there is no such ceiling."""
+    """Such as 88% of 133 Gflop/s; 'unknown' if there is no such ceiling."""
     found = share_of(m, kind)
     if found is None:
         return IS_CEILING if m.ceiling and kind == "measured" else UNKNOWN
@@ -68,7 +68,7 @@ def trust_of(m: Measurement) -> str:
 
 
 def case_text(case: Case) -> str:
-    """The probe and its levels, as a person would say them."""
+    """The probe and its levels, in words."""
     levels = ", ".join(f"{axis} {level}" for axis, level in case.levels)
     return f"{case.probe}: {levels}" if levels else case.probe
 
@@ -89,7 +89,7 @@ class Gap:
 
 
 def gaps_of(run: Run) -> tuple[Gap, ...]:
-    """What was not measured, cases with one reason together."""
+    """Cases that were not measured, grouped by reason."""
     found: dict[tuple[str, Unmeasured], list[Case]] = {}
     for case, why in run.unmeasured:
         found.setdefault((case.probe, why), []).append(case)
@@ -98,14 +98,14 @@ def gaps_of(run: Run) -> tuple[Gap, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Numbers that the same kind of thing speaks against; `why` is the first's own words."""
+    """Numbers with the same kind of evidence against them; `why` is the first one's mark."""
 
     why: str
     numbers: tuple[Measurement, ...]
 
 
 def doubts_of(measurements: Iterable[Measurement]) -> tuple[Doubt, ...]:
-    """Numbers not to be trusted, by their first mark; marks that differ in figures are one kind."""
+    """Untrusted numbers by their first mark; marks that differ only in figures are one kind."""
     found: dict[str, list[Measurement]] = {}
     for m in measurements:
         if not m.trust.good:
@@ -118,17 +118,17 @@ def doubts_of(measurements: Iterable[Measurement]) -> tuple[Doubt, ...]:
 
 
 def number_text(m: Measurement) -> str:
-    """Which number it is, and the number."""
+    """The case, the metric, and the number."""
     return f"{case_text(m.case)}: {m.metric.replace('_', ' ')} {value_of(m)}"
 
 
 def remedy_of(words: str) -> str:
-    """A remedy that is a command as a whole stands in backquotes, as commands in words do."""
+    """Puts a remedy that is entirely a command into backquotes, like commands within text."""
     return f"`{words}`" if words.split(" ")[0] in _COMMANDS and "`" not in words else words
 
 
 def spans_of(words: str) -> Iterator[tuple[str, bool]]:
-    """The words in pieces: (text, is it a command?). Commands stand in backquotes."""
+    """Pieces of the text: (piece, whether it is a command). Commands are in backquotes."""
     pieces = words.split("`")
     if len(pieces) % 2 == 0:
         yield words, False
@@ -151,7 +151,7 @@ def _ratio(value: float) -> str:
 
 
 def early_of(run: Run) -> str:
-    """Whether not all was measured that was to be, and why; or nothing."""
+    """Why the run ended before everything was measured; "" if it did not."""
     if run.ended_early:
         return f"The run ended early, as {run.ended_early}: this is what it had until then"
     return "" if run.ended else "The run was ended early: this is what it had until then"
@@ -161,7 +161,7 @@ NOTHING_TO_DO = "Nothing: no setting that was tried is worth anything beside the
 
 
 def worth_of(a: Advice) -> str:
-    """Such as x5.7."""
+    """The factor, such as x5.7."""
     return f"x{a.worth:.2f}" if a.worth < 2 else f"x{_units.digits(a.worth)}"
 
 
@@ -170,14 +170,14 @@ def why_of(a: Advice) -> str:
 
 
 def verdicts_title(run: Run) -> str:
-    """What the comparisons of a run are about."""
+    """Title of the comparisons of a run."""
     if run.environments:
         return "Environments side by side"
     return "What each setting is worth"
 
 
 def machine_line(facts: Facts) -> str:
-    """Cores, memory, system and whether it is a virtual machine, in one line."""
+    """Cores, memory, system and hypervisor, in one line."""
     cores, threads = len(facts.one_per_core), len(facts.usable)
     words = [counted(cores, "core")]
     if threads != cores:
@@ -197,7 +197,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """What the machine is made of: (what, in words), only what is known."""
+    """Known properties of the machine: (name, in words)."""
     sockets = len({c.socket for c in facts.cpus})
     rows = (
         ("Host", facts.host),
@@ -237,7 +237,7 @@ def _numbers(cpus: Sequence[int]) -> str:
 
 
 def _caches(facts: Facts) -> str:
-    """Each kind of cache once: its size and how many of it there are."""
+    """Each kind of cache once: its size and count."""
     found: dict[str, int] = {}
     for cache in facts.caches:
         name = f"L{cache.level} {cache.kind} {_units.size(cache.size_bytes)}"

@@ -1,6 +1,7 @@
-"""Runs, samples, processes, and how images came to be: SQLite by default, any SQLAlchemy URL.
+"""Database of runs, samples, processes, and origins of images.
 
-SQLAlchemy takes a quarter of a second to load: that happens when a store is opened, not before.
+SQLite by default, or any SQLAlchemy URL. Loading SQLAlchemy takes a quarter of a second, so it is
+loaded only when a store is opened.
 """
 
 from typing import TYPE_CHECKING
@@ -15,11 +16,11 @@ __all__ = ["KeptImage", "Store", "default_file", "lies_on_network", "open_store"
 
 
 def open_store(url: str | None = None, *, make: bool = True) -> "Store":
-    """Open, and where needed make or migrate, a database.
+    """Open a database; create or migrate it if necessary.
 
-    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL. make: may a file be
-    made that is named and not there? The user's own always is.
-    Raises StoreError: it cannot be made, opened or migrated, or a newer FlowOS made it.
+    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL. make: create a named
+    file that does not exist; the user's own is always created. Raises StoreError if it cannot be
+    created, opened or migrated, or if a newer FlowOS wrote it.
     """
     from flowos.store._store import opened
 

@@ -1,4 +1,4 @@
-"""Foreign errors become StoreError at this one seam: one line, place, remedy, no password."""
+"""Translates errors of the database to StoreError: one line, place, remedy, no password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ _REMEDIES = (
 
 @contextmanager
 def translated(url: URL, doing: str) -> Iterator[None]:
-    """Within this block every error of the database is a StoreError."""
+    """Context in which every error of the database becomes a StoreError."""
     try:
         yield
     except (SQLAlchemyError, OSError, UnicodeError) as error:
@@ -46,7 +46,7 @@ def translated(url: URL, doing: str) -> Iterator[None]:
 
 
 def describe(error: Exception, url: URL, doing: str) -> str:
-    """One line: what failed, where, and how to mend it."""
+    """One line: what failed, where, and how to fix it."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     said = _one_line(str(cause), url)
     remedy = next((mend for sign, mend in _REMEDIES if sign in said.lower()), said)
@@ -54,7 +54,7 @@ def describe(error: Exception, url: URL, doing: str) -> str:
 
 
 def missing_driver(error: Exception, url: URL) -> StoreError:
-    """The Python package that talks to this kind of database is not there."""
+    """Error for a missing Python driver of this kind of database."""
     if isinstance(error, NoSuchModuleError):
         remedy = "this kind of database is unknown: use sqlite:///FILE or postgresql://HOST/NAME"
     elif url.get_backend_name() == "postgresql":
@@ -65,7 +65,7 @@ def missing_driver(error: Exception, url: URL) -> StoreError:
 
 
 def place(url: URL) -> str:
-    """The database as it may be shown: a path, or the URL without any secret."""
+    """The database for display: a path, or the URL without secrets."""
     if url.get_backend_name() == "sqlite":
         return url.database or ":memory:"
     secrets = {key: "***" for key in url.query if "pass" in key.lower()}

@@ -1,4 +1,4 @@
-"""Where a person's own files are, and whether a file lies on a network file system."""
+"""Paths of the user's files, and whether a file is on a network file system."""
 
 import os
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ def default_file() -> Path:
 
 
 def lies_on_network(file: Path) -> bool:
-    """Whether a file of this place would lie on a network file system, now and here."""
+    """Whether a file of this path would be on a network file system of this machine."""
     return on_network(file, _mounts())
 
 
 def on_network(file: Path, mounts: Sequence[str]) -> bool:
-    """Whether the file lies on a network file system, by the lines of /proc/self/mountinfo."""
+    """Whether the file is on a network file system, given the lines of /proc/self/mountinfo."""
     at = file.parent.resolve()
     kinds: dict[Path, str] = {}
     for line in mounts:

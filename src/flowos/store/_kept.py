@@ -1,4 +1,4 @@
-"""What is kept beside runs and samples, as frozen data."""
+"""Frozen data that the store has in addition to runs and samples."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from flowos.model import Pairs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptImage:
-    """How an image came to be. Identity is the digest.
+    """The origin of an image. Its identity is the digest.
 
-    at: when it was first made, ISO 8601 in UTC. source: what it was made of, as it was named;
-    source_digest: of what was found there. recipe_digest: of the file that it was built by.
-    made_with: (program, version).
+    at: time of its first creation, ISO 8601 in UTC. source: what it was created from, as the user
+    named it; source_digest: digest of that. recipe_digest: digest of the file that it was built
+    from. made_with: (program, version).
     """
 
     digest: str

@@ -1,7 +1,7 @@
-"""From any older schema to the present one: an ordered list of steps, forward only.
+"""Migrates any older schema to the current one: an ordered list of steps, forward only.
 
-A step never changes once released, so it names tables and columns by itself and does not use
-`_tables`, which moves on. A test migrates committed databases of older schemas and compares the
+A step never changes after its release, so it defines its own tables and columns instead of using
+`_tables`, which changes. A test migrates committed databases of older schemas and compares the
 results with a fresh one.
 """
 
@@ -40,7 +40,7 @@ def _first_tables(connection: Connection) -> None:
 
 
 def _slice_events(connection: Connection) -> None:
-    """Schema 2: what happened to slices; samples are found by run without reading all."""
+    """Schema 2: events of slices; an index for samples by run."""
     meta = MetaData()
     Table(
         "flowos_events",
@@ -57,7 +57,7 @@ def _slice_events(connection: Connection) -> None:
 
 
 def _image_names(connection: Connection) -> None:
-    """Schema 3: what images are called here, and where they came from."""
+    """Schema 3: names and origins of images."""
     meta = MetaData()
     Table(
         "flowos_images",
@@ -72,7 +72,7 @@ def _image_names(connection: Connection) -> None:
 
 
 def _image_origins(connection: Connection) -> None:
-    """Schema 4: where images came from, by digest. Their names stay until they are made links."""
+    """Schema 4: origins of images by digest. Their names stay until they are converted to links."""
     meta = MetaData()
     Table(
         "flowos_image_origins",
@@ -95,7 +95,7 @@ def _image_origins(connection: Connection) -> None:
 
 
 def _processes(connection: Connection) -> None:
-    """Schema 5: programs that used slices. Nothing ever wrote an event of a slice."""
+    """Schema 5: programs that used slices. Drops the slice events, as nothing ever wrote any."""
     meta = MetaData()
     Table(
         "flowos_processes",
@@ -121,14 +121,14 @@ NEWEST = len(STEPS)
 
 
 def schema_number(connection: Connection) -> int:
-    """The schema of this database; 0 when nothing of ours is in it."""
+    """The schema of this database; 0 if it has no tables of ours."""
     if not connection.dialect.has_table(connection, "flowos_schema"):
         return 0
     return connection.execute(text("SELECT max(number) FROM flowos_schema")).scalar() or 0
 
 
 def check_not_newer(number: int, place: str) -> None:
-    """StoreError if a newer FlowOS made this database."""
+    """Raises StoreError if a newer FlowOS wrote this database."""
     if number > NEWEST:
         raise StoreError(
             f"{place} was made by a newer FlowOS (schema {number}, this one knows {NEWEST}): "
@@ -137,7 +137,7 @@ def check_not_newer(number: int, place: str) -> None:
 
 
 def migrate(connection: Connection, place: str, newest: int = NEWEST) -> None:
-    """Run the steps that are missing, in this one transaction."""
+    """Run the missing steps in the current transaction."""
     number = schema_number(connection)
     check_not_newer(number, place)
     if number == 0:

@@ -1,4 +1,4 @@
-"""Where the database is, and how a connection to it must behave."""
+"""Location of the database, and settings of its connections."""
 
 import os
 import sqlite3
@@ -19,9 +19,10 @@ _LOCK_KEY = 0x466C6F774F53  # "FlowOS": ours among the server's advisory locks
 
 
 def read_url(given: str | None) -> URL:
-    """A database URL, a file's path, or None for the user's own file. StoreError if unreadable.
+    """The database of a URL, of a file's path, or of None (the user's own file).
 
-    A word alone is more likely mistyped than a file: a path has a / or ends in .db or .sqlite.
+    Raises StoreError if it is invalid. A path must contain a / or end in .db or .sqlite: any other
+    word is more likely a typing error than a file.
     """
     if not given:
         return _file_url(default_file())
@@ -55,13 +56,13 @@ def file_of(url: URL) -> Path | None:
 
 
 def make_folder(file: Path) -> None:
-    """The folder of the database, seen by its owner only if we make it."""
+    """Create the folder of the database if it does not exist, with access for its owner only."""
     if not file.parent.exists():
         file.parent.mkdir(mode=0o700, parents=True)
 
 
 def connect(url: URL) -> Engine:
-    """An engine that waits for other writers and begins as SQLite should. StoreError: no driver."""
+    """An engine that waits for other writers. Raises StoreError if the driver is missing."""
     file = file_of(url)
     local = url.get_backend_name() == "sqlite"
     options: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if local else {}
@@ -77,7 +78,7 @@ def connect(url: URL) -> Engine:
 
 
 def _as_opened(url: URL, file: Path | None) -> URL:
-    """A file where we may not write is opened as one that does not change: WAL would write."""
+    """Opens a file as immutable if its folder is not writable, because WAL would write there."""
     if file is None or not file.exists() or os.access(file.parent, os.W_OK):
         return url
     if file.with_name(file.name + "-wal").exists():
@@ -87,9 +88,9 @@ def _as_opened(url: URL, file: Path | None) -> URL:
 
 
 def _behave_as_two_writers_need(engine: Engine, file: Path | None) -> None:
-    """Readers beside one writer (WAL); a writer locks first, so that it waits instead of failing.
+    """Allows readers during a write (WAL); writers lock first, so that they wait, not fail.
 
-    WAL shares memory between processes and so must not be used over a network file system.
+    WAL shares memory between processes, so it must not be used on a network file system.
     See sqlite.org/wal.html and SQLAlchemy's page on pysqlite's transactions.
     """
     journal = "DELETE" if file is None or lies_on_network(file) else "WAL"
@@ -108,7 +109,7 @@ def _behave_as_two_writers_need(engine: Engine, file: Path | None) -> None:
 
 
 def _set_journal(connection: sqlite3.Connection, journal: str) -> None:
-    """The mode is kept in the file: whoever comes second, or may only read, leaves it as it is."""
+    """Set the mode, which the file stores; later or read-only connections leave it unchanged."""
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if mode.upper() != journal:
         with suppress(sqlite3.OperationalError):
@@ -116,6 +117,6 @@ def _set_journal(connection: sqlite3.Connection, journal: str) -> None:
 
 
 def lock_schema(connection: Connection) -> None:
-    """Only one program migrates at a time. SQLite's writer holds the lock already."""
+    """Let only one program migrate at a time. With SQLite the writer already has the lock."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})

@@ -1,8 +1,8 @@
-"""Runs, samples, processes, and how images came to be, in a database.
+"""Database of runs, samples, processes, and origins of images.
 
-Promises: what `keep` returned from is on the disk, so that a crash loses nothing; several programs
-may write at once; every failure is a StoreError of one line. The store knows no clock: time stamps
-are given by callers.
+Guarantees: once `keep` has returned, the sample is on the disk, so that a crash loses nothing;
+several programs may write at once; every failure is a StoreError of one line. The store uses no
+clock: callers pass time stamps.
 """
 
 import json
@@ -74,17 +74,17 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database; closing twice is no error."""
+        """Close the database; closing twice is no error."""
         self._engine.dispose()
 
     def begin(self, run: Run) -> None:
-        """Keep a run that starts. Its id must be new."""
+        """Store a run that starts. Its id must be new."""
         row = {"id": run.id, "started": run.started, "host": run.host, "body": _text(run)}
         with self._writing("keep the run in") as connection:
             connection.execute(insert(runs), row)
 
     def keep(self, sample: Sample) -> None:
-        """Keep one sample of a run that has begun; on the disk when this returns."""
+        """Store one sample of a run that has begun; it is on the disk when this returns."""
         row = {
             "run": sample.run,
             "probe": sample.case.probe,
@@ -95,7 +95,7 @@ class Store:
             connection.execute(insert(samples), row)
 
     def finish(self, run: Run) -> None:
-        """Keep what is known at the end: `ended`, and what was not measured."""
+        """Store the final state of a run: `ended`, and what was not measured."""
         with self._writing("finish the run in") as connection:
             done = connection.execute(
                 update(runs).where(runs.c.id == run.id).values(body=_text(run))
@@ -104,7 +104,7 @@ class Store:
                 raise StoreError(f"cannot finish run {run.id} in {self.place}: it never began")
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Delete the runs with these very ids, with all their samples; all of them or none."""
+        """Delete the runs with exactly these ids, with all their samples; all of them or none."""
         with self._writing("delete runs from") as connection:
             connection.execute(delete(samples).where(samples.c.run.in_(ids)))
             gone = connection.execute(delete(runs).where(runs.c.id.in_(ids)))
@@ -112,7 +112,7 @@ class Store:
                 raise StoreError(f"cannot delete runs from {self.place}: not all of them are there")
 
     def keep_process(self, process: Process) -> None:
-        """Keep what a program used, once it is over; the first that is kept of an id stays."""
+        """Store the record of an ended program; an existing record with this id stays."""
         row = {
             "id": process.id,
             "started": process.started,
@@ -123,24 +123,24 @@ class Store:
             connection.execute(text(_KEEP_FIRST_PROCESS), row)
 
     def processes(self, limit: int | None = None) -> tuple[Process, ...]:
-        """The processes kept, newest first, at most `limit` of them."""
+        """The stored processes, newest first, at most `limit` of them."""
         query = select(processes.c.body).order_by(processes.c.started.desc(), processes.c.id.desc())
         return tuple(self._read(Process, body) for (body,) in self._rows(query.limit(limit)))
 
     def keep_image(self, image: KeptImage) -> KeptImage:
-        """Keep how an image came to be; what is kept of its digest already stays. What is kept."""
+        """Store the origin of an image unless its digest has one; return the stored origin."""
         row = {"digest": image.digest, "body": _text(image)}
         with self._writing("keep where the image came from in") as connection:
             connection.execute(text(_KEEP_FIRST), row)
         return self.image(image.digest) or image
 
     def image(self, digest: str) -> KeptImage | None:
-        """How the image of this digest came to be; None if nobody kept it."""
+        """The origin of the image of this digest; None if there is none."""
         rows = self._rows(select(images.c.body).where(images.c.digest == digest))
         return self._read(KeptImage, rows[0][0]) if rows else None
 
     def old_image_names(self) -> tuple[tuple[str, str], ...]:
-        """(name, digest), the newest name last, as schema 3 kept them: names are links since."""
+        """(name, digest) pairs of schema 3, the newest last. Since then names are links."""
         query = select(old_image_names.c.name, old_image_names.c.digest)
         rows = self._rows(query.order_by(old_image_names.c.number))
         return tuple((name, digest) for name, digest in rows)
@@ -150,19 +150,19 @@ class Store:
             connection.execute(delete(old_image_names))
 
     def runs(self, limit: int | None = None) -> tuple[Run, ...]:
-        """The runs kept, newest first, at most `limit` of them."""
+        """The stored runs, newest first, at most `limit` of them."""
         query = select(runs.c.body).order_by(runs.c.number.desc()).limit(limit)
         return tuple(self._read(Run, body) for (body,) in self._rows(query))
 
     def counts(self) -> dict[str, int]:
-        """How many samples are kept of each run, by its id."""
+        """Number of stored samples of each run, by its id."""
         query = select(samples.c.run, func.count()).group_by(samples.c.run)
         return {run: number for run, number in self._rows(query)}
 
     def run(self, ref: str) -> Run:
-        """A run by its id, a prefix of it that fits no other, or 'last'.
+        """A run by its id, a unique prefix of it, or 'last'.
 
-        Raises StoreError: there is none, or several fit.
+        Raises StoreError if there is none, or if the prefix is ambiguous.
         """
         query = select(runs.c.id, runs.c.body).order_by(runs.c.number.desc())
         if ref == "last":
@@ -173,7 +173,7 @@ class Store:
         return self._read(Run, self._only(exact or found, ref)[1])
 
     def samples(self, run: Run | str) -> tuple[Sample, ...]:
-        """The samples of a run (or of the run with this very id), as they were kept."""
+        """The samples of a run (or of the run with exactly this id), in the order stored."""
         id_ = run.id if isinstance(run, Run) else run
         query = select(samples.c.body).where(samples.c.run == id_).order_by(samples.c.number)
         return tuple(self._read(Sample, body) for (body,) in self._rows(query))

@@ -1,4 +1,4 @@
-"""The tables as they are now. How an older database gets here: `_migrations.py`."""
+"""The current tables. `_migrations.py` brings older databases to them."""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page."""
+"""Renders the report as one self-contained HTML page."""
 
 from flowos.report.page._convergence import convergence_html, convergence_svg
 from flowos.report.page._page import html

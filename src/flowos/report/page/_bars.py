@@ -1,4 +1,4 @@
-"""A panel as horizontal bars in groups, each beside its number, with its own ceiling as a tick."""
+"""Draws a panel as grouped horizontal bars, each with its number, and its ceiling as a tick."""
 
 from collections.abc import Iterator, Sequence
 
@@ -85,7 +85,7 @@ def _bar(
 
 
 def _extent(m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> Iterator[Markup]:
-    """The middle half as a thin line, the ceiling as a tick."""
+    """The interquartile range as a thin line, the ceiling as a tick."""
     middle = y + _BAR / 2
     if axis.holds(m.low) and axis.holds(m.high):
         start, end = axis.at(m.low), axis.at(m.high)

@@ -1,4 +1,4 @@
-"""The headline numbers as cards: value, setting, share of ceiling as a bar, spread, trust."""
+"""Renders headlines as cards: value, setting, share of ceiling as a bar, spread, trust."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,7 +13,7 @@ _DOUBT = "\N{BLACK UP-POINTING TRIANGLE}"
 
 
 def cards(book: Report) -> Markup | None:
-    """All headlines, or None when nothing was measured."""
+    """All headlines, or None if nothing was measured."""
     found = headlines_of(book)
     if not found:
         return None
@@ -23,7 +23,7 @@ def cards(book: Report) -> Markup | None:
 
 
 def _shared(measured: Sequence[Measurement]) -> dict[Measurement, str]:
-    """What speaks against several cards, said once above them: card -> those words."""
+    """Evidence against several cards, shown once above them: card -> text."""
     told: dict[Measurement, str] = {}
     for doubt in doubts_of(measured):
         if len(doubt.numbers) > 1:
@@ -49,7 +49,7 @@ def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement
 
 
 def _setting(book: Report, headline: HeadlineNumber) -> str:
-    """Which of the cases of this metric it is, as far as the label does not tell."""
+    """The levels of this case that are not in the label."""
     m = headline.measured
     rows = [
         other
@@ -69,7 +69,7 @@ def _repeated(m: Measurement) -> str:
 
 
 def _meter(m: Measurement) -> Markup:
-    """The bar is of the measured ceiling, or of the nominal one where that is all we know."""
+    """The bar is the share of the measured ceiling, or of the nominal one if only that is known."""
     kind = next((k for k in ("measured", "nominal") if share_of(m, k)), None)
     found = share_of(m, kind) if kind else None
     if found is None:

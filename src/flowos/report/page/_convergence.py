@@ -1,4 +1,4 @@
-"""A convergence plot as an SVG image of its own, and as a page with what there is to say of it."""
+"""Renders a convergence plot as an SVG image, and as a page with its numbers and facts."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def convergence_svg(plot: ConvergencePlot) -> str:
-    """The image in a file of its own, light or dark as the reader has it."""
+    """A standalone image, light or dark by the viewer's preference."""
     light, dark = (
         ";".join(f"--{name}:{theme[name]}" for name in _SHOWN) for theme in (LIGHT, DARK)
     )
@@ -35,7 +35,7 @@ def convergence_svg(plot: ConvergencePlot) -> str:
 
 
 def convergence_html(plot: ConvergencePlot, told: str, facts: Sequence[tuple[str, str]]) -> str:
-    """A page: what was done in a sentence, the plot, its numbers, and facts (what, in words)."""
+    """A page: a summary sentence, the plot, its numbers, and facts (name, in words)."""
     rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts]
     body = tag(
         "body",

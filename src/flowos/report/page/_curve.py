@@ -1,4 +1,4 @@
-"""A panel as lines over a numeric axis, with ceilings, spread, and marks such as cache steps."""
+"""Draws a panel as lines over a numeric axis, with ceilings, spread, and steps such as caches."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -87,7 +87,7 @@ def _grid(panel: Panel, frame: _Frame) -> Markup:
 
 
 def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
-    """Ticks of the x axis whose labels do not touch, also where text is drawn larger."""
+    """Ticks of the x axis whose labels do not touch, even with larger text on narrow pages."""
     x = frame.x
     if frame.binary and x.log:
         ticks = binary_ticks(x.low, x.high)
@@ -109,7 +109,7 @@ def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
 
 
 def _plain(value: float) -> str:
-    """A tick's value: no more digits than it has, thousands apart."""
+    """A tick's value: no trailing digits, thousands separated."""
     return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 

@@ -1,10 +1,10 @@
-"""What stands at the top of every page."""
+"""The head element of every page."""
 
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import CSS, DARK, LIGHT
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A page loads nothing and runs nothing, whatever text from outside it holds."""
+"""A page loads nothing and runs nothing, whatever external text it contains."""
 
 
 def head(title: str) -> Markup:

@@ -1,4 +1,4 @@
-"""What not to believe and why; what was not measured and what mends it."""
+"""Lists untrusted numbers with reasons, and missing measurements with remedies."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _AT_ONCE = 6
 
 
 def doubts(book: Report) -> Markup | None:
-    """Marked numbers by their reason, or a calm word where there are none; None: no numbers."""
+    """Marked numbers by their reason, or a note that there are none; None without any numbers."""
     if not book.measurements:
         return None
     found = doubts_of(book.measurements)
@@ -32,7 +32,7 @@ def doubts(book: Report) -> Markup | None:
 
 
 def _doubt(doubt: Doubt) -> Markup:
-    """The reason; of one number with it, which; of several, on demand each with all its marks."""
+    """The reason, with its number; if there are several, they are in a foldable list."""
     why = tag("strong", doubt.why, class_="warn")
     first, *others = doubt.numbers
     if not others:
@@ -44,18 +44,18 @@ def _doubt(doubt: Doubt) -> Markup:
 
 
 def _more(m: Measurement) -> Sequence[str]:
-    """The marks beyond the one that stands above."""
+    """The marks after the first."""
     return [f"; also: {'; '.join(m.trust.marks[1:])}"] if m.trust.marks[1:] else []
 
 
 def gaps(book: Report) -> Markup | None:
-    """What was not measured, why, and what mends it."""
+    """What was not measured, why, and the remedy."""
     rows = [_gap(gap) for gap in gaps_of(book.run)]
     return tag("div", tag("h3", "Not measured"), _list(rows)) if rows else None
 
 
 def _gap(gap: Gap) -> Markup:
-    """Several cases with one reason are counted, and named on demand."""
+    """Several cases with one reason are counted, and listed in a foldable list."""
     remedy = gap.why.remedy
     mend = join(tag("br"), "To mend it: ", words(remedy_of(remedy))) if remedy else None
     which = None
@@ -66,7 +66,7 @@ def _gap(gap: Gap) -> Markup:
 
 
 def _list(rows: Sequence[Markup]) -> Markup:
-    """The first few at once, the others on demand."""
+    """The first few rows; the others in a foldable list."""
     shown = tag("ul", *rows[:_AT_ONCE], class_="plain")
     if len(rows) <= _AT_ONCE:
         return shown

@@ -1,4 +1,4 @@
-"""What all plots share: markers, swatches of the legend, and the frame that names a drawing."""
+"""Parts shared by all plots: markers, swatches of the legend, and the frame with its title."""
 
 from flowos.report._panels import Panel
 from flowos.report._words import spans_of
@@ -19,23 +19,23 @@ _SHAPES = (
 
 
 def symbol(unit: str) -> str:
-    """A unit with the Greek letter that a terminal may lack."""
+    """The unit with the Greek letter that a terminal may lack."""
     return "\N{MICRO SIGN}s" if unit == "us" else unit
 
 
 def people(words: str) -> str:
-    """A number with its unit, as it is shown on the page: never on two lines."""
+    """A number with its unit as shown on the page, without a line break."""
     head, space, unit = words.rpartition(" ")
     return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
 
 
 def words(told: str) -> Markup:
-    """Words in which the commands, in backquotes, are set as such."""
+    """Text with the commands in backquotes as code elements."""
     return join(*(tag("code", piece) if code else piece for piece, code in spans_of(told)))
 
 
 def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:
-    """A point; hollow when it cannot be trusted."""
+    """A point; hollow if it cannot be trusted."""
     return tag(
         "path",
         tag("title", told),
@@ -46,7 +46,7 @@ def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:
 
 
 def swatch(series: int, bar: bool) -> Markup:
-    """The sample of a line or bar beside its name."""
+    """The sample of a line or bar next to its name."""
     if bar:
         drawn = tag("rect", class_="bar", x="1", y="2", width="16", height="10", rx="1.5")
     else:
@@ -59,7 +59,7 @@ def swatch(series: int, bar: bool) -> Markup:
 
 
 def drawing(panel: Panel, name: str, height: float, told: str, *parts: Markup) -> Markup:
-    """The SVG image with its name and a sentence for those who cannot see it."""
+    """The SVG image with its title and a description for screen readers."""
     return tag(
         "svg",
         tag(

@@ -1,4 +1,4 @@
-"""HTML and SVG built from calls, so that text from outside can never become markup."""
+"""Builds HTML and SVG from calls, so that external text can never become markup."""
 
 from html import escape
 
@@ -15,7 +15,7 @@ class Markup(str):
 def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Markup:
     """One element. Plain strings are escaped; attributes that are None are left out.
 
-    An attribute `class_` or `stroke_width` is written `class`, `stroke-width`.
+    `class_` becomes the attribute `class`, `stroke_width` becomes `stroke-width`.
     """
     words = "".join(
         f' {key.strip("_").replace("_", "-")}="{clean(str(_short(value)))}"'
@@ -29,19 +29,19 @@ def tag(name: str, /, *children: str | None, **attributes: str | float | None) -
 
 
 def join(*children: str | None) -> Markup:
-    """Children side by side, plain strings escaped, None left out."""
+    """Concatenate children; plain strings are escaped, None is left out."""
     return Markup(
         "".join(c if isinstance(c, Markup) else clean(c) for c in children if c is not None)
     )
 
 
 def clean(text: str) -> str:
-    """Escaped, and without what HTML does not allow at all."""
+    """Escaped text, with characters that HTML forbids replaced by U+FFFD."""
     return escape("".join("\ufffd" if _unfit(ord(c)) else c for c in text))
 
 
 def _unfit(code: int) -> bool:
-    """Controls, surrogates, what is no character, and what turns the direction of text around."""
+    """Control characters, surrogates, noncharacters, and characters that change text direction."""
     return (
         (code < 0x20 and code not in (0x09, 0x0A))
         or 0x7F <= code <= 0x9F

@@ -1,4 +1,4 @@
-"""The page: what a machine is, what it reaches, what of that to believe, and every number."""
+"""The page: the machine, its performance, trust, and every number."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def html(book: Report) -> str:
 
 
 Part = tuple[str, str, Markup]
-"""Anchor, title in the list of contents, content."""
+"""Anchor, title in the table of contents, content."""
 
 
 def _parts(book: Report) -> Iterator[Part | None]:
@@ -94,7 +94,7 @@ def _masthead(book: Report, contents: list[tuple[str, str]]) -> Markup:
 
 
 def _when(started: str) -> str:
-    """ISO 8601 as people read it; what is something else as it is."""
+    """ISO 8601 in a readable form; other texts unchanged."""
     date, t, rest = started.partition("T")
     return f"{date} at {rest[:5]} UTC" if t and rest.endswith(("Z", "+00:00")) else started
 
@@ -187,7 +187,7 @@ def _legend(panel: Panel) -> Markup | None:
 
 
 def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
-    """The line's name with its best number; of a line that is a lone dot where that stands."""
+    """The line's name with its best number, and the position if the line is a single point."""
     curved = panel.chart.kind == "curve"
     marked = swatch(each.colour, bar=not curved and not panel.chart.log_y)
     if not curved:

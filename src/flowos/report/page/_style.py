@@ -1,4 +1,4 @@
-"""How the page looks. Colours are data, so that a test can check their contrast (WCAG 2.2, AA)."""
+"""Style of the page. Colours are data, so that a test can check their contrast (WCAG 2.2, AA)."""
 
 LIGHT = {
     "paper": "#fbfaf6",
@@ -39,7 +39,7 @@ DARK = {
     "c7": "#cfd3da",
 }
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "14 3 3 3")
-"""With its own marker and dashes no line is told from another by colour alone."""
+"""Each line has its own marker and dashes, so that colour alone never distinguishes lines."""
 
 
 def _variables(colours: dict[str, str]) -> str:

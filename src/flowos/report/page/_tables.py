@@ -1,4 +1,4 @@
-"""Every number as a table: what a keyboard and a screen reader reach."""
+"""Renders every number as a table, accessible by keyboard and screen reader."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def scrolled(
     name: str,
     kind: str | None = None,
 ) -> Markup:
-    """A table that scrolls inside its own box, which the keyboard reaches. kind: its class."""
+    """A table that scrolls inside its own focusable box. kind: its class."""
     head = tag("tr", *(tag("th", n, scope="col", class_=_side(n)) for n in names))
     return tag(
         "div",
@@ -38,7 +38,7 @@ def scrolled(
 
 
 def panel_table(panel: Panel, name: str) -> Markup:
-    """All measurements of a panel, also those that the plot folds or draws in grey."""
+    """All measurements of a panel, including those that the plot merges or draws in grey."""
     chart = panel.chart
     facets = {axis for axis, _ in panel.facets}
     told = [a for a in varying(panel.rows) if a not in facets and a != chart.x]
@@ -52,7 +52,7 @@ def panel_table(panel: Panel, name: str) -> Markup:
 
 
 def _constants(panel: Panel, told: Sequence[str]) -> str:
-    """What all rows have in common is said once."""
+    """Levels common to all rows, stated once."""
     first = panel.rows[0].case
     varied = {*varying(panel.rows), *told, *(axis for axis, _ in panel.facets)}
     same = [f"{axis} {level}" for axis, level in first.levels if axis not in varied and level]
@@ -78,7 +78,7 @@ def _row(m: Measurement, axes: Sequence[str], metrics: bool, scale: Scale) -> Ma
 
 
 def number_cells(m: Measurement, scale: Scale) -> Markup:
-    """Of the median and the best the one that stands for it, as on cards, is in bold."""
+    """Cells of a number; of median and best, the one used on cards is bold."""
     numbers = [people(scale.number(value)) for value in (m.median, m.best)]
     median, best = (
         tag("td", tag("b", number) if bold else number, class_="n")

@@ -1,4 +1,4 @@
-"""Axes: where a value lies, and which values are named."""
+"""Axes: positions of values, and choice of ticks."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From values (low..high) to pixels (start..end), evenly or by their logarithm."""
+    """Maps values (low..high) to pixels (start..end), linearly or logarithmically."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Axis:
 
 
 def even_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
-    """At most so many round values (1, 2, 2.5 or 5 times a power of ten) within low..high."""
+    """At most `most` round values (1, 2, 2.5 or 5 times a power of ten) within low..high."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * 0.999)
@@ -36,7 +36,7 @@ def even_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
 
 
 def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
-    """Powers of ten within low..high, thinned; with 2 and 5 between where there are few."""
+    """Powers of ten within low..high, thinned; with 2 and 5 between if there are few."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     if last - first < 2:
         found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5)]
@@ -53,9 +53,9 @@ def binary_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
 
 
 def apart(places: list[float], gap: float, low: float, high: float) -> list[float]:
-    """The same places in the same order, moved as little as needed to lie `gap` apart.
+    """The same positions in order, moved as little as needed to be `gap` apart.
 
-    Sorted ascending; as many as fit keep within low..high.
+    places: ascending. They stay at or below `high`, and at or above `low` if they fit.
     """
     moved: list[float] = []
     for place in places:

@@ -1,4 +1,4 @@
-"""Comparisons as a table in which each row draws its 95 % interval around 1."""
+"""Renders comparisons as a table in which each row draws its 95 % interval around 1."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ _MIDDLE = 10.0
 
 
 def verdict_table(group: VerdictGroup, name: str) -> Markup:
-    """One row for each, the slowest first; the band is what counts as equal."""
+    """One row for each comparison, the slowest first; the band is the range of equality."""
     axis = _axis(group.rows)
     caption = f"{group.title}. Below 1 is slower."
     if any(v.needed for v in group.rows):
@@ -33,7 +33,7 @@ def verdict_table(group: VerdictGroup, name: str) -> Markup:
 
 
 def _commands(group: VerdictGroup) -> Iterable[str]:
-    """What would tell more, the same for many rows, stands below the table."""
+    """Commands that would help to decide, listed once below the table."""
     return dict.fromkeys(note for v in group.rows for note in notes_of(v) if "`" in note)
 
 
@@ -42,7 +42,7 @@ def _why(v: Verdict) -> str:
 
 
 def _axis(verdicts: Sequence[Verdict]) -> Axis:
-    """The same for all rows, even by ratio, 1 in the middle."""
+    """Axis shared by all rows: logarithmic, with 1 in the middle."""
     ends = [v for each in verdicts for v in (each.low, each.high) if math.isfinite(v) and v > 0]
     widest = max([1.05, *(max(v, 1 / v) for v in ends)])
     return Axis(1 / widest, widest, 4, _WIDTH - 4, log=True)
@@ -61,7 +61,7 @@ def _row(group: VerdictGroup, v: Verdict, axis: Axis, columns: Sequence[Column])
 
 
 def _answer(v: Verdict) -> Markup:
-    """The answer, what an open one still says, and what speaks against it."""
+    """The answer, the range of an inconclusive one, and the evidence against it."""
     style = {"slower": "warn", "faster": "good"}.get(v.answer)
     parts = [tag("strong", v.answer)]
     if told := known(v):
