@@ -12,7 +12,18 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-CLEAN = ("src/flowos/feeder", "src/flowos/solver", "docs/adr/0007-*", "docs/adr/0009-*")
+CLEAN = (
+    "src/flowos/drivers",
+    "src/flowos/feeder",
+    "src/flowos/model",
+    "src/flowos/plan",
+    "src/flowos/report",
+    "src/flowos/solver",
+    "src/flowos/store",
+    "docs/*.md",
+    "docs/adr/0007-*",
+    "docs/adr/0009-*",
+)
 SUFFIXES = {".py", ".h", ".cpp", ".md"}
 
 INSTEAD = {

@@ -23,14 +23,14 @@ NAME = "flowos.toml"
 _PAGE = """\
 # flowos.toml
 
-Where your nodes come from. It is looked for in this order, and the first that is there counts:
+`flowos.toml` defines the pools of your nodes. FlowOS reads the first of these files that exists:
 
-1. the file that `FLOWOS_CONFIG` names,
+1. the file named by `FLOWOS_CONFIG`,
 2. `flowos.toml` in the current folder,
 3. `$XDG_CONFIG_HOME/flowos/flowos.toml`, or `~/.config/flowos/flowos.toml`.
 
-Without any there is one pool, `local`: this machine. `flowos pools` shows what was read, `flowos
-pools --check` asks each pool for its nodes, `flowos pools --schema` prints a JSON Schema.
+Without a file there is one pool, `local`: this machine. `flowos pools` shows the settings, `flowos
+pools --check` queries the nodes of each pool, `flowos pools --schema` prints a JSON Schema.
 
 ```toml
 [pools.local]

@@ -1,4 +1,4 @@
-"""Trace of a value that falls towards a goal, and its plot in ASCII."""
+"""Convergence plot: values that fall towards a goal, and the plot in ASCII."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Translates errors of the database to StoreError: one line, place, remedy, no password."""
+"""Translates errors of the database to StoreError, with place and remedy, without password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,7 +6,7 @@ Why a folder and no OCI archive: both start in 0.11 s, but an image store contai
 subordinate ids, which an ordinary user cannot remove without Podman, and with keep-id Podman copies
 every layer again. Other runtimes enter the same unpacked folder. Without `:O` Podman would write
 into the folder, even with --read-only. A squashfs behind squashfuse does not work: Podman creates
-/etc/mtab in its overlay, and there /etc belongs to nobody.
+/etc/mtab in its overlay, and there /etc belongs to `nobody`.
 
 Podman's own files (`--root`, `--runroot`, `--tmpdir`) lie next to the link by which it enters the
 image, in the folder passed to `setup`: the user's own store is never touched, no process waits for
