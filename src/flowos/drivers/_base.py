@@ -38,14 +38,15 @@ class SetupStep:
 class Traits:
     """What callers need to know about a runtime.
 
-    env_blocked: prefixes of variables that would change its behaviour; its program does not get
-    them. files: files of the node that it binds over those of the image, which must have one of
-    each name. makes_targets: it creates the mount points of binds over the image, which need not
-    have them. binds_read_only: it can bind read-only. reads_cdi: it takes a device's CDI name and
-    reads the CDI specs itself. own_terminal: it creates a terminal inside and must be in the
-    foreground to serve it. streams_beside: unless there is a terminal, it takes the standard
-    streams as descriptors 3, 4, 5. has_helpers: some of its processes are not its own children.
-    monitor: file in the run folder in which it writes the pid of the helper that cleans up.
+    env_blocked: prefixes of variables that its program does not get: they would change it.
+    files: files of the node that it shows in place of the image's, which must have one of each.
+    makes_targets: it creates mount points over the image, which need not have them.
+    binds_read_only: it can bind read-only.
+    reads_cdi: it takes a device's CDI name and reads the CDI specs itself.
+    own_terminal: it creates a terminal inside, and must be in the foreground to serve it.
+    streams_beside: without a terminal, it takes the standard streams as descriptors 3, 4, 5.
+    has_helpers: some of its work is done by processes that are not its own children.
+    monitor: file in the run folder with the pid of the helper that cleans up.
     """
 
     env_blocked: tuple[str, ...] = ()
@@ -125,11 +126,10 @@ ALLOCATION = ("SLURM_", "PBS_", "LSB_")
 class Launcher(Protocol):
     """Starts the ranks of a launch.
 
-    env_forwarded, env_overridden and env_blocked are prefixes of variables. env_forwarded: they
-    carry the launcher's data, such as a rank's number; the command gets them with its own
-    variables. env_overridden: they describe a rank of a surrounding MPI run; neither launcher nor
-    command get them. env_blocked: they describe an allocation with other nodes, which the launcher
-    must not use.
+    Prefixes of variables:
+    env_forwarded: carry the launcher's data, such as a rank's number; passed on to the command.
+    env_overridden: describe a rank of a surrounding MPI run; hidden from launcher and command.
+    env_blocked: describe an allocation with other nodes, which the launcher must not use.
 
     guards: variables of a rank that make a program of another MPI fail. Without them its ranks
     would not see each other: each would be a world of one rank, without any message.

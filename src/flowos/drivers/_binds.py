@@ -22,7 +22,7 @@ class Bind:
 
 
 def binds_of(env: Environment, at: RunDir) -> tuple[Bind, ...]:
-    """Binds to make. Raises LaunchFailed for an invalid or ambiguous one.
+    """Binds to make. Raises LaunchFailed for an invalid or misleading one.
 
     Omits folders that every environment shares with the node under the same name (/tmp, /dev ...).
     at: the run folder. Its session folder is ours and may hold mount points.

@@ -15,7 +15,7 @@ from flowos.model._ports import File, PortType, any_, bytes_, int64, shown, str_
 _Named = str | tuple[str, PortType] | None
 
 
-def command(  # noqa: PLR0913 - what a command line can have, each by keyword
+def command(  # noqa: PLR0913 - options of a command line, all by keyword
     argv: Sequence[object],
     *,
     name: str | None = None,

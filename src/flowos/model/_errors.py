@@ -6,7 +6,7 @@ FlowosError
  +- TaskFailed         a task raised, or its command failed; has task, inputs, traceback
  |   +- WorkerLost     the process that ran the task is gone
  +- SliceFreed         the slice was freed before or during the request
- +- SliceRefused       a slice cannot be had here as requested: cores, environment, workers
+ +- SliceRefused       a request for a slice cannot be met here: cores, environment, workers
  +- Cancelled          the run was interrupted
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
@@ -45,7 +45,7 @@ class SliceFreed(FlowosError, RuntimeError):  # noqa: N818
 
 
 class SliceRefused(FlowosError, ValueError):  # noqa: N818
-    """A slice cannot be had here as requested."""
+    """A request for a slice cannot be met here."""
 
 
 class Cancelled(FlowosError):  # noqa: N818

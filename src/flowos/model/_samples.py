@@ -104,7 +104,7 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Raw values of one metric; immutable.
+    """Raw values of one metric of a case in one round; immutable.
 
     in_turns: the programs of this round ran side by side, and each value was taken next to the
     others' value of the same index.

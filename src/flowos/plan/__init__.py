@@ -1,4 +1,4 @@
-"""Pure decisions: what to run, when to stop, what to believe. No clock, no files."""
+"""Pure decisions: what to run, when to stop, what to trust. No clock, no files."""
 
 from typing import TYPE_CHECKING
 

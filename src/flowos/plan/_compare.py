@@ -102,7 +102,7 @@ def quiet_rounds(rounds: Sequence[Round]) -> Sequence[Round]:
 
 
 def without_outliers(rounds: Sequence[Round]) -> Sequence[Round]:
-    """Rounds used for the median: without those in which the turns of one case lie far apart."""
+    """Rounds used for the median: without those in which the turns of one case are far apart."""
     if not rounds:
         return rounds
     outlier = max(OUTLIER_FLOOR, OUTLIER_FACTOR * median(r.inner for r in rounds))

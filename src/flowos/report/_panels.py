@@ -128,7 +128,7 @@ def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
 def headlines_of(book: Report) -> tuple[HeadlineNumber, ...]:
     """The headlines of the report, or else the best number of each panel's first metric.
 
-    (), unless the report has some, if environments were compared: the verdicts matter there.
+    If environments were compared there are no such defaults: the verdicts matter there.
     """
     if book.headlines or book.run.environments:
         return book.headlines

@@ -20,7 +20,7 @@ _TAKEN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AptSource:
-    """One archive as apt knows it."""
+    """One archive in the configuration of apt."""
 
     uri: str
     suites: tuple[str, ...]

@@ -109,7 +109,7 @@ def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
 
 
 def _plain(value: float) -> str:
-    """A tick's value: no trailing digits, thousands separated."""
+    """A tick's value: only significant digits, thousands separated."""
     return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
