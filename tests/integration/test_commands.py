@@ -127,6 +127,8 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
         (("measure", "--minutes", "nan"), "--minutes nan"),
         (("measure", "--matrix", "/no/such.mtx"), "--matrix /no/such.mtx: there is no such file"),
         (("measure", "--matrix", "/etc/passwd"), "give a Matrix Market file, NAME.mtx"),
+        (("measure", "--quick", "--matrix", "a.mtx"), "--quick solves with no matrix of yours"),
+        (("measure", "--only", "fio", "--matrix", "a.mtx"), "--only fio solves with no matrix"),
         (("measure", "--scratch", "/no/such"), "/no/such"),
         (("measure", "--scratch", "/no/such", "--dry-run"), "give another with --scratch"),
         (("measure", "--out", "/proc/no/such"), "cannot be written to /proc/no/such"),
@@ -142,6 +144,29 @@ def test_a_wrong_call_gets_one_clear_line(
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert json.loads(flowos("list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("measure", "--only", ""), "a name is empty"),
+        (("measure", "--only", "stream,,gemm"), "a name is empty"),
+        (("list", "--store", ""), "leave the option out"),
+        (("list", "--limit", "9" * 30), "expected a whole number, 1 to"),
+    ],
+)
+def test_an_empty_or_endless_value_is_refused(
+    flowos: Flowos, words: tuple[str, ...], says: str
+) -> None:
+    assert says in flowos(*words, code=2).stderr.splitlines()[-1]
+
+
+def test_an_empty_matrix_is_refused_before_anything_is_measured(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.mtx").touch()
+    done = flowos("measure", "--only", "solve", "--matrix", tmp_path / "empty.mtx", code=2)
+    assert "does not begin with %%MatrixMarket" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "report", "compare"])

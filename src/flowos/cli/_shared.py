@@ -89,10 +89,18 @@ def top_command(
 def add_store(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--store",
+        type=_given,
         metavar="URL",
         help="database of results: an SQLAlchemy URL, or the path of an SQLite file "
         "(default: SQLite in your data folder)",
     )
+
+
+def _given(word: str) -> str:
+    """Refuses what an unset variable of a script leaves."""
+    if not word:
+        raise argparse.ArgumentTypeError("it is empty: give one, or leave the option out")
+    return word
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
@@ -111,7 +119,7 @@ def add_run(command: argparse.ArgumentParser) -> None:
 
 def positive(word: str) -> int:
     """A whole number above 0, for argparse."""
-    number = int(word) if word.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word!r} is no whole number above 0")
+    number = int(word) if word.isdecimal() and len(word) < 20 else 0
+    if not 1 <= number < 1 << 63:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number, 1 to 2**63 - 1")
     return number

@@ -38,7 +38,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument(
         "--only",
         metavar="PROBE,...",
-        default="",
+        type=_names,
+        default=(),
         help=f"these probes only, of {', '.join(probe.name for probe in probes_for())};"
         f" with --env of {', '.join(probe.name for probe in probes_for(environments=2))}",
     )
@@ -168,23 +169,39 @@ def _wanted(args: argparse.Namespace) -> Wanted:
     if args.env == ["bare"]:
         raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
     return Wanted(
-        probes=tuple(name.strip() for name in args.only.split(",") if name.strip()),
+        probes=args.only,
         effort="quick" if args.quick else "full" if args.full else "normal",
         scratch=Path(args.scratch).absolute(),  # programs run in folders of their own
         nominal=tuple(_nominal(word) for word in args.nominal),
-        matrix=_matrix(args.matrix),
+        matrix=_matrix(args),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
     )
 
 
-def _matrix(word: str | None) -> PurePath | None:
+def _names(word: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in word.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{word!r}: a name is empty; give names, as stream,gemm")
+    return names
+
+
+def _matrix(args: argparse.Namespace) -> PurePath | None:
+    word = args.matrix
     if word is None:
         return None
+    if args.quick or (args.only and "solve" not in args.only):
+        left_out = "--quick" if args.quick else f"--only {','.join(args.only)}"
+        raise UsageError(
+            f"--matrix {word}: {left_out} solves with no matrix of yours; leave it out"
+        )
     if not Path(word).is_file():
         raise UsageError(f"--matrix {word}: there is no such file")
     if not word.endswith(".mtx"):
         raise UsageError(f"--matrix {word}: give a Matrix Market file, NAME.mtx, unpacked")
+    with Path(word).open("rb") as file:
+        if file.read(14).lower() != b"%%matrixmarket":
+            raise UsageError(f"--matrix {word}: it does not begin with %%MatrixMarket")
     return Path(word).absolute()
 
 

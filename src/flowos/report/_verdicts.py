@@ -155,9 +155,9 @@ def _table(group: VerdictGroup) -> Iterator[str]:
         yield from head
         yield from _under_cases(group, met, blocks) if group.by_case else chain(*blocks)
     if apart := len(group.rows) - len(met):
-        yield f"  {apart} more: not measured there and back in one round"
+        yield f"  {apart}{' more' if met else ''}: not measured there and back in one round"
     for note, number in notes.items():
-        mark = f"  [{number}] "
+        mark = f"  [{number}] " if met else "  "
         yield from wrapped(note, mark, " " * len(mark))
 
 

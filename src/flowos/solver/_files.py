@@ -29,10 +29,17 @@ def read_matrix(path: str | PathLike[str]) -> Csr:
 
 
 def _text_of(path: Path) -> bytes:
+    if path.is_char_device() or path.is_block_device():
+        raise SolveError(f"{path}: it is a device, and no file")
     try:
-        data = path.read_bytes()
+        return _unpacked(path.read_bytes(), path)
     except OSError as error:
         raise SolveError(f"{path}: {error.strerror}") from None
+    except MemoryError:
+        raise SolveError(f"{path}: it takes more memory than there is") from None
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
     if not data.startswith(_GZIP):
         return data
     try:

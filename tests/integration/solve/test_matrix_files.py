@@ -108,3 +108,9 @@ def test_g3like_is_of_the_size_it_says_and_solvable() -> None:
     assert (a.diagonal() > 0).all()
     assert abs(a - a.T).max() == 0
     assert g3like(1).data.tobytes() == a.data.tobytes() != g3like(2).data.tobytes()
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
+def test_a_device_that_never_ends_is_refused(device: str) -> None:
+    with pytest.raises(fo.SolveError, match=f"{device}: it is a device"):
+        read_matrix(device)

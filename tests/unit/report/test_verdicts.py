@@ -84,7 +84,7 @@ def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
     alone = verdicts_text((replace(never, why=f"never met; {command}"),))
     assert "answer" not in alone
     assert "never met" not in alone
-    assert alone.endswith(f"  [1] {command}\n")
+    assert alone.endswith(f"  1: not measured there and back in one round\n  {command}\n")
     assert verdicts_text(()) == "nothing to compare: no case is in both\n"
 
 
