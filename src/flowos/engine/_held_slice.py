@@ -54,7 +54,10 @@ class HeldSlice:
         return tuple(node.name for node in self._here())
 
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
-        """Run a flow once, on one of the nodes. Raises what `Slice.run` does."""
+        """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
+
+        A flow is made ready on a node when it first runs there, and stays so until `free`.
+        """
         node, on = self._begun(flow)
         try:
             return on.run(*values, **named)

@@ -12,6 +12,8 @@ from flowos.engine._provider import Held, HoldEvent, OnHoldEvent
 from flowos.model import Ask, Lost, Pool, SliceRefused
 
 _numbers = itertools.count(1)
+_REMEMBERED = 1000
+"""Of so many that are over it is known why."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,8 @@ class Leases:
             lease = self._leases.pop(held.id, None)
             if lease is not None:
                 self._over[held.id] = why
+                if len(self._over) > _REMEMBERED:
+                    del self._over[next(iter(self._over))]
         if lease is None:
             return
         for timer in lease.timers:
