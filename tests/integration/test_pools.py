@@ -207,6 +207,13 @@ def test_the_command_shows_pools_and_asks_them() -> None:
     assert plain[2]["refused"]
 
 
+def test_the_check_finds_an_environment_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "flowos.toml").write_text('[pools.local]\nenv = "nope"\n')
+    checked = subprocess.run([FLOWOS, "pools", "--check"], capture_output=True, text=True)
+    assert checked.returncode == 1
+    assert "cannot be used: no image is called 'nope'" in checked.stdout
+
+
 def test_the_command_says_a_mistake_in_one_line() -> None:
     Path("flowos.toml").write_text("[pools.a]\nnodez = 1\n")
     done = flowos("pools")

@@ -17,6 +17,7 @@ from flowos.model import (
     pool_fields,
     read_settings,
 )
+from flowos.operations.environment import environment
 
 NAME = "flowos.toml"
 
@@ -66,7 +67,7 @@ def settings_file() -> Path | None:
     named = os.environ.get("FLOWOS_CONFIG", "")
     if named:
         if not Path(named).is_file():
-            raise SettingsError(f"FLOWOS_CONFIG={named}: there is no such file")
+            raise SettingsError(f"FLOWOS_CONFIG={named}: there is no such file; name flowos.toml")
         return Path(named)
     return next((file for file in (Path(NAME), _own_file()) if file.is_file()), None)
 
@@ -116,6 +117,7 @@ def _row(name: str, default: object, doc: str) -> str:
 
 def _checked(pool: Pool) -> PoolState:
     try:
+        environment(pool.env)
         return PoolState(pool=pool, nodes=provider_of(pool).nodes())
     except FlowosError as error:
         return PoolState(pool=pool, refused=str(error))
