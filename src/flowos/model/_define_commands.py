@@ -32,14 +32,14 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
 ) -> Task:
     """A task that runs a command line in a fresh folder of its own.
 
-    argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for the path of a file
-    that is written; a tuple of these is one word, as in ("--out=", Out("x")). inputs: their types.
-    An input that only an `In` names is a File; one that no word names only delays the start.
+    argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for an output file's
+    path; a tuple of these is one word, as in ("--out=", Out("x")).
+    inputs: their types; one that only an `In` names is a File, one in no word delays the start.
     stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
-    exit_code, outcome: the outputs for the code (without one, only 0 is a success) and for the
-    whole `Outcome` (with one, no end is a failure). variables: added to ours, or alone if not
-    `inherit`. once: a key of everything that the files depend on: created once, then taken from the
-    cache. Outputs are the files in order of appearance, then the captures; with neither, `stdout`.
+    exit_code: the output for the code; without one, only 0 is a success.
+    outcome: the output for the whole `Outcome`; with one, no end is a failure. variables: added to
+    ours, or alone if not `inherit`. once: a key of everything that the files depend on: created
+    once, then cached. Outputs: files in order of appearance, then captures; if none, `stdout`.
     """
     words = _words(argv)
     title = name or _title(words)

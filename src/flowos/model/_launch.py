@@ -16,9 +16,10 @@ class Needs:
     """Resources that a task needs on the node that runs it.
 
     cores: default 1. Commands and worker processes with an explicit number get as many CPUs of
-    their own (`binds`); others count as one and may use idle CPUs. alone: no other work of ours
-    runs on the node meanwhile, as measurements require. Raises ValueError for values that are no
-    whole numbers, or too small.
+        their own (`binds`); others count as one and may use idle CPUs.
+    alone: no other work of ours runs on the node meanwhile, as measurements require.
+
+    Raises ValueError for values that are no whole numbers, or too small.
     """
 
     cores: int = cast("int", None)

@@ -81,12 +81,15 @@ class MachineState:
     """State of the machine around one sample: (before, after) pairs, and shares while it ran.
 
     scaling: work per clock cycle of the slowest core while all compute, over that of one alone.
-    steal_share: time that the hypervisor took, as a share of all cpu time. others_cpus: cpus busy
-    with other processes. starved_share: share of wall time that our spinning threads could not run.
-    throttled_seconds: time that the cgroup's quota took away. memory_pressure: share of time in
-    which processes waited for memory. For measured storage, others_disk: bytes that others moved
-    over its disk meanwhile, in byte/s and as a share of all; io_pressure: share of the time just
-    before or after, while we were idle, in which processes waited for storage.
+    steal_share: time that the hypervisor took, as a share of all cpu time.
+    others_cpus: cpus busy with processes that are not ours.
+    starved_share: share of wall time that our spinning threads could not run.
+    throttled_seconds: time that the cgroup's quota took away.
+    memory_pressure: share of time in which processes waited for memory.
+    others_disk: bytes that others moved over the disk of measured storage meanwhile, in byte/s and
+        as a share of all.
+    io_pressure: share of the time just before or after, while we did not use measured storage, in
+        which processes waited for storage.
     """
 
     clock_hz: tuple[float, float] | None = None
@@ -212,14 +215,16 @@ Statistic = Literal["median", "mean"]
 class Verdict:
     """How `other` compares with `base` on `axis`, at equal levels `rest`.
 
-    `ratio` is other's goodness over base's (below 1 is slower, whatever the unit), `low..high` its
-    95 % interval. Equal means that the intervals of median and mean lie within 1 -/+ `margin`, and
-    that neither side stalls more than the other. `statistic`: the ratio is of the median, or of the
-    mean time if that decides. `mean`, `p90`: ratios of the mean times and of the 90th percentiles
-    (None: unknown). `rounds`: number of rounds used, of which `disturbed` were marked but had to be
-    used. `needed`: about how many rounds would turn 'inconclusive' into an answer (0: unknown).
-    `marks`: evidence against the numbers themselves, for runs that were not interleaved; each
-    begins with the run.
+    ratio: other's goodness over base's; below 1 is slower, whatever the unit.
+    low, high: the ratio's 95 % interval.
+    answer: equal if the intervals of median and mean lie within 1 -/+ `margin`, and neither side
+        stalls more than the other.
+    statistic: the ratio is of the median, or of the mean time if that decides.
+    mean, p90: ratios of the mean times and of the 90th percentiles; None if unknown.
+    rounds: number of rounds used, of which `disturbed` were marked but had to be used.
+    needed: about how many rounds would turn 'inconclusive' into an answer; 0 if unknown.
+    marks: evidence against the numbers themselves, for runs that were not interleaved; each begins
+        with the run.
     """
 
     probe: str

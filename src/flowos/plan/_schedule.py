@@ -28,10 +28,12 @@ class Step:
 class Stage:
     """Steps that one lane runs one after the other.
 
-    inputs: slots whose values fill the first registers, in order; `constants` fills the rest
-    (constants, then empty). outputs: slots filled afterwards from the registers `returns`.
-    n_predecessors: number of stages that must finish first; successors: stages that depend on this
-    one. frees: slots that no later stage reads; refcounted: slots that other stages read too.
+    inputs: slots whose values fill the first registers, in order.
+    constants: values of the other registers: constants, then empty.
+    outputs: slots filled afterwards from the registers `returns`.
+    n_predecessors: number of stages that must finish first.
+    successors: stages that depend on this one.
+    frees: slots that no later stage reads; refcounted: slots that other stages read too.
     """
 
     number: int

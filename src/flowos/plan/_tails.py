@@ -27,9 +27,11 @@ class Tail:
     """Statistics of neighbouring turns of two cases, beyond their medians.
 
     excesses: per round, by how much other's mean time exceeds base's, as a share of the faster
-    turn's. base, other: how many of the turns that lag most belong to each side. chance:
-    probability of a difference at least this large if the sides were random. p90: log goodness of
-    other over base at the 90th percentile of the lags. processes: number that each side started.
+        turn's.
+    base, other: how many of the turns that lag most belong to each side.
+    chance: probability of a difference at least this large if the sides were random.
+    p90: log goodness of other over base at the 90th percentile of the lags.
+    processes: number that each side started.
     """
 
     excesses: tuple[float, ...]

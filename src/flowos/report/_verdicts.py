@@ -1,4 +1,4 @@
-"""Comparisons as rows: grouped by probe, worst first, what all have in common said once."""
+"""Arranges comparisons in rows: grouped by probe, worst first, common levels stated once."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ _CHANGE_WIDTH, _LEAST_WIDTH = 30, 14
 
 @dataclass(frozen=True, slots=True)
 class VerdictGroup:
-    """The comparisons of one probe. `same`: levels that hold for all of them."""
+    """The comparisons of one probe. `same`: levels common to all of them."""
 
     probe: str
     rows: tuple[Verdict, ...]
@@ -34,7 +34,7 @@ class VerdictGroup:
 
     @property
     def by_case(self) -> bool:
-        """Whether there are several cases, and in one of them several levels to compare."""
+        """Whether there are several cases, and at least one compares several levels."""
         cases = {self.at(row) for row in self.rows}
         return self.one_axis and 1 < len(cases) < len(self.rows)
 
@@ -42,7 +42,7 @@ class VerdictGroup:
         return v.other if self.one_axis else f"{v.axis}: {v.other} instead of {v.base}"
 
     def at(self, v: Verdict) -> str:
-        """The metric and the levels that tell this row from the others."""
+        """The metric and the levels that distinguish this row from the others."""
         metrics = {row.metric for row in self.rows}
         words = [v.metric.replace("_", " ")] if len(metrics) > 1 else []
         words += [
@@ -61,9 +61,9 @@ class VerdictGroup:
 
 
 def grouped(verdicts: Iterable[Verdict]) -> tuple[VerdictGroup, ...]:
-    """By probe in the order given; in each the slowest first and the fastest last.
+    """Groups by probe in the order given; within a group the slowest first and the fastest last.
 
-    What compares several levels of one axis is ordered by case, so that they stand together.
+    Comparisons of several levels of one axis are ordered by case, so that a case is in one place.
     """
     found: dict[str, list[Verdict]] = {}
     for v in verdicts:
@@ -75,7 +75,7 @@ def grouped(verdicts: Iterable[Verdict]) -> tuple[VerdictGroup, ...]:
 
 
 def _in_order(rows: Sequence[Verdict]) -> Sequence[Verdict]:
-    """Within a case and among the cases the worst first."""
+    """The worst first, within a case and among the cases."""
     ordered = sorted(rows, key=_badness)
     if len({(v.axis, v.base) for v in rows}) > 1:
         return ordered
@@ -89,7 +89,7 @@ def _badness(v: Verdict) -> tuple[int, bool, float]:
 
 
 def _same(rows: Sequence[Verdict]) -> Pairs:
-    """Levels that every row has, but for the axis that it changes itself."""
+    """Levels that every row has, except the axis that it compares."""
     pairs = dict.fromkeys(pair for v in rows for pair in v.rest)
     return tuple(
         (axis, level)
@@ -99,7 +99,7 @@ def _same(rows: Sequence[Verdict]) -> Pairs:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """Such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
+    """Counts, such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
     answers = [v.answer for v in verdicts]
     told = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
     doubtful = sum(v.disturbed > 0 for v in verdicts)
@@ -108,17 +108,17 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def doubted(v: Verdict) -> str:
-    """What speaks against a verdict, or nothing."""
+    """Evidence against a verdict, or ""."""
     return f"{v.disturbed} of {counted(v.rounds, 'round')} disturbed" if v.disturbed else ""
 
 
 def rounds_of(v: Verdict) -> str:
-    """How many it rests on and, where it is open, about how many would tell: 4 of ~10."""
+    """Number of rounds and, if inconclusive, about how many would decide: 4 of ~10."""
     return f"{v.rounds} of ~{v.needed}" if v.needed else str(v.rounds)
 
 
 def known(v: Verdict) -> str:
-    """What an open answer still says, such as: from 40% slower to 21% faster."""
+    """Range of an inconclusive answer, such as: from 40% slower to 21% faster."""
     if v.answer != "inconclusive" or not (v.low > 0 and math.isfinite(v.high)):
         return ""
     return f"from {_difference(v.low)} to {_difference(v.high)}"
@@ -129,12 +129,12 @@ def _difference(ratio: float) -> str:
 
 
 def notes_of(v: Verdict) -> tuple[str, ...]:
-    """The reasons of a verdict, each by itself."""
+    """The reasons of a verdict, one by one."""
     return tuple(note for note in v.why.split("; ") if note)
 
 
 def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """For a terminal: the sum, then a table for each probe, no line longer than WIDTH."""
+    """Lines for a terminal: the summary, then a table for each probe, at most WIDTH wide."""
     if not verdicts:
         yield "nothing to compare: no case is in both"
         return
@@ -174,7 +174,7 @@ def _under_cases(
 
 
 def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
-    """Each reason once, numbered in the order of the rows; of rows not listed the commands only."""
+    """Each reason once, numbered in row order; only the commands of rows that are not listed."""
     told = dict.fromkeys(note for v in met for note in notes_of(v))
     told |= dict.fromkeys(note for v in rows for note in notes_of(v) if "`" in note)
     return {note: number for number, note in enumerate(told, start=1)}
@@ -188,8 +188,7 @@ def _cells(group: VerdictGroup, v: Verdict, notes: dict[str, int]) -> tuple[str,
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[str]]:
-    """The lines of each row. The first and the last column wrap; one in which nothing is said is
-    left out."""
+    """The lines of each row. The first and the last column wrap; empty columns are dropped."""
     used = [i for i in range(len(rows[0])) if i < 4 or any(row[i] for row in rows[1:])]
     widths = {i: max(len(row[i]) for row in rows) for i in used}
     widths[0] = min(widths[0], _CHANGE_WIDTH)
