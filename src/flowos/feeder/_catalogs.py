@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from flowos.feeder._cache_entry import CacheEntry, write_whole
 from flowos.feeder._entries import digest
 from flowos.feeder._extensions import SampleFilter, select_samples
+from flowos.feeder._interfaces import EarlyReader, Listing, PrefetchBudget
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._protocols import EarlyReader, Listing, PrefetchBudget
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
-    from flowos.feeder._protocols import Source
+    from flowos.feeder._interfaces import Source
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from flowos.feeder._cache_entry import CacheEntry, cache_folder
 from flowos.feeder._catalogs import catalog_of
 from flowos.feeder._extensions import select_samples
+from flowos.feeder._interfaces import PrefetchBudget
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._protocols import PrefetchBudget
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import whole
 from flowos.feeder._source_options import SourceOptions
@@ -18,7 +18,7 @@ from flowos.model import FeedError
 
 if TYPE_CHECKING:
     from flowos._native import Cache, Catalog, Counter, Files
-    from flowos.feeder._protocols import Source
+    from flowos.feeder._interfaces import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

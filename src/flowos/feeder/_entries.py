@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flowos.feeder._protocols import Entry
+from flowos.feeder._interfaces import Entry
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter

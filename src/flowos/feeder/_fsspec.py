@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flowos.feeder._entries import add, in_byte_order
+from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._one_line import one_line
-from flowos.feeder._protocols import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._reader_threads import serve_in_threads
 from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url
@@ -40,7 +40,7 @@ _LASTING = (
 
 
 class FileSystem:
-    """What lies below a URL. Promises: see flowos.feeder._protocols.Storage."""
+    """What lies below a URL. Promises: see flowos.feeder._interfaces.Storage."""
 
     def __init__(self, url: Url, threads: int = 32) -> None:
         self.name = url.shown

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from flowos.feeder._entries import number_of
-from flowos.feeder._protocols import Entry, Piece, PrefetchBudget, Storage
+from flowos.feeder._interfaces import Entry, Piece, PrefetchBudget, Storage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -86,7 +86,7 @@ class ListingPrefetcher:
     def _piece_of(self, number: int) -> Piece:
         return Piece(self._keys[number])
 
-    # -- as flowos.feeder._protocols.Tickets: a sample is the number of a key
+    # -- as flowos.feeder._interfaces.Tickets: a sample is the number of a key
 
     def pull(self, most: int) -> list[tuple[int, int]]:
         with self._changed:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from flowos.feeder._entries import digest
-from flowos.feeder._protocols import Listing, PrefetchBudget
+from flowos.feeder._interfaces import Listing, PrefetchBudget
 from flowos.feeder._source_options import Record, SourceOptions
 from flowos.feeder._url import expand
 from flowos.model import FeedError

@@ -15,8 +15,8 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from flowos.feeder._entries import add, in_byte_order
+from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._object_errors import passes, reason
-from flowos.feeder._protocols import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._reader_threads import serve_in_threads
 from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url
@@ -42,7 +42,7 @@ _MOST_LISTED_APART = 1024
 
 
 class Bucket:
-    """What lies below a URL. Promises: see flowos.feeder._protocols.Storage."""
+    """What lies below a URL. Promises: see flowos.feeder._interfaces.Storage."""
 
     def __init__(self, url: Url, timeout_seconds: float = 30.0) -> None:
         self.name = url.shown

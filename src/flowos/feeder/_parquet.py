@@ -23,9 +23,9 @@ import numpy as np
 
 from flowos.feeder._arrow import Rows, is_sample_type
 from flowos.feeder._entries import add, digest
+from flowos.feeder._interfaces import Listing, PrefetchBudget, Tickets
 from flowos.feeder._one_line import one_line
 from flowos.feeder._parquet_files import open_files
-from flowos.feeder._protocols import Listing, PrefetchBudget, Tickets
 from flowos.feeder._reader_threads import answer, run_threads
 from flowos.feeder._row_group_queue import Group, RowGroupQueue, RowRequest
 from flowos.model import FeedError
@@ -40,7 +40,7 @@ _MOST_PULLED = 256
 
 
 class ParquetSource:
-    """A row is a sample: what stands in one column. Promises: see flowos.feeder._protocols.Source.
+    """A row is a sample: what stands in one column. Promises: see flowos.feeder._interfaces.Source.
 
     where: a file, a folder, or a URL of such. column: its name, with dots for what is inside
     (`image.bytes`); empty: the only candidate. label_column: whole numbers, or texts,

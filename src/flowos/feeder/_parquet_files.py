@@ -10,9 +10,9 @@ from typing import Any
 from flowos.feeder._arrow import Rows
 from flowos.feeder._entries import in_byte_order
 from flowos.feeder._fsspec import FileSystem
+from flowos.feeder._interfaces import Entry, Storage
 from flowos.feeder._objects import SCHEMES, Bucket
 from flowos.feeder._one_line import one_line
-from flowos.feeder._protocols import Entry, Storage
 from flowos.feeder._ranged_file import RangedFile
 from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url, read_url

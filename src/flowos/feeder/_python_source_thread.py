@@ -3,8 +3,8 @@
 import threading
 from typing import TYPE_CHECKING
 
+from flowos.feeder._interfaces import Source
 from flowos.feeder._one_line import one_line
-from flowos.feeder._protocols import Source
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -3,7 +3,7 @@
 import io
 from typing import TYPE_CHECKING
 
-from flowos.feeder._protocols import Entry, Storage
+from flowos.feeder._interfaces import Entry, Storage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flowos.feeder._interfaces import Tickets
 from flowos.feeder._one_line import one_line
-from flowos.feeder._protocols import Tickets
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

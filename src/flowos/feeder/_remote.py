@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._entries import add, digest
 from flowos.feeder._fsspec import FileSystem
+from flowos.feeder._interfaces import (
+    Entry,
+    Listing,
+    Piece,
+    PrefetchBudget,
+    Storage,
+    Tickets,
+    ignore,
+)
 from flowos.feeder._listing_prefetch import ListingPrefetcher
 from flowos.feeder._objects import SCHEMES, Bucket
-from flowos.feeder._protocols import Entry, Listing, Piece, PrefetchBudget, Storage, Tickets, ignore
 from flowos.feeder._tars import tar_catalog
 from flowos.feeder._url import Url, read_url
 from flowos.model import FeedError
@@ -21,7 +29,7 @@ _BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
 
 
 class RemoteSource:
-    """Promises: see flowos.feeder._protocols.Source."""
+    """Promises: see flowos.feeder._interfaces.Source."""
 
     def __init__(self, storage: Storage, url: Url, member: str = "") -> None:
         self.name = url.shown

@@ -14,7 +14,7 @@ from flowos.feeder._url import read_url
 from flowos.model import FeedError, shown
 
 if TYPE_CHECKING:
-    from flowos.feeder._protocols import Source
+    from flowos.feeder._interfaces import Source
 
 Storage: TypeAlias = str | PathLike[str]
 Where: TypeAlias = Storage | Sequence[Storage]

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from flowos.feeder._protocols import PrefetchBudget
+from flowos.feeder._interfaces import PrefetchBudget
 from flowos.model import FeedError, shown
 
 _FIRST_IN_FLIGHT = 32

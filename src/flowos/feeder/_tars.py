@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flowos.feeder._entries import add
-from flowos.feeder._protocols import Entry, Storage
+from flowos.feeder._interfaces import Entry, Storage
 from flowos.feeder._ranged_file import RangedFile
 from flowos.model import FeedError
 

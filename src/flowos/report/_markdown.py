@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Measurement, Verdict
+from flowos.report._comparison_table import doubted, grouped, known, rounds_of, summary
 from flowos.report._panels import headlines_of
 from flowos.report._report import Report
-from flowos.report._verdicts import doubted, grouped, known, rounds_of, summary
 from flowos.report._words import (
     NOTHING_TO_DO,
     RULE,

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Verdict
 from flowos.plan import Outcome
+from flowos.report._comparison_table import lines_of
 from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
 from flowos.report._runs import lines_of_runs
-from flowos.report._verdicts import lines_of
 from flowos.report._words import (
     NOTHING_TO_DO,
     RULE,

@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 from typing_extensions import Buffer
 
 from flowos._native import Cache, Catalog, Feeder
-from flowos.feeder._protocols import Source
+from flowos.feeder._interfaces import Source
 from flowos.feeder._python_source_thread import serve
 
 # What becomes of a request, by its path and how many came before it for the same path.

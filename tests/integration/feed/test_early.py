@@ -10,8 +10,8 @@ import pytest
 from typing_extensions import Buffer
 
 import flowos as fo
+from flowos.feeder._interfaces import Entry, Piece, PrefetchBudget, Tickets
 from flowos.feeder._listing_prefetch import ListingPrefetcher
-from flowos.feeder._protocols import Entry, Piece, PrefetchBudget, Tickets
 from flowos.feeder._reader_threads import serve_in_threads
 
 from .object_store import BadRoad, ObjectStore, tar_of

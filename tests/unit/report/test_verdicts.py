@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flowos.model import Verdict
 from flowos.report import Report, html, json, markdown, read_json, text, verdicts_text
-from flowos.report._verdicts import known, rounds_of
+from flowos.report._comparison_table import known, rounds_of
 
 from .conftest import OPEN_ENDED, VERDICT
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from flowos.model import Missing
 from flowos.report import _units
+from flowos.report._comparison_table import grouped, summary
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
-from flowos.report._verdicts import grouped, summary
 from flowos.report._words import (
     NOTHING_TO_DO,
     RULE,
@@ -22,13 +22,13 @@ from flowos.report._words import (
 )
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
+from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._curve import curve
 from flowos.report.page._head import head
 from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._tables import panel_table, scrolled
-from flowos.report.page._verdicts import verdict_table
 
 
 def html(book: Report) -> str:

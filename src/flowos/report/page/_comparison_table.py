@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from flowos.model import Verdict
-from flowos.report._verdicts import VerdictGroup, doubted, known, notes_of, rounds_of
+from flowos.report._comparison_table import VerdictGroup, doubted, known, notes_of, rounds_of
 from flowos.report._words import ratio_text
 from flowos.report.page._marks import line, words
 from flowos.report.page._markup import Markup, join, tag
