@@ -23,7 +23,7 @@ exit 1
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Nothing to unpack, and a .venv whose Python is the script."""
-    for place in ("tools", ".venv/bin", ".deps/debian/usr/lib/here/blis-pthread"):
+    for place in ("tools", "src/flowos", ".venv/bin", ".deps/debian/usr/lib/here/blis-pthread"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / ".deps/debian/usr/lib/here/blis-pthread/libblis.so.4").touch()
     shutil.copy(HERE / "tools/setup", tmp_path / "tools")

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Reason, runtime_named
+from flowos.drivers import Reason, bind_for_us, runtime_named
 from flowos.model import Environment, Facts, Image, Launch, LaunchFailed, Tool, Tried
 
 AT = PurePath("/tmp/flowos-7/abc/0")
@@ -115,3 +115,8 @@ def test_what_a_runtime_says_itself_counts_before_what_it_needs() -> None:
     facts = node("bwrap", tried=tried, says="bwrap: setting up uid map: Permission denied")
     (reason,) = runtime_named("bwrap").usable(facts)
     assert reason.code == "user-namespaces-restricted"
+
+
+def test_a_bind_of_our_own_is_read_only_where_the_runtime_can() -> None:
+    assert bind_for_us("bwrap", "/a", "/b") == ("/a", "/b:ro")
+    assert bind_for_us("ch-run", "/a", "/b") == ("/a", "/b")

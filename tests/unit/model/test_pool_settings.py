@@ -2,7 +2,9 @@
 
 import pytest
 
-from flowos.model import LOCAL, Pool, Price, SettingsError, read_settings, settings_schema
+from flowos.model import LOCAL, Ask, Pool, Price, SettingsError, read_settings, settings_schema
+from flowos.model._fake_script import read_script
+from flowos.model._settings import _syntax
 
 
 def read(text: str) -> tuple[Pool, ...]:
@@ -95,3 +97,24 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
         with pytest.raises(SettingsError) as refused:  # known, and this is no value for any
             read(f"[pools.a]\n{key} = 1979-05-27")
         assert "no such key" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [{"nodes": 0}, {"nodes": 1.5}, {"seconds": 0}, {"seconds": -1.0}])
+def test_what_cannot_be_asked_of_a_pool_is_refused(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(given))}=.*; expected a "):
+        Ask(**given)  # type: ignore[arg-type]
+    assert Ask(nodes=2, seconds=1.5).seconds == 1.5
+
+
+def test_the_steps_of_a_script_in_words() -> None:
+    wait, lose, end, refuse, bare = read_script(
+        "wait 1; lose 2 after 3; end after 4; refuse no such partition; refuse"
+    )
+    assert (wait.what, wait.seconds, wait.reason) == ("wait", 1.0, "Resources")
+    assert (lose.what, lose.seconds, lose.node) == ("lose", 3.0, 2)
+    assert (end.what, end.seconds) == ("end", 4.0)
+    assert (refuse.reason, bare.reason) == ("no such partition", "no reason given")
+
+
+def test_a_complaint_without_a_place_is_of_the_file() -> None:
+    assert _syntax("odd", "", "flowos.toml") == "flowos.toml: odd"
