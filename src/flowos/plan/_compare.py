@@ -22,7 +22,7 @@ from statistics import fmean, median
 
 from flowos.model import Sample, Verdict
 from flowos.plan._answer import Evidence, concluded, exponential
-from flowos.plan._few import TOLD_BY_FEW, Noise, beyond_noise, noise_of
+from flowos.plan._few import MANY, TOLD_BY_FEW, Noise, beyond_noise, noise_of
 from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._regimes import regimes
@@ -57,13 +57,19 @@ def compare(
     noise can explain the factor (see `_few`).
     """
     found = pairs(seen, axis, base, limits)
-    noise = {key: noise_of([p for p in found if _alike(p) == key]) for key in map(_alike, found)}
+    noise = {key: _noise(key, found) for key in map(_alike, found)}
     return tuple(_verdict(pair, axis, margin, looks, noise[_alike(pair)]) for pair in found)
 
 
 def _alike(pair: Pair) -> tuple[str, str, str]:
     """Pairs with the same noise: one metric on the same number of cores, as others use the rest."""
     return pair.probe, pair.metric, dict(pair.rest).get("cores", "")
+
+
+def _noise(key: tuple[str, str, str], found: Sequence[Pair]) -> Noise:
+    """Of the pairs alike; where these have too few rounds to tell, of all pairs of the metric."""
+    own = noise_of([p for p in found if _alike(p) == key])
+    return own if own.rounds >= MANY else noise_of([p for p in found if _alike(p)[:2] == key[:2]])
 
 
 def _verdict(pair: Pair, axis: str, margin: float, looks: int, noise: Noise) -> Verdict:

@@ -51,6 +51,17 @@ def test_what_disturbs_all_cores_hides_no_factor_of_a_single_one() -> None:
     assert answers == {"1": "faster", "2": "inconclusive"}
 
 
+@pytest.mark.parametrize("wild", [0, 6])
+def test_few_rounds_on_each_number_of_cores_are_taken_together(wild: int) -> None:
+    """Six rounds of cases on one core and six on two, as one round of flops gives: eight count."""
+    seen = [
+        replace(s, case=s.case.at(cores=cores))
+        for cores, count in (("1", 0), ("2", wild))
+        for s in swept(2.0, 6, outlier=count)
+    ]
+    assert {v.answer for v in verdicts(seen)} == {"inconclusive" if wild else "faster"}
+
+
 @pytest.mark.parametrize("ratio", [4.05, 2.0, 1 / 2.0])
 def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselves(
     ratio: float,
