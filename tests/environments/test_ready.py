@@ -3,6 +3,7 @@ each bind; or one line that says why not, and what would mend it."""
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -323,6 +324,26 @@ def test_a_command_that_ended_well_before_its_server_did_ended_well(images: Imag
         done = run(Launch(argv=("/bin/true",), env=ready.env))
         failed = run(Launch(argv=("/bin/false",), env=ready.env))
     assert (done.end, failed.end) == (Exited(0), Exited(1))
+
+
+@pytest.mark.parametrize("runtime", [*BY_FUSE, "podman"])
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_runtime_that_never_ends_after_its_command_costs_no_result(
+    images: Images, runtime: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowos.engine._running._HUNG_SECONDS", 0.5)
+    env = Environment(
+        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+    )
+    wait = "echo x >/mnt/new/x; until test -e /mnt/new/y; do sleep 0.1; done"
+    script = f"{wait}; echo said; exit {code}"
+    with make_ready(env) as ready:
+        running = start(Launch(argv=("/bin/sh", "-c", script), env=ready.env, variables=INSIDE))
+        await_file(tmp_path / "x")
+        os.kill(running.pid, signal.SIGSTOP)
+        (tmp_path / "y").touch()
+        outcome = running.wait(PATIENCE_SECONDS)
+    assert (outcome.end, outcome.stdout) == (Exited(code), b"said\n")
 
 
 @pytest.mark.parametrize("runtime", ["bwrap", "podman"])

@@ -32,6 +32,7 @@ class Seen:
 
     code: exit code of the outermost process, or minus the signal that ended it.
     stopped_by: why we requested the end, if we did so before it came.
+    hung: every rank had ended, but the runtime had not and was killed.
     """
 
     statuses: Mapping[int, bytes]
@@ -39,6 +40,7 @@ class Seen:
     code: int
     stopped_by: StoppedBy
     stderr: bytes
+    hung: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def classify_end(launch: Launch, seen: Seen) -> tuple[End, Usage]:
         never = [r for r in bad if isinstance(r.end, NotStarted)]
         return (never or sorted(bad, key=lambda r: r.ended_seconds))[0].end, usage
     missing = [rank for rank in range(launch.ranks) if rank not in ranks]
-    if not missing and seen.code == 0:
+    if not missing and (seen.code == 0 or seen.hung):
         return Exited(0), usage
     return _without_answer(launch, seen, missing), usage
 

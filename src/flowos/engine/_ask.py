@@ -4,10 +4,16 @@ What a person asked for is a Launch (see _launching); this is for tools that say
 do one thing at once.
 """
 
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
+
+_KILLED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +39,43 @@ def ask(
 ) -> ToolAnswer:
     """Run a program without input, in this process's own variables unless others are given.
 
+    It writes into memory files. The end of a pipe would be that of every process that inherited it,
+    and what a tool leaves behind (a killed `podman unshare`) may run for ever.
+
     Raises OSError if it cannot be started (FileNotFoundError: it is not there), TimeoutError, which
-    is one, if it does not end within `seconds`.
+    is one, if it does not end within `seconds`: then it is killed with its session.
     """
-    try:
-        done = subprocess.run(
+    with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
+        process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
+            stdout=stdout,
+            stderr=stderr,
             cwd=cwd,
             env=variables,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"{argv[0]}: no answer within {seconds:.0f} s") from error
-    return ToolAnswer(done.returncode, done.stdout, done.stderr)
+        try:
+            code = process.wait(seconds)
+        except BaseException as error:
+            _kill(process)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(f"{argv[0]}: no answer within {seconds:.0f} s") from error
+            raise
+        return ToolAnswer(code, _content(stdout), _content(stderr))
+
+
+def _memory_file(name: str) -> BinaryIO:
+    return os.fdopen(os.memfd_create(name), "w+b", buffering=0)
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):  # a process that hangs in the kernel
+        process.wait(_KILLED_SECONDS)

@@ -33,6 +33,9 @@ _LATE_SECONDS = 3.0
 """How much later than promised flowos-init may answer before it is ended itself: on a machine that
 is short of everything it gets a processor late."""
 
+_HUNG_SECONDS = 30.0
+"""A runtime that still runs so long after all its ranks have ended is taken to hang."""
+
 _CHUNK_BYTES = 1 << 16
 _TICK_SECONDS = 0.01
 
@@ -93,6 +96,8 @@ class RunningProcess:
         self._alive = -1
         self._pidfd = -1
         self._alarm = -1
+        self._next_look = -1
+        self._hung = False
         self._hard_at = 0.0
         self._begun, self._ended = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
@@ -179,6 +184,8 @@ class RunningProcess:
             self._watch.on_readable(fd, self._guarded(partial(self._read, fd)))
         if self.launch.limit_seconds is not None:
             self._at(self.launch.limit_seconds, partial(self._stop, "limit", DEFAULT_GRACE_SECONDS))
+        if self.launch.env.image is not None:
+            self._look_whether_it_hangs(ended=False)
         try:
             self._pidfd = os.pidfd_open(self.pid)
         except OSError:  # a kernel before 5.3
@@ -240,6 +247,21 @@ class RunningProcess:
         self._process.kill()
         self._at(_LATE_SECONDS, self._give_up)
 
+    def _look_whether_it_hangs(self, *, ended: bool) -> None:
+        """Podman may wait for ever for a container that is gone.
+
+        ended: whether all ranks had ended at the look before this one.
+        """
+        if self._process.returncode is not None:
+            return
+        if ended:
+            self._hung = True
+            self._end_hard()
+            return
+        now = len(self._answers()[0]) >= self.launch.ranks
+        act = self._guarded(partial(self._look_whether_it_hangs, ended=now))
+        self._next_look = self._watch.at(time.monotonic() + _HUNG_SECONDS, act)
+
     def _give_up(self) -> None:
         self._kill_leftovers()
         self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
@@ -297,7 +319,14 @@ class RunningProcess:
             while self._read(fd):
                 pass
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
-        seen = Seen(statuses=statuses, started=started, code=code, stopped_by=by, stderr=stderr)
+        seen = Seen(
+            statuses=statuses,
+            started=started,
+            code=code,
+            stopped_by=by,
+            stderr=stderr,
+            hung=self._hung,
+        )
         end, usage = classify_end(self.launch, seen)
         end = explained(self.launch, seen, end)
         if self._server is not None and not lives(self._server.folder):
@@ -324,6 +353,7 @@ class RunningProcess:
         self._outcome = outcome
         try:
             self._watch.cancel(self._alarm)
+            self._watch.cancel(self._next_look)
             self._forget_pidfd()
             self._close_alive()
             for fd in list(self._open):

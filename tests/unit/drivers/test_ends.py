@@ -70,6 +70,12 @@ def test_what_had_ended_before_our_stop_keeps_its_own_end() -> None:
     assert end(ONE, seen(status("exit 4"), by="request")) == Exited(4)
 
 
+@pytest.mark.parametrize("code", [0, 4])
+def test_a_runtime_killed_as_it_hung_after_its_command_does_not_change_the_end(code: int) -> None:
+    hung = replace(seen(status(f"exit {code}"), code=-9), hung=True)
+    assert end(ONE, hung) == Exited(code)
+
+
 def test_what_we_had_to_end_hard_is_killed_by_us() -> None:
     assert end(ONE, seen(None, code=-9, by="limit")) == Killed(9, "limit")
 

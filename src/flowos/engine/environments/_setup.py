@@ -18,6 +18,7 @@ from flowos.engine.environments._servers import forget, serves
 from flowos.model import EnvironmentRefused, Image, Launch, Outcome
 
 _STEP_SECONDS = 600.0
+_TEAR_DOWN_SECONDS = 60.0
 _MOUNT_SECONDS = 5.0
 _TICK_SECONDS = 0.001
 
@@ -77,7 +78,9 @@ def _end(running: RunningProcess) -> None:
 
 def _tear_down(way: Runtime, image: Image, at: Path) -> None:
     for launch in way.teardown(image, at):
-        _bare(replace(launch, variables=(*own_variables(), *launch.variables))).run()
+        limit = launch.limit_seconds or _TEAR_DOWN_SECONDS
+        variables = (*own_variables(), *launch.variables)
+        _bare(replace(launch, variables=variables, limit_seconds=limit)).run()
 
 
 def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:

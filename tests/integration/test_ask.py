@@ -1,0 +1,39 @@
+"""A question to a small program is answered or refused in time, whatever it leaves behind."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowos.engine._ask import ask
+
+LONG_SECONDS = 600
+
+
+def test_the_answer_is_there_though_a_child_still_holds_the_output() -> None:
+    """A pipe would end only with that child."""
+    said = ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $!; echo oops >&2; exit 3"], seconds=60.0)
+    os.kill(int(said.stdout), 9)
+    assert (said.code, said.says) == (3, "oops")
+
+
+def test_what_does_not_answer_in_time_is_killed_with_what_it_started(
+    tmp_path: Path, is_gone: Any
+) -> None:
+    child = tmp_path / "child"
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match="sh: no answer within 1 s"):
+        ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $! >{child}; wait"], seconds=1.0)
+    assert time.monotonic() - began < LONG_SECONDS / 2
+    assert is_gone(int(child.read_text()))
+
+
+def test_a_large_answer_arrives_whole_and_a_missing_program_is_an_error() -> None:
+    said = ask(
+        ["sh", "-c", "head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2"], seconds=60.0
+    )
+    assert (len(said.stdout), len(said.stderr)) == (3_000_000, 2_000_000)
+    with pytest.raises(FileNotFoundError):
+        ask(["/no/such/program"], seconds=1.0)
