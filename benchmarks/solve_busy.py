@@ -4,7 +4,8 @@
 
 One thread and all of them take turns in every round, beside 0, 2, 4 and 8 loops that never rest.
 `ratio` is the time with all threads over that with one: medians of paired rounds, with quartiles.
-`x` is a hash of the answer, which is the same throughout.
+`x` is a hash of the answer, which is the same throughout. Exit 1 if a ratio is above 1.3, or
+answers differ.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import flowos as fo
 from flowos.solver import Csr, poisson
 
 LOOPS = (0, 2, 4, 8)
+MAX_RATIO = 1.3
 
 
 @contextmanager
@@ -68,7 +70,7 @@ def beside(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dict[str,
     }
 
 
-def main() -> None:
+def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--json", action="store_true")
     options.add_argument("--rounds", type=int, default=9)
@@ -77,18 +79,20 @@ def main() -> None:
     matrix = poisson(args.cells, args.cells, args.cells)
     answers: set[str] = set()
     rows = [beside(count, matrix, args.rounds, answers) for count in LOOPS]
-    found = {"cells": args.cells, "rows": rows, "x": sorted(answers)}
+    holds = len(answers) == 1 and all(row["ratio"] <= MAX_RATIO for row in rows)
+    found = {"cells": args.cells, "rows": rows, "x": sorted(answers), "holds": holds}
     if args.json:
         print(json.dumps(found, indent=1))
-        return
+        return 0 if holds else 1
     for row in rows:
         low, high = row["quartiles"]
         print(
             f"{row['loops']} loops: one thread {row['one']:.3f} s, {row['threads']} threads "
             f"{row['all']:.3f} s, ratio {row['ratio']:.2f} ({low:.2f} to {high:.2f})"
         )
-    print(f"x: {', '.join(found['x'])}")
+    print(f"x: {', '.join(sorted(answers))}; ratios up to {MAX_RATIO} hold: {holds}")
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
