@@ -9,7 +9,7 @@
 #include "base/progress.h"
 
 // Runs long work in a thread of its own, so that Ctrl-C ends it. With the GIL, which is free
-// meanwhile. `given`: where somebody looks at it; may be null.
+// meanwhile. `given`: where it is looked at; may be null.
 template <typename Work>
 auto watched(flowos::feed::Progress* given, const Work& work) {
   flowos::feed::Progress own;

@@ -162,7 +162,7 @@ def flip_a_byte(cache: Path, chance: random.Random) -> None:
 
 
 def feed_on(root: Path, seed: int) -> None:
-    """Until nobody watches: a line of JSON after each feed that was made, used and closed."""
+    """Until it is killed: a line of JSON after each feed that was made, used and closed."""
     warnings.simplefilter("ignore")  # that not all is kept is what the small cache is for
     chance, parent = random.Random(seed), os.getppid()
     while os.getppid() == parent:
@@ -177,7 +177,7 @@ def feed_on(root: Path, seed: int) -> None:
 
 
 def visit(root: Path, source: str, chance: random.Random) -> dict[str, object]:
-    """Some epochs. AssertionError: a sample is not what it should be."""
+    """Some epochs. Raises AssertionError if a sample is not what it should be."""
     decode = chance.choice([None, bytes]) if source != "tokens.npy" else None
     samples, epochs = 0, chance.randint(1, 4)
     with fo.Feed(
@@ -203,7 +203,7 @@ def visit(root: Path, source: str, chance: random.Random) -> dict[str, object]:
 
 
 def check(feed: fo.Feed, source: str, batch: Any, decode: object) -> list[int]:
-    """Which samples they are, where that can be known. AssertionError: one is wrong."""
+    """Which samples they are, where that can be known. Raises AssertionError if one is wrong."""
     if source == "tokens.npy":
         assert (batch == batch[:, :1] + np.arange(LENGTH)).all(), "rows of the array are torn"
         return [begin // STRIDE % ROWS for begin in batch[:, 0].tolist()]
@@ -227,7 +227,7 @@ def held_now() -> dict[str, int]:
 
 
 class Feeding:
-    """A process that feeds, and what it has told."""
+    """A process that feeds, and what it has printed."""
 
     def __init__(self, root: Path, seed: int) -> None:
         words = [sys.executable, __file__, "--feed", str(root), "--seed", str(seed)]
@@ -332,7 +332,7 @@ def look_at_caches(cache: Path, seen: Seen) -> list[str]:
 
 
 def growth(elder: Feeding, seen: Seen) -> list[str]:
-    """Of what it held between feeds: the last quarter beside the second."""
+    """Of what it held between feeds: the last quarter against the second."""
     quarter = len(elder.told) // 4
     grown = []
     for name, most in (

@@ -23,7 +23,7 @@ import nanobind
 CLANG_TIDY = str(Path(sys.executable).with_name("clang-tidy"))
 STAMPS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flowos/tidy"
 NATIVE = ("-Isrc/flowos/feeder/native", "-Isrc/flowos/solver/native")
-# One shared header is meant to bring the standard ones to the measuring programs, and what their
+# One shared header brings the standard ones to the measuring programs, and what their
 # words are was settled where we start them.
 OF_PROGRAMS = "-misc-include-cleaner,-bugprone-unchecked-string-to-number-conversion"
 
@@ -71,7 +71,7 @@ def mpi_headers() -> list[str]:
 
 @cache
 def headers() -> dict[str, list[Path]]:
-    """Our headers by their names: who is called alike counts for all."""
+    """Our headers by their names: one name counts for all files that have it."""
     found: dict[str, list[Path]] = {}
     for path in tracked("*.h"):
         found.setdefault(path.name, []).append(path)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CLEAN = (
+    "src/flowos/cli",
     "src/flowos/drivers",
     "src/flowos/feeder",
     "src/flowos/model",
@@ -20,9 +21,12 @@ CLEAN = (
     "src/flowos/report",
     "src/flowos/solver",
     "src/flowos/store",
+    "bind",
     "docs/*.md",
-    "docs/adr/0007-*",
-    "docs/adr/0009-*",
+    "docs/adr",
+    "tools",
+    "ARCHITECTURE.md",
+    "README.md",
 )
 SUFFIXES = {".py", ".h", ".cpp", ".md"}
 

@@ -8,7 +8,7 @@ import pytest
 import flowos as fo
 from flowos.model import BARE, Environment, Image, ImageConfig
 from flowos.operations._images._names import changing, give_name
-from flowos.operations.exec import ExecRequest, own_wish, planned, shell_wish
+from flowos.operations.exec import ExecRequest, own_command, planned, shell_command
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
     assert "\n" not in str(told.value)
 
 
-def wish(config: ImageConfig, *argv: str) -> ExecRequest:
+def request(config: ImageConfig, *argv: str) -> ExecRequest:
     image = Image(
         form="folder", digest="tree-sha256:0", source=Path("/images/a.sqfs"), config=config
     )
@@ -101,21 +101,21 @@ def wish(config: ImageConfig, *argv: str) -> ExecRequest:
 
 def test_arguments_stand_for_the_images_command_behind_its_entry_point() -> None:
     config = ImageConfig(entrypoint=("python", "-m"), command=("app",), cwd=Path("/srv"))
-    assert own_wish(wish(config)).argv == ("python", "-m", "app")
-    assert own_wish(wish(config)).cwd == Path("/srv")
-    assert own_wish(wish(config, "other", "-x")).argv == ("python", "-m", "other", "-x")
-    assert own_wish(wish(ImageConfig(command=("sh",)), "ls")).argv == ("ls",)
-    assert own_wish(wish(ImageConfig(), "a")).argv[-2:] == ("sh", "a")
+    assert own_command(request(config)).argv == ("python", "-m", "app")
+    assert own_command(request(config)).cwd == Path("/srv")
+    assert own_command(request(config, "other", "-x")).argv == ("python", "-m", "other", "-x")
+    assert own_command(request(ImageConfig(command=("sh",)), "ls")).argv == ("ls",)
+    assert own_command(request(ImageConfig(), "a")).argv[-2:] == ("sh", "a")
 
 
 def test_a_shell_names_where_it_is_and_bare_is_the_persons_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    inside = shell_wish(wish(ImageConfig(), "-l"))
+    inside = shell_command(request(ImageConfig(), "-l"))
     assert dict(inside.env.variables)["PS1"] == "[a] \\w \\$ "
     assert inside.argv[-2:] == ("sh", "-l")
     monkeypatch.setenv("SHELL", "/bin/zsh")
-    assert shell_wish(ExecRequest(env=BARE, argv=())).argv == ("/bin/zsh",)
+    assert shell_command(ExecRequest(env=BARE, argv=())).argv == ("/bin/zsh",)
 
 
 def test_what_is_planned_bare_is_the_command_in_the_current_folder() -> None:

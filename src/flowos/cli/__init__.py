@@ -40,8 +40,8 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
 def main(words: list[str] | None = None) -> int:
     """Run one command; the exit code says how it ended.
 
-    0; 1 failed; 2 called wrongly; 3 the answer could not be written; 130 interrupted; 141 who reads
-    it stopped to (as a shell tells of SIGPIPE). Commands may have others, as their help says.
+    0; 1 failed; 2 called wrongly; 3 the answer could not be written; 130 interrupted; 141 the
+    reader of a pipe is gone (SIGPIPE in a shell). Commands may have others, as their help says.
     All that takes time to be imported is imported in here: an interrupt may come by then.
     """
     _open_closed_streams()
@@ -103,7 +103,7 @@ def _run(command: str, words: list[str]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Who starts us may have closed one (<&-): what is opened next would be taken for it."""
+    """Opens one that was closed (<&-): the next file that is opened would get its number."""
     import os
 
     for fd, name in enumerate(("stdin", "stdout", "stderr")):

@@ -1,4 +1,4 @@
-"""What `exec`, `shell` and `run` share: how a command in the foreground is run and told of."""
+"""What `exec`, `shell` and `run` share: how a command in the foreground is run and shown."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 if TYPE_CHECKING:
     from flowos.operations.exec import ExecPlan, ExecRequest
 
-    Meant = Callable[[ExecRequest], ExecRequest]
+    Complete = Callable[[ExecRequest], ExecRequest]
 
 _IN_LIBRARY = r"\bimage /\S+/[0-9a-f]{64}\.sqfs"
 _EXIT_OWN = 125
@@ -43,17 +43,17 @@ def words_after_dashes(words: list[str]) -> tuple[str, ...]:
     return tuple(words[1:] if words[:1] == ["--"] else words)
 
 
-def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant") -> int:
+def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], complete: "Complete") -> int:
     """The exit code: the command's own, or 125 if it did not begin.
 
-    meant: from the wish as it was given to what is to be run.
+    complete: adds to the request what the command itself says: the shell, the entry point.
     """
 
     def say(note: str) -> None:
         print(f"flowos {args.command}: {as_named(note, args.env)}", file=sys.stderr)
 
     try:
-        return _run_or_show(args, argv, meant, say)
+        return _run_or_show(args, argv, complete, say)
     except UsageError:
         raise
     except FlowosError as error:
@@ -62,15 +62,18 @@ def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant")
 
 
 def _run_or_show(
-    args: argparse.Namespace, argv: tuple[str, ...], meant: "Meant", say: Callable[[str], None]
+    args: argparse.Namespace,
+    argv: tuple[str, ...],
+    complete: "Complete",
+    say: Callable[[str], None],
 ) -> int:
     from flowos.operations.exec import ExecRequest, executed, exit_code, planned
 
-    wish = meant(ExecRequest(env=environment_of(args), argv=argv, cwd=args.cwd))
+    request = complete(ExecRequest(env=environment_of(args), argv=argv, cwd=args.cwd))
     if args.dry_run:
-        _show(planned(wish), args.json)
+        _show(planned(request), args.json)
         return 0
-    outcome = executed(wish, lambda note: say(f"note: {note}"))
+    outcome = executed(request, lambda note: say(f"note: {note}"))
     if not isinstance(outcome.end, (Exited, Killed)):
         say(outcome.end.reason)
     if args.json:

@@ -1,8 +1,8 @@
 """Standard output and error: what cannot be written to them, and JSON.
 
 A full disk, a file size limit or a closed pipe behind standard output ends a command with a code of
-its own; nobody is shown a traceback. What standard error does not take is dropped: a message that
-nobody can see is no reason to lose a result.
+its own and without a traceback. What standard error does not take is dropped: a message that cannot
+be seen is no reason to lose a result.
 """
 
 import io
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 class OutputFailed(BaseException):
     """Standard output does not take what is written; the cause is an OSError.
 
-    No Exception, so that nobody takes it for a failure of what he was doing.
+    Not an Exception, so that no handler takes it for a failure of its own work.
     """
 
 
 class _Output(io.FileIO):
-    """A descriptor that is shared with the process, with its errors told from all others."""
+    """A descriptor shared with the process, whose errors are distinguished from all others."""
 
     def write(self, data: "ReadableBuffer", /) -> int | None:  # type: ignore[override]
         try:

@@ -36,11 +36,11 @@ def add_ranks(command: argparse.ArgumentParser) -> None:
     )
 
 
-def with_ranks(args: argparse.Namespace, wish: "ExecRequest") -> "ExecRequest":
+def with_ranks(args: argparse.Namespace, request: "ExecRequest") -> "ExecRequest":
     from flowos.operations.exec import RankOptions
 
     if args.ranks is None and args.mpi is None and not (args.starter or args.oversubscribe):
-        return wish
+        return request
     if args.ranks is None or args.ranks < 1 or args.mpi is None:
         raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
     ranks = RankOptions(
@@ -49,4 +49,4 @@ def with_ranks(args: argparse.Namespace, wish: "ExecRequest") -> "ExecRequest":
         starter=args.starter or "",
         oversubscribe=args.oversubscribe,
     )
-    return replace(wish, ranks=ranks)
+    return replace(request, ranks=ranks)

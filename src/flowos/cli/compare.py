@@ -1,4 +1,4 @@
-"""`flowos compare`: which level of an axis is better, or two runs beside each other."""
+"""`flowos compare`: which level of an axis is better, or two runs side by side."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -23,4 +23,4 @@ def run(args: argparse.Namespace) -> int:
     argv = words_after_dashes(args.argv)
     if not argv:
         raise UsageError("no command; name one: flowos exec --env IMAGE -- COMMAND")
-    return run_or_show(args, argv, lambda wish: with_ranks(args, wish))
+    return run_or_show(args, argv, lambda request: with_ranks(args, request))

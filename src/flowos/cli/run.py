@@ -32,7 +32,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.operations.exec import own_wish
+    from flowos.operations.exec import own_command
 
     if args.words and _is_flow_file(args.words[0]):
         return _run_flow(_with_later_options(args))
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    return run_or_show(args, words_after_dashes(args.words), own_wish)
+    return run_or_show(args, words_after_dashes(args.words), own_command)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

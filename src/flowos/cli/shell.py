@@ -17,6 +17,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.operations.exec import shell_wish
+    from flowos.operations.exec import shell_command
 
-    return run_or_show(args, words_after_dashes(args.argv), shell_wish)
+    return run_or_show(args, words_after_dashes(args.argv), shell_command)

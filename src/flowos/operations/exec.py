@@ -80,57 +80,57 @@ class ExecPlan:
     notes: tuple[str, ...]
 
 
-def executed(wish: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
+def executed(request: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
     """Run it with this process's streams and terminal, and wait for its end.
 
     EnvironmentRefused, LaunchFailed: it did not begin.
     """
     began = now()
-    with _ready_launch(wish) as (launch, notes, waits):
+    with _ready_launch(request) as (launch, notes, waits):
         for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
             on_event(note)
-        return run_in_foreground(_prepared(wish, launch))
+        return run_in_foreground(_prepared(request, launch))
 
 
-def planned(wish: ExecRequest) -> ExecPlan:
+def planned(request: ExecRequest) -> ExecPlan:
     """What `executed` would start; the image is made ready for it all the same."""
-    with _ready_launch(wish) as (launch, notes, waits):
-        prepared = _prepared(wish, launch)
+    with _ready_launch(request) as (launch, notes, waits):
+        prepared = _prepared(request, launch)
         try:
             argv, _ = composed(prepared)
         finally:
             prepared.discard()
         return ExecPlan(
             argv=argv,
-            environment=wish.env.label,
+            environment=request.env.label,
             cwd=launch.cwd,
             binds=launch.env.binds,
             notes=(*notes, *waits),
         )
 
 
-def shell_wish(wish: ExecRequest) -> ExecRequest:
+def shell_command(request: ExecRequest) -> ExecRequest:
     """An interactive shell: bash or else what the image has. The prompt names the environment."""
-    env = wish.env
+    env = request.env
     if env.image is None:
-        return replace(wish, argv=(os.environ.get("SHELL") or "/bin/sh", *wish.argv))
+        return replace(request, argv=(os.environ.get("SHELL") or "/bin/sh", *request.argv))
     prompt = ("PS1", f"[{env.image.source.stem}] \\w \\$ ")
-    argv = ("/bin/sh", "-c", _SHELL, "sh", *wish.argv)
-    return replace(wish, argv=argv, env=replace(env, variables=(prompt, *env.variables)))
+    argv = ("/bin/sh", "-c", _SHELL, "sh", *request.argv)
+    return replace(request, argv=argv, env=replace(env, variables=(prompt, *env.variables)))
 
 
-def own_wish(wish: ExecRequest) -> ExecRequest:
-    """What the image itself wants run, with `wish.argv` as its arguments.
+def own_command(request: ExecRequest) -> ExecRequest:
+    """What the image itself runs, with `request.argv` as its arguments.
 
     As OCI says: the arguments stand for the image's command behind its entry point. An image
     without either may have a runscript, as Singularity's have.
     """
-    assert wish.env.image is not None
-    config = wish.env.image.config
+    assert request.env.image is not None
+    config = request.env.image.config
     if not config.entrypoint and not config.command:
-        return replace(wish, argv=("/bin/sh", "-c", _OWN_SCRIPT, "sh", *wish.argv))
-    argv = (*config.entrypoint, *(wish.argv or config.command))
-    return replace(wish, argv=argv, cwd=wish.cwd or config.cwd)
+        return replace(request, argv=("/bin/sh", "-c", _OWN_SCRIPT, "sh", *request.argv))
+    argv = (*config.entrypoint, *(request.argv or config.command))
+    return replace(request, argv=argv, cwd=request.cwd or config.cwd)
 
 
 def exit_code(outcome: Outcome) -> int:
@@ -147,14 +147,16 @@ def exit_code(outcome: Outcome) -> int:
 
 
 @contextmanager
-def _ready_launch(wish: ExecRequest) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
+def _ready_launch(
+    request: ExecRequest,
+) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
     """The launch, what a person must know of it, and what explains how long it took so far."""
-    env, cwd, notes = _with_current_folder(wish)
+    env, cwd, notes = _with_current_folder(request)
     with make_ready(env) as ready:
         variables = launch_variables(ready.env)
-        count = wish.ranks.count if wish.ranks else 1
+        count = request.ranks.count if request.ranks else 1
         launch = Launch(
-            argv=wish.argv,
+            argv=request.argv,
             env=ready.env,
             variables=variables,
             cwd=cwd,
@@ -164,31 +166,31 @@ def _ready_launch(wish: ExecRequest) -> Iterator[tuple[Launch, tuple[str, ...], 
         yield launch, notes, ready.notes
 
 
-def _prepared(wish: ExecRequest, launch: Launch) -> PreparedLaunch:
-    if wish.ranks is None:
+def _prepared(request: ExecRequest, launch: Launch) -> PreparedLaunch:
+    if request.ranks is None:
         return prepare(launch)
     from flowos.engine import check_mpi, usual_starter
 
-    mpi = wish.ranks.mpi
-    starter = wish.ranks.starter or usual_starter(mpi)
+    mpi = request.ranks.mpi
+    starter = request.ranks.starter or usual_starter(mpi)
     check_mpi(launch.env, mpi, starter, launch.variables)
-    return prepare(launch, launcher=mpi, starter=starter, oversubscribe=wish.ranks.oversubscribe)
+    return prepare(launch, launcher=mpi, starter=starter, oversubscribe=request.ranks.oversubscribe)
 
 
-def _with_current_folder(wish: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
+def _with_current_folder(request: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
     """The current folder is there inside too, under its own name."""
-    env, here = wish.env, Path.cwd()
+    env, here = request.env, Path.cwd()
     if env.image is None:
-        return env, wish.cwd or here, ()
+        return env, request.cwd or here, ()
     inside = path_inside(here, env.binds)
     if inside is not None:
-        return env, wish.cwd or inside, ()
+        return env, request.cwd or inside, ()
     why = _why_not_bound(here)
     if why:
         note = f"{here} is not to be seen inside: {why}; if you want it: --bind {here}"
-        return env, wish.cwd or PurePath("/"), (note,)
+        return env, request.cwd or PurePath("/"), (note,)
     bind = (str(here), str(here))
-    return replace(env, binds=(*env.binds, bind)), wish.cwd or here, ()
+    return replace(env, binds=(*env.binds, bind)), request.cwd or here, ()
 
 
 def _why_not_bound(here: PurePath) -> str:
