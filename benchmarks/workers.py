@@ -20,8 +20,8 @@ import numpy as np
 
 import flowos as fo
 from flowos.engine import here
-from flowos.engine.local._inside import Surroundings
-from flowos.engine.local._process import ProcessLanes
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 
 HOPS = 1000

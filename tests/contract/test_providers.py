@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import flowos as fo
-from flowos.engine import Held, HeldSlice, HoldEvent, Provider, provider_of
-from flowos.engine.local import SliceOptions
+from flowos.engine import Held, HeldSlice, HoldEvent, Provider, SliceOptions, provider_of
 from flowos.model import Ask, Lost, Pool, PoolKind
 
 PATIENCE_SECONDS = 30.0

@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import Ready, image_at, make_ready, run
-from flowos.engine._run_folder import session_folder
 from flowos.engine.environments._unpacked import unpacked_folder
+from flowos.engine.launch._run_folders import session_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 from flowos.operations import image
 

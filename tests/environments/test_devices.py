@@ -170,7 +170,7 @@ def test_a_task_that_needs_gpus_gets_them_in_an_image(
     env: str, driver: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert driver.exists()
-    monkeypatch.setattr("flowos.engine._here.gpu_count", lambda: 1)
+    monkeypatch.setattr("flowos.engine.local._here.gpu_count", lambda: 1)
     smi = fo.command(["nvidia-smi"], stdout="said", needs=fo.Needs(gpus=1))
     with fo.slice(fo.flow_output(smi()), env) as s:
         assert s.run() == ["one GPU\n"]
@@ -180,7 +180,7 @@ def test_gpus_without_a_spec_are_refused_with_how_one_is_made(
     env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLOWOS_CDI_DIRS", str(tmp_path))
-    monkeypatch.setattr("flowos.engine._here.gpu_count", lambda: 1)
+    monkeypatch.setattr("flowos.engine.local._here.gpu_count", lambda: 1)
     smi = fo.command(["nvidia-smi"], stdout="said", needs=fo.Needs(gpus=1))
     with pytest.raises(fo.SliceRefused, match=r"task 'nvidia-smi' needs GPUs, .* nvidia-ctk cdi"):
         fo.slice(fo.flow_output(smi()), env)

@@ -16,14 +16,15 @@ import flowos as fo
 from flowos.engine import (
     Ready,
     RunningProcess,
+    SliceOptions,
     check_mpi,
     here,
     image_at,
+    open_slice,
     run,
     session_folder,
     start,
 )
-from flowos.engine.local import SliceOptions, open_slice
 from flowos.model import (
     Environment,
     EnvironmentRefused,

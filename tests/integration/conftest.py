@@ -19,7 +19,7 @@ import pytest
 
 from flowos.cli import main
 from flowos.engine import run
-from flowos.engine._run_folder import session_folder
+from flowos.engine.launch._run_folders import session_folder
 from flowos.model import Launch
 from flowos.store import open_store
 

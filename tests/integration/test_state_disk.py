@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import Look, io_pressure_between, look, state_between
-from flowos.engine._state_disk import Traffic, traffic
+from flowos.engine._look import Traffic
+from flowos.engine.local._state_disk import traffic
 
 MIB = 1 << 20
 ANONYMOUS = Path("/proc")

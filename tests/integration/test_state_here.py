@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import Look, look, state_between
-from flowos.engine._state import cpu_cgroups
+from flowos.engine.local._state import cpu_cgroups
 from flowos.model import Exited, Facts, Outcome, Unmeasured, Usage
 from flowos.operations._facts import facts
 from flowos.probes import state

@@ -6,30 +6,37 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_clock": "now utc utc_of",
-    "_foreground": "run_in_foreground",
-    "_fake_provider": "FakeProvider",
     "_held_slice": "FlowSlice HeldSlice",
-    "_here": "Here here",
-    "_local_provider": "LocalProvider",
-    "_orphans": "await_unused",
-    "_launching": "PreparedLaunch composed own_variables",
+    "_look": "Look io_pressure_between state_between",
     "_node": "Node",
+    "_open_slice": "SliceOptions Workers open_slice",
     "_provider": "Held HoldEvent OnHoldEvent Provider ignore",
     "_providers": "PROVIDERS provider_of",
-    "_private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
-    "_run_folder": "left_alone session_folder",
-    "_running": "RunningProcess",
-    "_start": "prepare run start",
-    "_state": "Look io_pressure_between look state_between",
-    "_interleaved": "run_interleaved",
+    "_ready": "Ready",
     "environments._devices": "gpu_devices",
     "environments._images": "image_at",
     "environments._inside": "home_folder launch_variables",
     "environments._mpi": "check_mpi usual_starter",
-    "environments._ready": "Ready make_ready",
+    "environments._ready": "make_ready",
     "environments._squashfs": "unpack_squashfs",
+    "environments._start": "prepare run start",
     "environments._unpacked": "remove_unpacked",
     "environments._usability": "runtime_facts usability",
+    "flow._failures": "RemoteTraceback remedy_of",
+    "flow._runs": "Emit Event",
+    "flow._slice": "Slice",
+    "flow._usage": "OnUsage SliceUsage",
+    "launch._foreground": "run_in_foreground",
+    "launch._interleaved": "run_interleaved",
+    "launch._orphans": "await_unused",
+    "launch._prepared": "PreparedLaunch composed own_variables",
+    "launch._private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
+    "launch._run_folders": "left_alone session_folder",
+    "launch._running": "RunningProcess",
+    "local._fake_provider": "FakeProvider",
+    "local._here": "Here here",
+    "local._local_provider": "LocalProvider",
+    "local._state": "look",
 }
 
 if TYPE_CHECKING:
@@ -38,22 +45,22 @@ if TYPE_CHECKING:
         utc as utc,
         utc_of as utc_of,
     )
-    from flowos.engine._foreground import (
-        run_in_foreground as run_in_foreground,
-    )
-    from flowos.engine._fake_provider import (
-        FakeProvider as FakeProvider,
-    )
     from flowos.engine._held_slice import (
         FlowSlice as FlowSlice,
         HeldSlice as HeldSlice,
     )
-    from flowos.engine._here import (
-        Here as Here,
-        here as here,
+    from flowos.engine._look import (
+        Look as Look,
+        io_pressure_between as io_pressure_between,
+        state_between as state_between,
     )
-    from flowos.engine._local_provider import (
-        LocalProvider as LocalProvider,
+    from flowos.engine._node import (
+        Node as Node,
+    )
+    from flowos.engine._open_slice import (
+        SliceOptions as SliceOptions,
+        Workers as Workers,
+        open_slice as open_slice,
     )
     from flowos.engine._provider import (
         Held as Held,
@@ -66,44 +73,8 @@ if TYPE_CHECKING:
         PROVIDERS as PROVIDERS,
         provider_of as provider_of,
     )
-    from flowos.engine._node import (
-        Node as Node,
-    )
-    from flowos.engine._orphans import (
-        await_unused as await_unused,
-    )
-    from flowos.engine._launching import (
-        PreparedLaunch as PreparedLaunch,
-        composed as composed,
-        own_variables as own_variables,
-    )
-    from flowos.engine._private_dirs import (
-        ON_DISK as ON_DISK,
-        PASSABLE as PASSABLE,
-        locked as locked,
-        own_folder as own_folder,
-        remove_tree as remove_tree,
-    )
-    from flowos.engine._run_folder import (
-        left_alone as left_alone,
-        session_folder as session_folder,
-    )
-    from flowos.engine._running import (
-        RunningProcess as RunningProcess,
-    )
-    from flowos.engine._start import (
-        prepare as prepare,
-        run as run,
-        start as start,
-    )
-    from flowos.engine._state import (
-        Look as Look,
-        io_pressure_between as io_pressure_between,
-        look as look,
-        state_between as state_between,
-    )
-    from flowos.engine._interleaved import (
-        run_interleaved as run_interleaved,
+    from flowos.engine._ready import (
+        Ready as Ready,
     )
     from flowos.engine.environments._devices import (
         gpu_devices as gpu_devices,
@@ -120,11 +91,15 @@ if TYPE_CHECKING:
         usual_starter as usual_starter,
     )
     from flowos.engine.environments._ready import (
-        Ready as Ready,
         make_ready as make_ready,
     )
     from flowos.engine.environments._squashfs import (
         unpack_squashfs as unpack_squashfs,
+    )
+    from flowos.engine.environments._start import (
+        prepare as prepare,
+        run as run,
+        start as start,
     )
     from flowos.engine.environments._unpacked import (
         remove_unpacked as remove_unpacked,
@@ -132,6 +107,62 @@ if TYPE_CHECKING:
     from flowos.engine.environments._usability import (
         runtime_facts as runtime_facts,
         usability as usability,
+    )
+    from flowos.engine.flow._failures import (
+        RemoteTraceback as RemoteTraceback,
+        remedy_of as remedy_of,
+    )
+    from flowos.engine.flow._runs import (
+        Emit as Emit,
+        Event as Event,
+    )
+    from flowos.engine.flow._slice import (
+        Slice as Slice,
+    )
+    from flowos.engine.flow._usage import (
+        OnUsage as OnUsage,
+        SliceUsage as SliceUsage,
+    )
+    from flowos.engine.launch._foreground import (
+        run_in_foreground as run_in_foreground,
+    )
+    from flowos.engine.launch._interleaved import (
+        run_interleaved as run_interleaved,
+    )
+    from flowos.engine.launch._orphans import (
+        await_unused as await_unused,
+    )
+    from flowos.engine.launch._prepared import (
+        PreparedLaunch as PreparedLaunch,
+        composed as composed,
+        own_variables as own_variables,
+    )
+    from flowos.engine.launch._private_dirs import (
+        ON_DISK as ON_DISK,
+        PASSABLE as PASSABLE,
+        locked as locked,
+        own_folder as own_folder,
+        remove_tree as remove_tree,
+    )
+    from flowos.engine.launch._run_folders import (
+        left_alone as left_alone,
+        session_folder as session_folder,
+    )
+    from flowos.engine.launch._running import (
+        RunningProcess as RunningProcess,
+    )
+    from flowos.engine.local._fake_provider import (
+        FakeProvider as FakeProvider,
+    )
+    from flowos.engine.local._here import (
+        Here as Here,
+        here as here,
+    )
+    from flowos.engine.local._local_provider import (
+        LocalProvider as LocalProvider,
+    )
+    from flowos.engine.local._state import (
+        look as look,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

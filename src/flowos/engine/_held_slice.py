@@ -16,8 +16,9 @@ from typing import Self
 
 from flowos._collected import when_collected
 from flowos.engine._node import Node
+from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
-from flowos.engine.local import Slice, SliceOptions, open_slice
+from flowos.engine.flow._slice import Slice
 from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, shown
 
 

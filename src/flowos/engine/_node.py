@@ -1,17 +1,17 @@
 """One machine, as flows and measurements see it: what it has, and how processes start on it.
 
-Nothing that runs a flow asks the operating system itself: it asks its node. `_here.Here` is this
-machine; a node of a cluster has the same methods.
+Nothing that runs a flow asks the operating system itself: it asks its node. `local._here.Here` is
+this machine; a node of a cluster has the same methods.
 """
 
 from pathlib import Path
 from typing import Protocol, Unpack
 
-from flowos.engine._launching import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine._ledger import ResourceLedger, Resources
-from flowos.engine._running import RunningProcess
-from flowos.engine._state import Look
-from flowos.engine.environments._ready import Ready
+from flowos.engine._look import Look
+from flowos.engine._ready import Ready
+from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
+from flowos.engine.launch._running import RunningProcess
 from flowos.model import Environment, Facts, Launch, Pairs
 
 

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from functools import cache
 
-from flowos.engine._fake_provider import FakeProvider
-from flowos.engine._local_provider import LocalProvider
 from flowos.engine._provider import Provider
+from flowos.engine.local._fake_provider import FakeProvider
+from flowos.engine.local._local_provider import LocalProvider
 from flowos.model import Pool, PoolKind
 
 PROVIDERS: dict[PoolKind, Callable[[Pool], Provider]] = {

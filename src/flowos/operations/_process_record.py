@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from flowos import engine
-from flowos.engine.local import SliceUsage
+from flowos.engine import SliceUsage
 from flowos.store import default_file
 
 _BETWEEN_SECONDS = 1.0

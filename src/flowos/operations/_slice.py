@@ -6,8 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
-from flowos.engine import here
-from flowos.engine.local import Emit, Slice, SliceOptions, Workers, open_slice, remedy_of
+from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, flow_output, shown
 from flowos.operations._process_record import note
 from flowos.operations.environment import Word, environment

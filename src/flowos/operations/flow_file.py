@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flowos.engine.local import RemoteTraceback
+from flowos.engine import RemoteTraceback
 from flowos.model import (
     Environment,
     File,

@@ -12,10 +12,10 @@ import pytest
 
 import flowos as fo
 from flowos.engine import here
-from flowos.engine._run_folder import session_folder
-from flowos.engine.local._inside import Surroundings
-from flowos.engine.local._kernel import Halt
-from flowos.engine.local._process import ProcessLanes
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.flow._kernel import Halt
+from flowos.engine.launch._run_folders import session_folder
+from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 
 from .shared import PATIENCE_SECONDS, await_file, descendants, gone, one, same, task, tell_pid

@@ -16,8 +16,8 @@ import pytest
 
 import flowos as fo
 from flowos.engine import here
-from flowos.engine.local._inside import Surroundings
-from flowos.engine.local._process import ProcessLanes
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.model import LaunchFailed
 from flowos.plan import compile_flow
 

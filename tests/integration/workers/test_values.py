@@ -12,10 +12,10 @@ import pytest
 
 import flowos as fo
 from flowos.engine import here
-from flowos.engine.local._inside import Surroundings
-from flowos.engine.local._process import ProcessLanes
-from flowos.engine.local._process_blobs import Packed
-from flowos.engine.local._process_values import OUT_OF_BAND
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.workers._blobs import Packed
+from flowos.engine.workers._process_lanes import ProcessLanes
+from flowos.engine.workers._values import OUT_OF_BAND
 from flowos.plan import compile_flow
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def worker_pids() -> list[int]:
             continue
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if not any(w.endswith(b"engine/local/worker.py") for w in words):
+            if not any(w.endswith(b"engine/workers/worker.py") for w in words):
                 continue
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
             grand = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flowos.drivers import RUNTIMES, Reason
-from flowos.engine._run_folder import session_folder
 from flowos.engine.environments._devices import Devices
 from flowos.engine.environments._usability import runtime_facts
+from flowos.engine.launch._run_folders import session_folder
 from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image, Launch, LaunchFailed
 
 _ENTERING = tuple(name for name in RUNTIMES if name != "bare")

@@ -21,8 +21,8 @@ from flowos.drivers import (
     specs_of,
     with_devices,
 )
-from flowos.engine._run_folder import session_folder
-from flowos.engine._start import runtime_for
+from flowos.engine.environments._start import runtime_for
+from flowos.engine.launch._run_folders import session_folder
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import RUNTIMES, SHARED
-from flowos.engine._start import runtime_for
 from flowos.engine.environments._choice import choose_runtime
 from flowos.engine.environments._devices import devices_of
 from flowos.engine.environments._images import image_at
@@ -19,6 +18,7 @@ from flowos.engine.environments._points import (
 )
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
+from flowos.engine.environments._start import runtime_for
 from flowos.engine.environments._unpacked import unpacked
 from flowos.engine.environments._usability import runtime_facts
 from flowos.model import Environment, EnvironmentRefused, Form, Image

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from flowos.drivers import path_inside, variables_inside
-from flowos.engine._launching import own_variables
-from flowos.engine._run_folder import session_folder
+from flowos.engine.launch._prepared import own_variables
+from flowos.engine.launch._run_folders import session_folder
 from flowos.model import Environment, Pairs
 
 

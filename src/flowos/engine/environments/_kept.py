@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from flowos.engine._launch_init import cache_folder
+from flowos.engine.launch._init_program import cache_folder
 
 
 def kept(kind: str, key: str) -> Any:

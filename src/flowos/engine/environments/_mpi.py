@@ -22,8 +22,8 @@ from flowos.drivers import (
     wrong_starter,
 )
 from flowos.engine._ask import ask
-from flowos.engine._start import prepare
-from flowos.engine.environments._shared_container import HOLD, await_held
+from flowos.engine.environments._start import prepare
+from flowos.engine.launch._shared_container import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
 _LIMIT_SECONDS = 30.0

@@ -15,9 +15,9 @@ from pathlib import Path, PurePath
 
 from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
 from flowos.engine._ask import ask
-from flowos.engine._launch_init import init_program
-from flowos.engine._private_dirs import remove_tree
-from flowos.engine._run_folder import make_run_folder
+from flowos.engine.launch._init_program import init_program
+from flowos.engine.launch._private_dirs import remove_tree
+from flowos.engine.launch._run_folders import make_run_folder
 from flowos.model import EnvironmentRefused, Image, Pairs, Tried
 
 _LIMIT_SECONDS = 5.0

@@ -5,37 +5,10 @@ what is to be bound is there and has a place inside. If any of that cannot be ha
 one line that says which and how to mend it. `close` undoes it all, and so does our end.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
+from flowos.engine._ready import Ready
 from flowos.model import Environment, EnvironmentRefused
-
-
-class Ready:
-    """An environment to launch in, until `close`. `notes`: what a person should know of it."""
-
-    def __init__(self, env: Environment, notes: tuple[str, ...], undo: Callable[[], None]) -> None:
-        self.env = env
-        self.notes = notes
-        self._undo: list[Callable[[], None]] = [undo]
-
-    def close(self) -> None:
-        """Give back what was mounted. No launch in it may run any more. Twice is once."""
-        while self._undo:
-            self._undo.pop()()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def make_ready(env: Environment) -> Ready:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import Runtime, SetupStep, explain, runtime_named
-from flowos.engine._launching import PreparedLaunch, own_variables, prepare
-from flowos.engine._orphans import unmount
-from flowos.engine._run_folder import make_run_folder
-from flowos.engine._running import RunningProcess
-from flowos.engine._stale_sessions import note_undo
-from flowos.engine.environments._servers import forget, serves
+from flowos.engine.launch._image_servers import forget, serves
+from flowos.engine.launch._orphans import unmount
+from flowos.engine.launch._prepared import PreparedLaunch, own_variables, prepare
+from flowos.engine.launch._run_folders import make_run_folder
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._stale_sessions import note_undo
 from flowos.model import EnvironmentRefused, Image, Launch, Outcome
 
 _STEP_SECONDS = 600.0

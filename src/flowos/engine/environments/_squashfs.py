@@ -7,8 +7,8 @@ from pathlib import Path, PurePath
 
 from flowos.drivers.images import squashfs
 from flowos.engine._ask import ToolAnswer, ask
-from flowos.engine._launching import own_variables
-from flowos.engine._start import run
+from flowos.engine.environments._start import run
+from flowos.engine.launch._prepared import own_variables
 from flowos.model import EnvironmentRefused, Exited, Launch
 
 _LOOK_SECONDS = 60.0

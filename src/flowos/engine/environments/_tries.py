@@ -10,10 +10,10 @@ from pathlib import Path
 
 from flowos.drivers import Runtime
 from flowos.engine._ask import ask
-from flowos.engine._launch_init import init_program
-from flowos.engine._launching import prepare
-from flowos.engine._private_dirs import ON_DISK, own_folder
 from flowos.engine.environments._setup import set_up
+from flowos.engine.launch._init_program import init_program
+from flowos.engine.launch._prepared import prepare
+from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
 LIMIT_SECONDS = 5.0

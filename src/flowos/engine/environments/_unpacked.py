@@ -21,10 +21,16 @@ from pathlib import Path
 
 from flowos.drivers.images import squashfs
 from flowos.engine._ask import ask
-from flowos.engine._private_dirs import ON_DISK, locked, open_folders, own_folder, remove_tree
 from flowos.engine.environments._digest import tree_identity
 from flowos.engine.environments._points import MountPoint, missing_points, place_inside
 from flowos.engine.environments._squashfs import unpack_squashfs, unpacked_bytes
+from flowos.engine.launch._private_dirs import (
+    ON_DISK,
+    locked,
+    open_folders,
+    own_folder,
+    remove_tree,
+)
 from flowos.model import EnvironmentRefused, Image
 
 _BLOCK_BYTES = 4096

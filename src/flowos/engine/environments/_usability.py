@@ -14,7 +14,6 @@ from pathlib import Path
 
 from flowos.drivers import RUNTIMES, Reason
 from flowos.engine._ask import ask
-from flowos.engine._launch_init import init_program
 from flowos.engine.environments._kept import keep, kept
 from flowos.engine.environments._points import try_overlay
 from flowos.engine.environments._tools import (
@@ -25,6 +24,7 @@ from flowos.engine.environments._tools import (
 )
 from flowos.engine.environments._tries import LIMIT_SECONDS, Try, try_runtime
 from flowos.engine.environments._variants import note_variant
+from flowos.engine.launch._init_program import init_program
 from flowos.model import Facts, Pairs, Tool, Tried, from_plain, to_plain
 
 _KIND = "runtimes"

@@ -1,0 +1,175 @@
+"""Opening a slice of a node for a flow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from flowos.drivers import path_inside
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._node import Node
+from flowos.engine.flow._commands import CommandLane, Folders
+from flowos.engine.flow._executor import Executor
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._lanes import Lanes
+from flowos.engine.flow._runs import Emit, ExecutionSlot
+from flowos.engine.flow._slice import Slice
+from flowos.engine.flow._threads import ThreadLanes
+from flowos.engine.flow._usage import OnUsage, SliceUsage
+from flowos.engine.flow._written_files import with_present_files
+from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
+from flowos.plan import Fuse, Schedule, compile_flow
+
+Workers = Literal["thread", "process", "inline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceOptions:
+    """How a slice runs its flow.
+
+    workers: threads by default; in an image processes, as no thread can enter one. cores: how many
+    to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
+    commands write are kept; without it they go when the slice is freed. env: made ready on the
+    node, and undone when the slice is freed. on_usage: gets what counts the slice's runs.
+    """
+
+    workers: Workers | None = None
+    cores: int | None = None
+    folder: Path | None = None
+    env: Environment = BARE
+    emit: Emit | None = None
+    fuse: Fuse | None = None
+    on_usage: OnUsage | None = None
+
+
+def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
+    """Compile the flow and hold the places of this node that it runs on.
+
+    Raises SliceRefused for what is not to be had there, EnvironmentRefused.
+    """
+    workers, env, folder = options.workers, options.env, options.folder
+    has = node.resources()
+    held = _held(options.cores, len(has.cpus))
+    fuse = options.fuse or ("all" if workers == "inline" else "chains")
+    schedule = with_present_files(compile_flow(flow, fuse=fuse))
+    own = replace(has, cpus=tuple(range(held)))
+    _refuse_unmet(schedule, own, node)
+    node.ledger.widen(has)
+    kind = _workers(schedule, workers, env)
+    ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
+    around, folders = _around(node, env, ready.env), Folders(node, folder)
+    places = 1 if workers == "inline" else held
+
+    def hire() -> Executor:
+        halts = [Halt() for _ in range(places)]
+        lanes = _LANES[kind](schedule, halts, around)
+        pairs = zip(lanes.lanes, halts, strict=True)
+        return Executor(
+            schedule,
+            lanes,
+            [ExecutionSlot(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
+            (ResourceLedger(own), node.ledger),
+            helpers=0 if workers == "inline" else places,
+            emit=options.emit,
+        )
+
+    def clear() -> None:
+        folders.clear()
+        ready.close()
+
+    try:
+        usage = SliceUsage(flow.name, node.name, env.label)
+        opened = Slice(flow, hire, clear, usage, notes=ready.notes)
+    except BaseException:
+        clear()
+        raise
+    if options.on_usage is not None:
+        options.on_usage(usage)
+    return opened
+
+
+def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:
+    return Surroundings(node=node, env=ready, named=asked.image.source.name if asked.image else "")
+
+
+def _held(cores: int | None, have: int) -> int:
+    held = have if cores is None else cores
+    if not 1 <= held <= have:
+        raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
+    return held
+
+
+def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Workers:
+    python = [stage for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)]
+    if env.image is None or not python:
+        return wished or "thread"
+    if wished not in (None, "process"):
+        raise SliceRefused(
+            f"slice: workers={wished!r} with image {env.image.source.name}: Python task "
+            f"{python[0].steps[0].label!r} would run outside, as threads cannot enter an image; "
+            "leave workers away, or give 'process'"
+        )
+    return "process"
+
+
+def _with_folder(env: Environment, folder: Path | None) -> Environment:
+    """In an image the folder of files is to be seen too, under its own name."""
+    if env.image is None or folder is None or path_inside(folder, env.binds) is not None:
+        return env
+    folder.mkdir(parents=True, exist_ok=True)
+    return replace(env, binds=(*env.binds, (str(folder), str(folder))))
+
+
+def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
+    """In an image, a task that needs GPUs gets the node's with their driver."""
+    asking = [stage.steps[0].label for stage in schedule.stages if stage.needs.gpus]
+    if env.image is None or not asking or env.devices:
+        return env
+    devices = node.gpu_devices()
+    if not devices:
+        raise SliceRefused(
+            f"slice: task {asking[0]!r} needs GPUs, and no CDI spec says what image "
+            f"{env.image.source.name} needs for them; nvidia-ctk cdi generate "
+            "--output=/etc/cdi/nvidia.yaml writes one"
+        )
+    return replace(env, devices=devices)
+
+
+def _threads(schedule: Schedule, halts: list[Halt], _: Surroundings) -> Lanes:
+    return ThreadLanes(schedule, halts)
+
+
+def _processes(schedule: Schedule, halts: list[Halt], around: Surroundings) -> Lanes:
+    from flowos.engine.workers._process_lanes import ProcessLanes  # loads what threads never need
+
+    return ProcessLanes(schedule, len(halts), halts=halts, around=around)
+
+
+_LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
+    "thread": _threads,
+    "inline": _threads,
+    "process": _processes,
+}
+
+
+def _refuse_unmet(schedule: Schedule, own: Resources, node: Node) -> None:
+    """A task that could never start is refused before any other has run."""
+    for stage in schedule.stages:
+        complaint = _unmet(stage.needs, own, node)
+        if complaint:
+            raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")
+
+
+def _unmet(needs: Needs, own: Resources, node: Node) -> str:
+    """What is not to be had of the slice or its node; "" if all is."""
+    cores = len(own.cpus)
+    if needs.cores * needs.ranks > cores:
+        ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
+        return f"{needs.cores} cores{ranks}, the slice has {cores}"
+    if needs.memory_bytes > own.memory_bytes:
+        return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
+    if needs.gpus > own.gpus:
+        return f"{needs.gpus} GPUs, the node has {own.gpus}"
+    missing = [device for device in needs.devices if not node.has(device)]
+    return f"{missing[0]}, which the node lacks" if missing else ""

@@ -1,1 +1,0 @@
-"""Nodes that come and go."""

@@ -1,0 +1,373 @@
+"""Command tasks: a command line put together from values, started, and its answers read.
+
+Each command runs in a fresh folder of its own, and its `Out` files stay there until the slice is
+freed. Files made under a key (`once`) live in the person's cache folder instead, published whole by
+one rename, so that two makers at once do no harm.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from flowos.engine._node import Node
+from flowos.engine.flow._bound import is_bound, with_threads
+from flowos.engine.flow._failures import refused, remedy_of
+from flowos.engine.flow._inside import Surroundings, bound_for_once
+from flowos.engine.flow._kernel import Halt
+from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._prepared import MAX_OUTPUT_BYTES
+from flowos.engine.launch._running import RunningProcess
+from flowos.model import (
+    Cancelled,
+    Command,
+    Environment,
+    EnvironmentRefused,
+    Exited,
+    File,
+    Gang,
+    In,
+    Killed,
+    Launch,
+    LaunchFailed,
+    Lost,
+    NotStarted,
+    Out,
+    Outcome,
+    RuntimeFailed,
+    Task,
+    TaskFailed,
+    ValueRefused,
+    Word,
+    shown,
+    str_,
+)
+from flowos.plan import Stage, Step
+
+_LEAVE_SECONDS = 4.0
+_TOLD_LINES = 5
+_TOLD_WORDS = 300
+MAX_CAPTURED_BYTES = 1 << 30
+"""Of what a command prints as an output; less where memory is short."""
+_CAPTURED_SHARE = 8
+_STREAMS = ("stdout", "stderr")
+
+
+class Folders:
+    """Fresh folders for the commands of one slice: in `kept` for good, or until `clear`.
+
+    Any thread may ask; after `clear`, a run that is not over yet is Cancelled.
+    """
+
+    def __init__(self, node: Node, kept: Path | None = None) -> None:
+        self._node = node
+        self._kept = kept
+        self._own: Path | None = None
+        self._cleared = False
+        self._lock = threading.Lock()
+
+    def fresh(self, label: str) -> Path:
+        with self._lock:
+            if self._cleared:
+                raise Cancelled("the slice was freed")
+            parent = self._kept or self._temporary()
+            parent.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=f"{_plain_name(label)}-", dir=parent))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._cleared = True
+            if self._own is not None:
+                shutil.rmtree(self._own, ignore_errors=True)
+
+    def _temporary(self) -> Path:
+        if self._own is None:
+            self._own = Path(tempfile.mkdtemp(prefix="slice-", dir=self._node.folder()))
+        return self._own
+
+
+class CommandLane:
+    """Runs one command at a time through a Launch."""
+
+    def __init__(self, folders: Folders, around: Surroundings, halt: Halt) -> None:
+        self._folders = folders
+        self._around = around
+        self._halt = halt
+        self._running: RunningProcess | None = None
+        self._cores: tuple[int, ...] = ()
+
+    def run(
+        self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
+    ) -> list[tuple[object, ...]]:
+        return [self._stage(stage, given) for stage, given in zip(stages, values, strict=True)]
+
+    def bind(self, cores: Sequence[int]) -> None:
+        self._cores = tuple(cores)
+
+    def stop(self) -> None:
+        running = self._running
+        if running is not None:
+            running.stop()
+
+    def _stage(self, stage: Stage, values: Sequence[object]) -> tuple[object, ...]:
+        """Registers are the values taken, then constants; outputs are kept if wanted."""
+        (step,) = stage.steps
+        frame = (*values, *stage.constants)
+        given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.inputs, strict=True)}
+        try:
+            made = self._run_command(step, given)
+        except (TaskFailed, ValueRefused) as error:
+            raise type(error)(f"{error}; {_asked(step.task, given)}") from error.__cause__
+        except LaunchFailed as error:
+            words = f"{error}{remedy_of(error.__cause__)}; {_asked(step.task, given)}"
+            raise TaskFailed(f"task {step.label!r}: {words}") from error
+        by_register = dict(zip(step.outputs, made, strict=True))
+        return tuple(by_register[i] for i in stage.returns)
+
+    def _run_command(self, step: Step, given: Mapping[str, object]) -> tuple[object, ...]:
+        command = _command_of(step.task)
+        if command.once:
+            return self._once(step, command, given)
+        folder = self._folders.fresh(step.label)
+        results = _results(step, folder, self._launched(step, command, given, folder))
+        if not any(isinstance(p, Out) for p in command.parts):
+            shutil.rmtree(folder, ignore_errors=True)
+        return results
+
+    def _once(
+        self, step: Step, command: Command, given: Mapping[str, object]
+    ) -> tuple[object, ...]:
+        made = _made_folder() / _plain_name(self._once_key(command))
+        files = tuple(made / p.name for p in step.task.outputs)
+        if all(f.exists() for f in files):
+            return files
+        beside = _beside(made)
+        try:
+            self._make(step, command, given, beside)
+            with suppress(OSError):  # another one published the same first
+                beside.rename(made)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return files
+
+    def _once_key(self, command: Command) -> str:
+        """What an image's compiler makes is another thing than what ours makes."""
+        image = self._around.env.image
+        return f"{command.once} in {image.digest}" if image else command.once
+
+    def _make(
+        self, step: Step, command: Command, given: Mapping[str, object], beside: Path
+    ) -> None:
+        """Into `beside`, by way of a folder that the environment sees."""
+        if not self._around.in_image:
+            _results(step, beside, self._launched(step, command, given, beside))
+            return
+        folder = self._folders.fresh(step.label)
+        _results(step, folder, self._launched(step, command, given, folder))
+        shutil.copytree(folder, beside, dirs_exist_ok=True, symlinks=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _launched(
+        self, step: Step, command: Command, given: Mapping[str, object], folder: Path
+    ) -> Outcome:
+        if not self._around.in_image:
+            return self._launched_in(self._around.env, step, command, given, folder)
+        with tempfile.TemporaryDirectory(
+            prefix="inputs-", dir=self._around.node.folder()
+        ) as inputs:
+            env, seen = self._seen(step, given, Path(inputs))
+            return self._launched_in(env, step, command, seen, folder)
+
+    def _seen(
+        self, step: Step, given: Mapping[str, object], inputs: Path
+    ) -> tuple[Environment, Mapping[str, object]]:
+        """Files under their names inside; what is not to be seen there is bound for this once."""
+        env, seen = self._around.env, dict(given)
+        for port in step.task.inputs:
+            if port.type == File:
+                path = Path(str(given[port.name])).absolute()
+                inside = self._around.inside(path)
+                if inside is None:
+                    env, inside = bound_for_once(env, path, inputs)
+                seen[port.name] = inside
+        return env, seen
+
+    def _launched_in(
+        self,
+        env: Environment,
+        step: Step,
+        command: Command,
+        given: Mapping[str, object],
+        folder: Path,
+    ) -> Outcome:
+        node, needs, body = self._around.node, step.task.needs, step.task.body
+        variables = node.variables(env, command.variables, inherit=command.inherit)
+        if is_bound(needs) and command.inherit:
+            variables = with_threads(variables, needs.cores)
+        launch = Launch(
+            argv=tuple(_word(w, given, folder) for w in command.argv),
+            env=env,
+            variables=variables,
+            cwd=folder,
+            needs=needs,
+            ranks=needs.ranks,
+            limit_seconds=command.limit_seconds,
+            cpus=() if isinstance(body, Gang) else self._cores,  # its launcher binds the ranks
+        )
+        launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
+        try:
+            captures = _captures(command, node)
+            running = node.start(launch, launcher=launcher, starter=starter, captures=captures)
+        except EnvironmentRefused as error:
+            raise TaskFailed(f"task {step.label!r}: {error}") from error
+        outcome = self._waited(step, running)
+        _refuse_cut(step.label, captures)
+        return outcome
+
+    def _waited(self, step: Step, running: RunningProcess) -> Outcome:
+        self._running = running
+        try:
+            if self._halt.on:  # the stop came before there was something to stop
+                running.stop()
+            outcome = running.wait()
+        except BaseException:
+            running.stop()
+            running.wait(_LEAVE_SECONDS)
+            raise
+        finally:
+            self._running = None
+        if self._halt.on:
+            raise Cancelled(f"task {step.label!r} was stopped")
+        return outcome
+
+
+def _command_of(task: Task) -> Command:
+    body = task.body.command if isinstance(task.body, Gang) else task.body
+    assert isinstance(body, Command)
+    return body
+
+
+def _captures(command: Command, node: Node) -> tuple[Capture, Capture]:
+    """What is an output is kept whole; of what else is printed, both ends are for messages."""
+    captured = {what for _, what in command.captures}
+    most = min(MAX_CAPTURED_BYTES, node.ledger.whole.memory_bytes // _CAPTURED_SHARE)
+    first, second = (
+        Capture(most, whole=True) if {stream, "outcome"} & captured else Capture(MAX_OUTPUT_BYTES)
+        for stream in _STREAMS
+    )
+    return first, second
+
+
+def _refuse_cut(label: str, captures: Sequence[Capture]) -> None:
+    for stream, capture in zip(_STREAMS, captures, strict=True):
+        if capture.broken:
+            raise TaskFailed(
+                f"task {label!r}: the command printed more than {capture.max_bytes} bytes to "
+                f"{stream}, which an output captures, and was ended; have it write a file, "
+                "as in fo.Out('name')"
+            )
+
+
+def _word(word: Word, given: Mapping[str, object], folder: Path) -> str:
+    if isinstance(word, tuple):
+        return "".join(_word(part, given, folder) for part in word)
+    if isinstance(word, In):
+        return os.fspath(v) if isinstance(v := given[word.name], os.PathLike) else str(v)
+    return str(folder / word.name) if isinstance(word, Out) else word
+
+
+def _asked(task: Task, given: Mapping[str, object]) -> str:
+    """The command line and the inputs of a command that failed, for its message."""
+    words = shlex.join(_word(w, given, Path()) for w in _command_of(task).argv)
+    cut = f"{words[:_TOLD_WORDS]} ..." if len(words) > _TOLD_WORDS else words
+    inputs = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
+    return f"command: {' '.join(cut.split())}; given {inputs or 'nothing'}"
+
+
+def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:
+    """The outputs of a command that ended: captured, or files that it wrote."""
+    captures = dict(_command_of(step.task).captures)
+    _refuse_failure(step.label, outcome, frozenset(captures.values()))
+    results: list[object] = []
+    for port in step.task.outputs:
+        capture = captures.get(port.name)
+        if capture is None:
+            value: object = folder / port.name
+            if not (folder / port.name).exists():
+                raise refused(step.label, f"output {port.name!r}: the command wrote no such file")
+        else:
+            value = _captured(outcome, capture, as_text=port.type == str_)
+        complaint = port.type.check(value)
+        if complaint:
+            raise refused(step.label, f"output {port.name!r}: {complaint}")
+        results.append(value)
+    return tuple(results)
+
+
+def _captured(outcome: Outcome, what: str, *, as_text: bool) -> object:
+    if what == "outcome":
+        return outcome
+    if what == "exit_code":
+        assert isinstance(outcome.end, Exited)
+        return outcome.end.code
+    printed = outcome.stdout if what == "stdout" else outcome.stderr
+    return printed.decode(errors="replace") if as_text else printed
+
+
+def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> None:
+    if "exit_code" in captured:
+        if isinstance(outcome.end, Exited):
+            return
+    elif outcome.ok or "outcome" in captured:
+        return
+    lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_TOLD_LINES:]
+    said = f"; it said: {' / '.join(lines)}" if lines else ""
+    raise TaskFailed(f"task {label!r}: the command {_ending(outcome)}{said}")
+
+
+def _ending(outcome: Outcome) -> str:
+    match outcome.end:
+        case Exited(code):
+            return f"exited with {code}"
+        case Killed(signal, "limit"):
+            return f"ran over its time limit (signal {signal})"
+        case Killed(signal):
+            return f"was killed by signal {signal}"
+        case NotStarted(reason):
+            return f"could not be started: {reason}"
+        case RuntimeFailed(reason):
+            return f"was not reached, its launcher failed: {reason}"
+        case Lost(reason):
+            return f"is lost: {reason}"
+
+
+def _made_folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or ""
+    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
+    return base / "flowos" / "made"
+
+
+def _beside(made: Path) -> Path:
+    """A hidden folder beside what is to be made. TaskFailed: none can be."""
+    try:
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
+    except OSError as error:
+        raise TaskFailed(
+            f"no folder can be made in the cache {made.parent} ({error.strerror}): "
+            "name another cache folder in XDG_CACHE_HOME"
+        ) from error
+
+
+def _plain_name(words: str) -> str:
+    """As a file's name: kept where it is one, else told apart by its digest."""
+    plain = re.sub(r"[^\w.+-]+", "_", words, flags=re.ASCII).lstrip(".")[:80]
+    if plain == words:
+        return words
+    return f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"

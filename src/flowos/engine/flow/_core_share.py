@@ -1,0 +1,113 @@
+"""What one slice holds of the node: by its own ledger first, then by that of all slices.
+
+A task that runs a slice itself waits for it meanwhile: what it holds is lent, and taken back
+afterwards as far as it is still there.
+"""
+
+import threading
+import weakref
+from collections.abc import Container, Sequence
+
+from flowos.engine._ledger import Asker, Grant, ResourceLedger
+from flowos.engine.flow._runs import ExecutionSlot, SlotThread
+from flowos.model import Needs
+
+Holding = int | tuple[Grant, Grant]
+"""One core of the node without more, or what was granted by the slice's ledger and the node's."""
+
+ONE = Needs()
+
+
+class CoreShare:
+    """The places of one slice, and what they may hold. `plain`: all tasks need one core, no more.
+
+    own: what the slice may use at most. As many plain tasks as it has places are always within it.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[ExecutionSlot],
+        own: ResourceLedger,
+        node: ResourceLedger,
+        *,
+        plain: bool,
+    ) -> None:
+        self.places = places
+        self.node = node
+        self.own = own
+        self._plain = plain
+        with _changing:
+            _shares.add(self)
+
+    def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Holding | None:
+        if self._plain and not self.node.line:
+            try:
+                return self.node.idle.pop()
+            except IndexError:
+                pass
+        own = self.own.acquire(needs, asker, wait=wait)
+        if own is None:
+            return None
+        grant = self.node.acquire(needs, asker, wait=wait)
+        if grant is None:
+            self.own.release(own)
+            return None
+        return own, grant
+
+    def release(self, place: ExecutionSlot) -> None:
+        """What the place holds; nothing where it was lent."""
+        held, place.held = place.held, None
+        self.give(held)
+
+    def give(self, held: Holding | None) -> None:
+        if isinstance(held, int):
+            self.node.idle.append(held)
+        elif held is not None:
+            own, grant = held
+            self.own.release(own)
+            self.node.release(grant)
+
+    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> None:
+        self.own.withdraw(asker, still)
+        self.node.withdraw(asker, still)
+
+
+def cores_of(place: ExecutionSlot) -> tuple[int, ...]:
+    """The numbers of the cores that the place holds."""
+    held: Holding | None = place.held
+    if isinstance(held, int):
+        return (held,)
+    return () if held is None else held[1].cores
+
+
+def lend(worker: SlotThread) -> bool:
+    """Release what the tasks hold that wait for this worker's run; whether there are any."""
+    with _changing:
+        shares = tuple(_shares)
+    found = False
+    for share in shares:
+        for place in share.places:
+            if place.by == worker.thread and place is not worker.place and place.held is not None:
+                needs = ONE if isinstance(place.held, int) else place.held[1].needs
+                share.release(place)
+                worker.lent.append((share, place, needs))
+                worker.settled = found = True
+    return found
+
+
+def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
+    """Wake who waits for what was lent, which may be of other nodes. Not under a lock."""
+    for share, _, _ in worker.lent:
+        if share.node.line:
+            share.node.tell(teller)
+
+
+def take_back(worker: SlotThread, asker: Asker) -> None:
+    """What is still there of what was lent; without the rest its tasks go on all the same."""
+    while worker.lent:
+        share, place, needs = worker.lent.pop()
+        place.held = share.acquire(needs, asker, wait=False)
+
+
+_changing = threading.Lock()
+_shares: "weakref.WeakSet[CoreShare]" = weakref.WeakSet()

@@ -1,0 +1,343 @@
+"""The lanes of one slice at work: who runs which stage, on which thread, and what becomes ready.
+
+A calling thread is a worker itself: it takes a free place and runs what is ready, so that a flow
+that is one chain never changes threads. Helpers come in while more is ready than is taken: whoever
+takes a stage, sees another one ready and a place free, wakes one helper and hands it the place.
+All that is shared changes under one lock, taken once per batch of stages.
+
+Success: a run ends with its last stage. Failure: the first error ends the run at once; what it
+still has running is stopped, its result dropped. Cancel (`end`): every run ends with the error
+given, no stage starts any more, lanes are stopped and closed, threads get some seconds to finish.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from flowos.engine._ledger import ResourceLedger
+from flowos.engine.flow._core_share import cores_of, take_back, tell_of_lent
+from flowos.engine.flow._failures import not_run
+from flowos.engine.flow._lanes import Lanes, Values
+from flowos.engine.flow._roster import Batch, Roster
+from flowos.engine.flow._runs import (
+    Emit,
+    ExecutionSlot,
+    FlowRun,
+    MapBatch,
+    SlotThread,
+    paced,
+    raise_error_of,
+    told,
+)
+from flowos.model import Cancelled, FlowosError
+from flowos.plan import Schedule, Stage
+
+_TICK_SECONDS = 0.002
+
+
+class Executor(Roster):
+    """Runs of one schedule on the places of one slice.
+
+    ledgers: of this slice and of the node. helpers: threads beside the callers.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        lanes: Lanes,
+        places: Sequence[ExecutionSlot],
+        ledgers: tuple[ResourceLedger, ResourceLedger],
+        *,
+        helpers: int,
+        emit: Emit | None = None,
+    ) -> None:
+        super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
+        self._lanes = lanes
+        self._emit = emit
+        self._first = tuple(schedule.stages[n] for n in schedule.ready)
+        self._lone = self._lone_stage() if self._plain and not emit else None
+        self._only = self._lone if lanes.most == 1 else None
+        self._lone_gives = self._places_of_outputs()
+        self._why: Callable[[], FlowosError] = Cancelled
+        self._runs: set[FlowRun | MapBatch] = set()
+
+    def run(self, values: Sequence[object]) -> list[object] | None:
+        """Run once in this thread and whichever helpers there is work for; None once ended."""
+        if self._only is not None and not self._node.line:
+            try:
+                place = self._free.pop()
+            except IndexError:  # all places are taken: queue up
+                pass
+            else:
+                try:
+                    place.held = self._node.idle.pop()
+                except IndexError:  # all cores are
+                    self._free.append(place)
+                else:
+                    return self._run_only(self._only, place, values)
+        run = self.start(values)
+        return None if run is None else self.finish(run)
+
+    def start(self, values: Sequence[object]) -> FlowRun | None:
+        """Begin a run; None where the crew has ended."""
+        run = FlowRun(self.schedule, values)
+        with self._lock:
+            if self.ended:
+                return None
+            if not run.done:
+                self._runs.add(run)
+                self._ready.extend([(run, u) for u in self._first])
+        return run
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether Python tasks share this process and its interpreter lock."""
+        return self._most == 1
+
+    @property
+    def maps_in_batches(self) -> bool:
+        """Whether the flow is one stage of Python tasks, so that `start_batch` may be used."""
+        return self._lone is not None
+
+    def start_batch(self, items: Sequence[Values]) -> MapBatch | None:
+        """Begin the runs of these items, one after the other; None where the crew has ended."""
+        assert self._lone is not None
+        batch = MapBatch(items)
+        with self._lock:
+            if self.ended:
+                return None
+            self._runs.add(batch)
+            self._ready.append((batch, self._lone))
+        return batch
+
+    def finish_batch(self, batch: MapBatch) -> list[list[object]]:
+        """Work until the batch is done; the outputs of the items that came to an end."""
+        self._wait(batch)
+        return batch.outputs(self._lone_gives)
+
+    def _lone_stage(self) -> Stage | None:
+        lone = self._python == [True] and not self.schedule.presets
+        return self.schedule.stages[0] if lone else None
+
+    def _places_of_outputs(self) -> list[int]:
+        """Where the outputs are among the inputs and what the only stage gives."""
+        if self._lone is None:
+            return []
+        known = (*range(len(self.schedule.inputs)), *self._lone.outputs)
+        return [known.index(slot) for slot in self.schedule.outputs]
+
+    def finish(self, run: FlowRun) -> list[object]:
+        """Work until the run is done; its outputs, or its error."""
+        self._wait(run)
+        raise_error_of(run)
+        slots = run.slots
+        return [slots[i] for i in self.schedule.outputs]
+
+    def _wait(self, run: FlowRun | MapBatch) -> None:
+        if run.done:
+            return
+        worker = run.waiter = SlotThread()
+        worker.thread = threading.get_ident()
+        if any(place.by == worker.thread for place in self.places):
+            worker.only = run
+        try:
+            self._work(worker, run)
+        except BaseException:
+            self._abandon(worker)
+            raise
+        finally:
+            take_back(worker, self)
+
+    def cancel(self, run: FlowRun | MapBatch, error: FlowosError) -> None:
+        """End one run with this error."""
+        with self._lock:
+            if not run.done:
+                self._end_run(run, error)
+        self._tell()
+
+    def end(self, error: Callable[[], FlowosError], seconds: float) -> None:
+        """End every run with this error and leave nothing behind; threads get some seconds."""
+        with self._lock:
+            if self.ended:
+                return
+            self._why = error
+            self.ended = True
+            self._ready.clear()
+            for place in self.places:
+                if place.by:
+                    place.stop()
+            for run in tuple(self._runs):
+                self._end_run(run, error())
+            while self._parked:
+                self._parked.pop().gate.release()
+            helpers = tuple(self._helpers)
+            self._share.withdraw(self)
+        self._tell()
+        self._lanes.close()
+        until = time.monotonic() + seconds
+        self._await_idle(until)
+        for helper in helpers:
+            # One whose start was interrupted may not be joined; should it begin, it ends at once.
+            if helper is not threading.current_thread() and helper.is_alive():
+                helper.join(max(0.0, until - time.monotonic()))
+
+    def _await_idle(self, until: float) -> None:
+        """Until no other thread is at a place: callers are not ours to be joined."""
+        known = (0, threading.get_ident())
+        while any(place.by not in known for place in self.places) and time.monotonic() < until:
+            time.sleep(_TICK_SECONDS)
+
+    def _run_only(
+        self, stage: Stage, place: ExecutionSlot, values: Sequence[object]
+    ) -> list[object] | None:
+        """A flow that is one stage needs no queue, no lock and no second thread."""
+        place.halt.on = False
+        place.by = threading.get_ident()
+        try:
+            if self.ended:  # looked at after `by` is set: `end` looks the other way round
+                return None
+            (results,) = place.python.run((stage,), ([values[s] for s in stage.inputs],))
+            if self.ended:
+                raise self._why()
+        except Cancelled:
+            raise self._why() from None
+        except FlowosError:
+            raise
+        except Exception as error:
+            raise not_run(stage.label, error) from error
+        finally:
+            place.by = 0
+            held, place.held = place.held, None
+            if held is not None:  # else it was lent to a run that the task made
+                self._node.idle.append(held)
+            self._free.append(place)
+            if self._ready:
+                self.help()
+            if self._node.line:
+                self._node.tell(self)
+        known = (*values, *results)
+        return [known[i] for i in self._lone_gives]
+
+    def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
+        """What a worker does: a caller until its run is done, a helper until the end."""
+        batch: Batch | None = None
+        results: Sequence[Values] | BaseException = ()
+        worker.thread = threading.get_ident()
+        while True:
+            with self._lock:
+                if batch is not None:
+                    self._settle(worker, batch, results)
+                    results = ()  # a traceback may hold this frame, and a frame no error
+                done = self.ended if until is None else until.done
+                if done:
+                    self._give_back(worker)
+                batch = None if done else self._next(worker)
+            if worker.settled and (self._node.line or worker.lent):
+                worker.settled = False
+                self._tell()
+                tell_of_lent(worker, self)
+            if done:
+                return
+            if batch is None:
+                worker.gate.acquire()
+            else:
+                results = self._execute(worker, batch, until is not None)
+
+    def _execute(
+        self, worker: SlotThread, batch: Batch, calling: bool
+    ) -> Sequence[Values] | BaseException:
+        run, stages = batch
+        place = worker.place
+        assert place is not None
+        lane = place.python if self._python[stages[0].number] else place.commands
+        if self._binds:
+            lane.bind(cores_of(place) if self._bound[stages[0].number] else ())
+        try:
+            if isinstance(run, MapBatch):
+                run.run(place.python, stages[0])
+                return ()
+            slots = run.slots
+            values = [[slots[s] for s in stage.inputs] for stage in stages]
+            if self._emit is not None:
+                return told(self._emit, lane, stages, values)
+            if self._most == 1:
+                return lane.run(stages, values)
+            return paced(place, lane, stages, values)
+        except FlowosError as error:
+            return error
+        except BaseException as error:
+            if calling and not isinstance(error, Exception):
+                raise  # a signal's: what a task raises is TaskFailed by now
+            failed = not_run(stages[0].label, error)
+            failed.__cause__ = error
+            return failed
+
+    def _settle(
+        self, worker: SlotThread, batch: Batch, results: Sequence[Values] | BaseException
+    ) -> None:
+        """Take in what a batch gave; stages that waited for it become ready. Under the lock."""
+        run, stages = batch
+        assert worker.place is not None
+        worker.place.run = None
+        worker.place.by = 0
+        worker.settled = True
+        if self._node.line or type(worker.place.held) is not int:  # else it is used at once again
+            self._share.release(worker.place)
+        if run.done:
+            return
+        if isinstance(results, BaseException):
+            self._end_run(run, results)
+            return
+        if isinstance(run, MapBatch):
+            self._end_batch(run, stages[0])
+            return
+        for stage, values in zip(stages, results):  # noqa: B905 - as many, and often one
+            self._keep(run, stage, values)
+        run.left -= len(stages)
+        if run.left == 0:
+            run.done = True
+            self._runs.discard(run)
+            self._wake(run)
+
+    def _keep(self, run: FlowRun, stage: Stage, values: Values) -> None:
+        slots = run.slots
+        for slot, value in zip(stage.outputs, values):  # noqa: B905 - as many, and often one
+            slots[slot] = value
+        for slot in stage.frees:
+            slots[slot] = None
+        for slot in stage.refcounted:
+            run.readers[slot] -= 1
+            if run.readers[slot] == 0:
+                slots[slot] = None
+        for number in stage.successors:
+            run.predecessors_left[number] -= 1
+            if run.predecessors_left[number] == 0:
+                self._ready.append((run, self.schedule.stages[number]))
+
+    def _end_batch(self, batch: MapBatch, stage: Stage) -> None:
+        """What it left goes first, in smaller batches, to any place. Under the lock."""
+        batch.split_rest()
+        self._runs.update(batch.rest)
+        self._ready.extendleft((rest, stage) for rest in reversed(batch.rest))
+        batch.done = True
+        self._runs.discard(batch)
+        self._wake(batch)
+
+    def _end_run(self, run: FlowRun | MapBatch, error: BaseException) -> None:
+        """Under the lock."""
+        run.error = error
+        run.done = True
+        self._runs.discard(run)
+        self._ready = deque(entry for entry in self._ready if entry[0] is not run)
+        if self._node.line or not self._plain:
+            self._share.withdraw(self, {stage.needs for _, stage in self._ready})
+        for place in self.places:
+            if place.run is run:
+                place.stop()
+        self._wake(run)
+
+    def _wake(self, run: FlowRun | MapBatch) -> None:
+        if run.waiter in self._parked:
+            self._parked.remove(run.waiter)
+            run.waiter.gate.release()

@@ -1,0 +1,51 @@
+"""How a failed task is told: its name, what it was given, what it raised."""
+
+from collections.abc import Iterable, Sequence
+from errno import EMFILE, ENFILE
+
+from flowos.engine.flow._errors import line, where
+from flowos.model import PortSpec, TaskFailed, ValueRefused, shown
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
+    """Where in the worker a task raised, as text: the cause of the task's exception."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+def task_failed(
+    label: str, inputs: Sequence[PortSpec], values: Iterable[object], error: BaseException
+) -> TaskFailed:
+    """To be raised from `error`, whose traceback begins in the task."""
+    given = ", ".join(f"{p.name} = {shown(v)}" for p, v in zip(inputs, values, strict=True))
+    place = where(error.__traceback__)
+    return TaskFailed(f"task {label!r} raised {line(error)}{place}; given {given or 'nothing'}")
+
+
+def not_run(label: str, error: BaseException) -> TaskFailed:
+    """Something failed around a task, not in its function. To be raised from `error`."""
+    return TaskFailed(f"task {label!r} could not be run: {line(error)}{remedy_of(error)}")
+
+
+def remedy_of(error: BaseException | None) -> str:
+    """What to do about a shortage, as "; DO THIS"."""
+    short = isinstance(error, OSError) and error.errno in (EMFILE, ENFILE)
+    return "; raise the limit of open files (ulimit -n), or keep fewer results" if short else ""
+
+
+def output_refused(
+    label: str, inputs: Sequence[PortSpec], values: Iterable[str], complaint: str
+) -> ValueRefused:
+    """A task's result is not what its output promises. values: as shown; they may be the cause."""
+    given = ", ".join(f"{p.name} = {v}" for p, v in zip(inputs, values, strict=True))
+    return refused(label, f"{complaint}; its inputs were {given}" if given else complaint)
+
+
+def refused(label: str, complaint: str) -> ValueRefused:
+    """What a task was given or gave is not what its port promises."""
+    return ValueRefused(f"task {label!r}, {complaint}")
+
+
+def input_refused(name: str, complaint: str) -> ValueRefused:
+    return ValueRefused(f"run: input {name!r}: {complaint}")

@@ -1,0 +1,107 @@
+"""Running a stage in this process: the one loop that every Python task goes through."""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from flowos.engine.flow._failures import output_refused, task_failed
+from flowos.engine.flow._files import present
+from flowos.model import Cancelled, File, FlowosError, Python, shown
+from flowos.plan import Stage, Step
+
+_Pick = Callable[[list[object]], Any]
+
+
+class Halt:
+    """Says to the task loop of one place that it shall not go on."""
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = False
+
+
+class CompiledStage:
+    """A stage made ready for this process."""
+
+    __slots__ = ("constants", "operations", "returns")
+
+    def __init__(self, stage: Stage) -> None:
+        self.constants = stage.constants
+        python = isinstance(stage.steps[0].task.body, Python)
+        self.operations = tuple(map(_operation, stage.steps)) if python else ()
+        self.returns = _pick(stage.returns)
+
+    def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
+        """The values of `stage.outputs`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
+        frame = [*values, *self.constants]
+        for function, pick, give, good, step in self.operations:
+            if halt.on:
+                raise Cancelled(f"stopped before task {step.label!r}")
+            try:
+                value = function(*pick(frame))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                raise _failed(step, frame, error) from error
+            if good(value):
+                frame[give] = value
+            else:
+                _settle(step, value, frame)
+        return self.returns(frame)  # type: ignore[no-any-return]
+
+
+def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]:
+    assert isinstance(step.task.body, Python)
+    plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
+    good = step.task.outputs[0].type.quick() if plain else _never
+    return step.task.body.fun, _pick(step.inputs), step.outputs[0], good, step
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def _pick(registers: Sequence[int]) -> _Pick:
+    """Reads these registers in one call, always as a sequence."""
+    if len(registers) > 1:
+        return itemgetter(*registers)
+    first = registers[0] if registers else 0
+    return itemgetter(slice(first, first + len(registers)))
+
+
+def _settle(step: Step, value: object, frame: list[object]) -> None:
+    """Check and keep what a step gave, the long way: several outputs, files, wrong values."""
+    outputs = step.task.outputs
+    if len(outputs) == 1:
+        values: Sequence[object] = (value,)
+    elif isinstance(value, (tuple, list)) and len(value) == len(outputs):
+        values = value
+    else:
+        names = ", ".join(p.name for p in outputs)
+        many = f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__
+        raise _refused(
+            step, frame, f"outputs {names}: expected {len(outputs)} values, given {many}"
+        )
+    good = []
+    for port, each in zip(outputs, values, strict=True):
+        complaint = port.type.check(each)
+        if complaint is None and port.type == File:
+            path = present(each)  # type: ignore[arg-type]
+            complaint, each = (path, each) if isinstance(path, str) else (None, path)
+        if complaint:
+            raise _refused(step, frame, f"output {port.name!r}: {complaint}")
+        good.append(each)
+    for give, each in zip(step.outputs, good, strict=True):  # the place of an input may be reused
+        frame[give] = each
+
+
+def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
+    given = [shown(frame[i]) for i in step.inputs]
+    return output_refused(step.label, step.task.inputs, given, complaint)
+
+
+def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
+    if error.__traceback__ is not None:  # begin at the task, not at our loop
+        error.with_traceback(error.__traceback__.tb_next)
+    return task_failed(step.label, step.task.inputs, [frame[i] for i in step.inputs], error)

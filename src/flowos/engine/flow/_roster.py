@@ -1,0 +1,208 @@
+"""Who of a crew sleeps, who is at which place, and which stage goes there next.
+
+A worker that finds nothing to run gives its place back and is parked. What the node cannot give now
+is waited for in the line of its ledger, whose `wake` has the parked look again. A task that runs a
+slice itself waits for that run meanwhile: its cores are lent to it, and its place too where the
+slice is its own.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+from flowos.engine._ledger import ResourceLedger
+from flowos.engine.flow._bound import is_bound
+from flowos.engine.flow._core_share import ONE, CoreShare, lend
+from flowos.engine.flow._runs import ExecutionSlot, FlowRun, MapBatch, SlotThread
+from flowos.model import Needs, Python
+from flowos.plan import Schedule, Stage
+
+Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
+_AHEAD = 256
+"""How far behind a stage that does not fit another is looked for that does."""
+
+
+class Roster:
+    """The places and workers of a crew, and the queue of what is ready.
+
+    ledgers: of the slice and of the node. most: how many stages a lane may be given at once.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        places: Sequence[ExecutionSlot],
+        ledgers: tuple[ResourceLedger, ResourceLedger],
+        *,
+        most: int,
+        helpers: int,
+    ) -> None:
+        self.schedule = schedule
+        self.ended = False
+        self.places = tuple(places)
+        self._most = most
+        self._plain = all(stage.needs == ONE for stage in schedule.stages)
+        self._python = [isinstance(stage.steps[0].task.body, Python) for stage in schedule.stages]
+        self._bound = [is_bound(stage.needs) for stage in schedule.stages]
+        self._binds = any(self._bound)
+        own, self._node = ledgers
+        self._share = CoreShare(self.places, own, self._node, plain=self._plain)
+        self._lock = threading.Lock()
+        self._ready: deque[tuple[FlowRun | MapBatch, Stage]] = deque()
+        self._free = list(self.places)
+        self._parked: list[SlotThread] = []
+        self._helpers: list[threading.Thread] = []
+        self._max_helpers = helpers
+
+    def help(self) -> None:
+        """Let helpers begin what is ready, for a caller that will not work at once."""
+        with self._lock:
+            self._call_help()
+
+    def wake(self) -> None:
+        """There is more of the node: whoever sleeps looks whether it is enough."""
+        with self._lock:
+            if self._ready and not self._parked:
+                self._call_help()
+            while self._ready and self._parked:
+                self._parked.pop().gate.release()
+
+    def _tell(self) -> None:
+        """What was released may be what other slices wait for. Not under the lock."""
+        if self._node.line:
+            self._node.tell(self)
+
+    def _abandon(self, worker: SlotThread) -> None:
+        """Its thread leaves in the middle, by what a signal's handler raised."""
+        with self._lock:
+            if worker in self._parked:
+                self._parked.remove(worker)
+            if worker.place is not None:
+                self._put_back(worker)
+
+    def _next(self, worker: SlotThread) -> Batch | None:
+        """What the worker runs now, or None: then it is parked. Under the lock."""
+        if worker.place is None and self._ready:
+            worker.place = self._free.pop() if self._free else self._own_place(worker)
+        if worker.place is not None:
+            batch = self._take(worker, worker.place)
+            if batch is None and self._ready and lend(worker):
+                batch = self._take(worker, worker.place)
+            if batch is not None:
+                worker.place.run = batch[0]
+                worker.place.by = worker.thread
+                worker.place.halt.on = False
+                if self._ready and self._free:
+                    self._call_help(worker)
+                return batch
+            self._put_back(worker)
+        elif self._ready:  # who has the place may want no more than what it holds
+            lend(worker)
+        self._parked.append(worker)
+        return None
+
+    def _own_place(self, worker: SlotThread) -> ExecutionSlot | None:
+        """That of a task which made this run and waits for it. Under the lock."""
+        for place in self.places:
+            if place.by == worker.thread:
+                self._share.release(place)
+                worker.outer = (place.run,)
+                return place
+        return None
+
+    def _put_back(self, worker: SlotThread) -> None:
+        """Under the lock."""
+        place, worker.place = worker.place, None
+        assert place is not None
+        if place.held is not None:
+            self._share.release(place)
+        if worker.outer is None:
+            place.by = 0
+            self._free.append(place)
+        else:
+            (place.run,), worker.outer = worker.outer, None
+            place.by = worker.thread
+            place.halt.on = self.ended or (place.run is not None and place.run.done)
+
+    def _take(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
+        """The first stage in order of becoming ready that fits. Under the lock."""
+        ready = self._ready
+        while ready and ready[0][0].done:
+            ready.popleft()
+        if not (self._plain and worker.only is None):
+            return self._take_fitting(worker, place)
+        if not ready:
+            return None
+        if place.held is None:
+            place.held = self._share.acquire(ONE, self)
+            if place.held is None:
+                return None
+        return self._taken(*ready.popleft(), place)
+
+    def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
+        tried: list[Needs] = []
+        for at, (run, stage) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
+            if run.done or stage.needs in tried or worker.only not in (None, run):
+                continue
+            if place.held is None:
+                place.held = self._share.acquire(stage.needs, self)
+            if place.held is not None:
+                del self._ready[at]
+                return self._taken(run, stage, place)
+            tried.append(stage.needs)
+        return None
+
+    def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
+        alone = self._most == 1 or isinstance(run, MapBatch)
+        return run, ((stage,) if alone else self._batch(run, stage, place))
+
+    def _batch(
+        self, run: FlowRun | MapBatch, first: Stage, place: ExecutionSlot
+    ) -> Sequence[Stage]:
+        """Some stages for one message, fewer towards the end so that all lanes end together."""
+        stages = [first]
+        if self._plain and self._python[first.number]:
+            share = 1 + len(self._ready) // (2 * len(self.places))
+            while self._ready and len(stages) < min(place.pace, share, self._most):
+                owner, stage = self._ready[0]
+                if owner is not run or not self._python[stage.number]:
+                    break
+                if self._bound[stage.number] != self._bound[first.number]:
+                    break
+                stages.append(stage)
+                self._ready.popleft()
+        return stages
+
+    def _call_help(self, caller: SlotThread | None = None) -> None:
+        """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""
+        if not (self._ready and self._free):
+            return
+        if self._plain and not (self._has_core() or (caller and lend(caller) and self._has_core())):
+            return
+        if self._parked:
+            worker = self._parked.pop()
+            worker.place = self._free.pop()
+            worker.gate.release()
+        elif len(self._helpers) < self._max_helpers:
+            worker = SlotThread()
+            worker.place = self._free.pop()
+            name = f"flowos-{len(self._helpers)}"
+            helper = threading.Thread(
+                target=self._work, args=(worker, None), name=name, daemon=True
+            )
+            self._helpers.append(helper)
+            helper.start()
+
+    def _has_core(self) -> bool:
+        """Else we stand in the line for one."""
+        node = self._node
+        return bool(node.idle and not node.line) or node.can(ONE, self)
+
+    def _give_back(self, worker: SlotThread) -> None:
+        if worker.place is not None:
+            self._put_back(worker)
+            self._call_help()
+
+    def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
+        raise NotImplementedError

@@ -1,0 +1,58 @@
+"""Lanes that run stages in the threads that call them."""
+
+from collections.abc import Sequence
+from time import perf_counter, thread_time
+
+from flowos.engine.flow._kernel import CompiledStage, Halt
+from flowos.engine.flow._lanes import BATCH_SECONDS
+from flowos.plan import Schedule, Stage
+
+
+class ThreadLane:
+    """A thread cannot be ended from outside: a stop is heard, by `halt`, between two tasks."""
+
+    __slots__ = ("_halt", "_programs")
+
+    def __init__(self, halt: Halt, programs: Sequence[CompiledStage]) -> None:
+        self._halt = halt
+        self._programs = programs
+
+    def run(
+        self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
+    ) -> Sequence[Sequence[object]]:
+        """One stage, as `ThreadLanes.most` says."""
+        return (self._programs[stages[0].number].run(values[0], self._halt),)
+
+    def run_rows(
+        self,
+        stage: Stage,
+        rows: Sequence[Sequence[object]],
+        results: list[Sequence[object]],
+    ) -> tuple[float, float]:
+        run, halt = self._programs[stage.number].run, self._halt
+        worked, began = thread_time(), perf_counter()
+        until, now = began + BATCH_SECONDS, began
+        for row in rows:
+            results.append(run(row, halt))
+            if (now := perf_counter()) > until:
+                break
+        return now - began, thread_time() - worked
+
+    def bind(self, cores: Sequence[int]) -> None:
+        """Threads stay where they are: the pools of their libraries are of the whole process."""
+
+    def stop(self) -> None:
+        """Nothing beyond `halt`."""
+
+
+class ThreadLanes:
+    """One place for Python tasks of this process per `Halt`."""
+
+    most = 1
+
+    def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
+        programs = [CompiledStage(stage) for stage in schedule.stages]
+        self.lanes = tuple(ThreadLane(halt, programs) for halt in halts)
+
+    def close(self) -> None:
+        """Nothing to leave behind: the threads belong to the crew."""

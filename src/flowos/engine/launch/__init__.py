@@ -1,0 +1,1 @@
+"""Starting a process, whatever its runtime and launcher, and seeing it to its end."""

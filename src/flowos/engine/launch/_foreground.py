@@ -1,0 +1,240 @@
+"""A launch in the foreground: it has this process's standard streams and its terminal.
+
+In a terminal the command joins our process group: it is the job that the person's shell started,
+together with us and what else stands in the same pipe. Ctrl-C, Ctrl-Z, fg, a new window size and
+the right to read the keyboard come from the terminal itself; an interactive shell takes the
+terminal and gives it back. The runtime between us runs in a group of its own, as some die of a
+Ctrl-C that was meant for the command.
+
+Without a terminal it has a session of its own, and signals that we get are handed on. So it is for
+ranks too: their starter is told, and tells them; where it would not tell them that very signal, and
+at once, we do.
+"""
+
+import contextlib
+import os
+import signal
+import termios
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+from types import FrameType
+from typing import Any
+
+from flowos.engine.launch._image_servers import server_for
+from flowos.engine.launch._orphans import unfinished
+from flowos.engine.launch._prepared import (
+    PreparedLaunch,
+    composed,
+    hold_container,
+    open_alive,
+    write_folder,
+)
+from flowos.engine.launch._running import Pipes, RunningProcess
+from flowos.model import LaunchFailed, Outcome
+
+HANDED_ON = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_TICK_SECONDS = 0.005
+_PATIENCE = 2
+"""So many signals wait for a start that does not come; one more ends it."""
+
+
+def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
+    """Start it and wait for its end, handing on signals; stdout and stderr are not captured.
+
+    To be called in the main thread. LaunchFailed, with the folder gone, if it cannot be started.
+    """
+    assert threading.current_thread() is threading.main_thread()
+    alone = prepared.launcher.name == "direct"
+    with _Terminal.kept(wanted=alone) as terminal, contextlib.ExitStack() as undo:
+        undo.callback(prepared.discard)
+        holder = hold_container(prepared, undo)
+        spawn = _ready_to_spawn(prepared, terminal)
+        undo.pop_all()
+        post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.signals_owned))
+        with _handlers(post.take):
+            launch, captures = prepared.launch, prepared.captures
+            running = RunningProcess(
+                launch,
+                prepared.folder,
+                spawn,
+                captures=captures,
+                holder=holder,
+                server=server_for(launch.env.image),
+            )
+            post.open(running)
+            return running.wait()
+
+
+class _Post:
+    """Hands signals on to the command. What comes before it has started waits for that; whoever
+    asks often enough meanwhile is not kept waiting."""
+
+    def __init__(self, hand_on: Callable[[RunningProcess, int], bool]) -> None:
+        self._hand_on = hand_on
+        self._running: RunningProcess | None = None
+        self._early: list[int] = []
+
+    def take(self, number: int, _: FrameType | None = None) -> None:
+        if self._running is not None and self._hand_on(self._running, number):
+            return
+        self._early.append(number)
+        if self._running is None:
+            return
+        if len(self._early) == 1:
+            threading.Thread(target=self._deliver, args=(self._running,), daemon=True).start()
+        if len(self._early) > _PATIENCE:
+            self._running.stop()
+
+    def open(self, running: RunningProcess) -> None:
+        early, self._early = self._early, []
+        self._running = running
+        for number in early:
+            self.take(number)
+
+    def _deliver(self, running: RunningProcess) -> None:
+        while self._early and not running.done:
+            time.sleep(_TICK_SECONDS)
+            while self._early and self._hand_on(running, self._early[0]):
+                self._early.pop(0)
+
+
+def _to_command(running: RunningProcess, number: int) -> bool:
+    """By flowos-init, unless its number means another process here. False: it has not started."""
+    try:
+        said = (running.folder / "started.0").read_text().split()
+    except OSError:
+        return running.done
+    here = int(said[3]) == Path("/proc/self/ns/pid").stat().st_ino
+    return _sent(int(said[0]) if here else running.pid, number)
+
+
+def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:
+    """The starter first: that ranks end then is what it awaits, and no failure to be told."""
+    _sent(running.pid, number)
+    if signal.Signals(number).name in keeps:
+        for _, started in unfinished(running.folder):
+            if started.here:
+                _sent(started.init, number)
+        threading.Thread(target=_wake, args=(running,), daemon=True).start()
+    return True
+
+
+def _wake(starter: RunningProcess) -> None:
+    """Open MPI's sleeps whole seconds while it ends its ranks. That a child ended wakes it; but if
+    all had ended before it fell asleep, nothing would."""
+    while not starter.done:
+        if not any(unfinished(starter.folder)):
+            _sent(starter.pid, signal.SIGCHLD)
+        time.sleep(_TICK_SECONDS)
+
+
+def _sent(pid: int, number: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+    return True
+
+
+@contextlib.contextmanager
+def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """What our caller has us ignore (nohup) stays ignored."""
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for number in HANDED_ON:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handler)
+        yield
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+
+
+def _ready_to_spawn(prepared: PreparedLaunch, terminal: "_Terminal | None") -> Callable[[], Any]:
+    write_folder(prepared)
+    argv, variables = composed(prepared)
+    group: dict[str, Any] = {"start_new_session": True}
+    if terminal is not None:
+        (prepared.folder / "group").write_text(str(os.getpgrp()))
+        group = {} if prepared.runtime.traits.own_terminal else {"process_group": 0}
+
+    def spawn() -> tuple["Popen[bytes]", Pipes]:
+        alive = open_alive(prepared.folder)
+        try:
+            process = Popen(argv, cwd="/", env=variables, **group)
+        except OSError as error:
+            os.close(alive)
+            raise LaunchFailed(f"cannot start '{argv[0]}': {error.strerror}") from error
+        return process, Pipes(alive)
+
+    return spawn
+
+
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """The controlling terminal, as it was before the launch."""
+
+    fd: int
+    modes: list[Any]
+
+    @classmethod
+    @contextlib.contextmanager
+    def kept(cls, *, wanted: bool) -> Iterator["_Terminal | None"]:
+        """The terminal whose jobs we may be one of; its modes are put back afterwards.
+
+        None where there is none, it is not wanted, or its signals are not for us (nohup, a
+        script's `&`).
+        """
+        deaf = signal.SIG_IGN in map(signal.getsignal, (signal.SIGINT, signal.SIGHUP))
+        fd = -1 if deaf or not wanted else _open_terminal()
+        if fd < 0:
+            yield None
+            return
+        terminal = cls(fd, termios.tcgetattr(fd))
+        ours = os.tcgetpgrp(fd) == os.getpgrp()
+        try:
+            yield terminal
+        finally:
+            if ours:
+                terminal._restore()
+            os.close(fd)
+
+    def _restore(self) -> None:
+        """Unless the person has gone on with something else meanwhile."""
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+        try:
+            if not _is_alive(os.tcgetpgrp(self.fd)):
+                os.tcsetpgrp(self.fd, os.getpgrp())
+            if os.tcgetpgrp(self.fd) == os.getpgrp():
+                termios.tcsetattr(self.fd, termios.TCSADRAIN, self.modes)
+        except (OSError, termios.error):  # the window is closed
+            pass
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _open_terminal() -> int:
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return -1
+
+
+def _is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

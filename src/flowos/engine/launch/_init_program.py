@@ -1,0 +1,124 @@
+"""Where flowos-init is: in the wheel, or compiled here once for this machine."""
+
+import functools
+import os
+import shutil
+import zlib
+from pathlib import Path
+
+from flowos.engine._ask import ask
+from flowos.engine.launch._run_folders import session_folder
+from flowos.model import LaunchFailed
+
+_IN_PACKAGE = Path(__file__).parents[1] / "init"
+_COMPILERS = ("cc", "gcc", "clang", "icx", "nvc", "tcc")
+_LIMIT_SECONDS, _ASK_SECONDS = 60.0, 10.0
+
+
+@functools.cache
+def init_program() -> Path:
+    """A flowos-init that runs here; LaunchFailed if there is none and none can be compiled.
+
+    The wheel has one beside its source. In a source checkout, or where that one does not run
+    (another architecture, a noexec file system), it is compiled into the user's cache folder.
+    """
+    shipped = _IN_PACKAGE / "flowos-init"
+    if shipped.exists() and runs(shipped):
+        return shipped
+    name = f"flowos-init-{os.uname().machine}-{digest_of(_IN_PACKAGE)}"
+    return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session_folder() / name))
+
+
+def init_seen_inside() -> Path:
+    """Another name for it that every environment of ours shows; made once per session."""
+    place = session_folder() / "init"
+    if not place.exists():
+        import tempfile  # a launch without an image needs none
+
+        with tempfile.TemporaryDirectory(dir=place.parent) as beside:
+            made = Path(beside) / "init"
+            try:
+                made.hardlink_to(init_program())
+            except OSError:  # another file system, or somebody else's file
+                shutil.copy(init_program(), made)
+            made.replace(place)
+    return place
+
+
+def digest_of(sources: Path) -> str:
+    """Another one when any source or header in that folder is another."""
+    checks = 0
+    for file in sorted(sources.glob("*.[ch]")):
+        content = file.read_bytes()
+        checks = zlib.crc32(f"{file.name} {len(content)}\n".encode() + content, checks)
+    return f"{checks:08x}"  # of chance, not of enemies; hashlib takes 10 ms to import
+
+
+def cache_folder() -> Path:
+    """This user's cache folder for FlowOS; it need not exist."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if given.startswith("/") else Path("~/.cache").expanduser()
+    return base / "flowos"
+
+
+def runs(program: Path) -> bool:
+    try:
+        said = ask([program, "--version"], seconds=_ASK_SECONDS)
+    except OSError:
+        return False
+    return said.stdout.startswith(b"flowos-init ")
+
+
+def find_or_compile(sources: Path, places: tuple[Path, ...]) -> Path:
+    """The first of `places` that holds a program that runs, or can be made to from that folder."""
+    complaint = ""
+    for place in places:
+        if runs(place):
+            return place
+        complaint = _compile(sources, place) or complaint
+        if runs(place):
+            return place
+    raise LaunchFailed(
+        "flowos-init does not run on this machine and cannot be compiled: "
+        f"{complaint or 'what was compiled does not run'}"
+    )
+
+
+def _compile(sources: Path, to: Path) -> str:
+    """Compile and publish by rename, for others may do the same; a complaint or ''."""
+    import tempfile
+
+    wanted = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
+    compiler = next(filter(None, map(shutil.which, wanted)), None)
+    if compiler is None:
+        return f"no C compiler ({', '.join(wanted)}) in PATH; install one (Debian: gcc)"
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=to.parent) as beside:
+            made = Path(beside) / to.name
+            complaint = _compile_one(compiler, sources, made)
+            if not complaint:
+                made.replace(to)
+            return complaint
+    except OSError as error:
+        return f"{to.parent}: {error.strerror}"
+
+
+def _compile_one(compiler: str, sources: Path, to: Path) -> str:
+    """Static if it can be: not every machine has a static C library."""
+    files = sorted(sources.resolve().glob("*.c"))
+    complaint = ""
+    for link in (["-static"], []):
+        try:
+            done = ask(
+                [Path(compiler).absolute(), "-O2", *link, "-o", to.name, *files],
+                seconds=_LIMIT_SECONDS,
+                cwd=to.parent,  # some compilers leave object files where they run
+            )
+        except OSError as error:
+            return f"{compiler}: {error}"
+        if done.code == 0:
+            return ""
+        last = done.says.splitlines()[-1:]
+        complaint = f"{compiler}: {' '.join(last)}"
+    return complaint

@@ -1,0 +1,353 @@
+"""The one way to start a process: launcher . runtime . flowos-init . argv.
+
+What is promised, whatever the runtime and the launcher:
+
+* The command gets exactly the variables of the launch (and what the launcher passes to tell a rank
+  who it is), its folder, default signal handling, /dev/null as standard input.
+* `wait` always returns: with how the command ended, what it printed (up to a bound), what it used.
+* When it returns, no process of the launch, no file and no descriptor is left.
+* When this process dies, however, the command gets TERM, and KILL two seconds later; its folder
+  is removed by the next process that starts something.
+"""
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from typing import TypedDict
+
+from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
+from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._image_servers import server_for
+from flowos.engine.launch._init_program import init_program, init_seen_inside
+from flowos.engine.launch._run_folders import make_memory_folder, make_run_folder, remove_run_folder
+from flowos.engine.launch._running import Pipes, RunningProcess, Spawn
+from flowos.engine.launch._shared_container import HOLD, await_held
+from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
+
+Stdin = int | bytes | None
+"""A descriptor, the bytes themselves, or None for /dev/null."""
+
+MAX_OUTPUT_BYTES = 64 << 20
+
+
+def own_variables() -> Pairs:
+    """The variables of this process, for a launch that shall inherit them."""
+    return tuple(os.environ.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedLaunch:
+    """A launch whose run folder is there, to put something in (a socket) before the start.
+
+    kept: variables by which the launcher keeps its files there too.
+    captures: of its stdout and stderr.
+    """
+
+    launch: Launch
+    folder: Path
+    launcher: Launcher
+    runtime: Runtime
+    kept: Pairs = ()
+    captures: tuple[Capture, Capture]
+
+    @property
+    def has_streams_beside(self) -> bool:
+        return self.runtime.traits.streams_beside and not self.joined and not self.launch.terminal
+
+    @property
+    def joined(self) -> bool:
+        """Whether ranks join a container that is held for them (see _shared_container)."""
+        return self.launch.env.image is not None and self.launcher.name != "direct"
+
+    def start(self, *, stdin: Stdin = None) -> RunningProcess:
+        """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
+        with ExitStack() as undo:
+            undo.callback(self.discard)
+            holder = hold_container(self, undo)
+            spawn = _ready_to_spawn(self, stdin)
+            undo.pop_all()
+        return RunningProcess(
+            self.launch,
+            self.folder,
+            spawn,
+            captures=self.captures,
+            holder=holder,
+            server=server_for(self.launch.env.image),
+        )
+
+    def run(self, *, stdin: Stdin = None) -> Outcome:
+        """Start it and wait for its end; an interrupt ends it too."""
+        running = self.start(stdin=stdin)
+        try:
+            return running.wait()
+        except BaseException:
+            running.stop()
+            running.wait()
+            raise
+
+    def discard(self) -> None:
+        """Remove the folder of a launch that is not started after all."""
+        remove_run_folder(self.folder)
+
+
+class LaunchKeywords(TypedDict, total=False):
+    """The keywords of `prepare`."""
+
+    launcher: str
+    starter: str
+    oversubscribe: bool
+    max_output_bytes: int
+    captures: tuple[Capture, Capture] | None
+
+
+def prepare(
+    launch: Launch,
+    runtime: Runtime,
+    *,
+    launcher: str = "direct",
+    starter: str = "",
+    oversubscribe: bool = False,
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
+    captures: tuple[Capture, Capture] | None = None,
+) -> PreparedLaunch:
+    """Check the launch and make its run folder.
+
+    runtime: enters the launch's environment, as it works on this node.
+    starter: path of the launcher's program (mpirun of one MPI of several).
+    oversubscribe: allow more ranks than cpus, without binding.
+    max_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
+    captures: of stdout and stderr, where they are to be other than that.
+    """
+    driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
+    _check(launch)
+    if launch.ranks > 1 and not oversubscribe:
+        _check_cpus(launch)
+    folder = make_run_folder()
+    alone = driver.name == "direct"
+    return PreparedLaunch(
+        launch=launch,
+        folder=folder,
+        launcher=driver,
+        runtime=runtime,
+        kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
+        captures=captures or (Capture(max_output_bytes), Capture(max_output_bytes)),
+    )
+
+
+def _check(launch: Launch) -> None:
+    if not launch.argv or not launch.argv[0]:
+        raise LaunchFailed("a launch without a command: argv is empty")
+    named = launch.argv[0]
+    if any("\0" in word for word in launch.argv):
+        raise LaunchFailed(f"{named!r}: an argument holds a NUL character")
+    for name, value in (*launch.env.variables, *launch.variables):
+        if not name or "=" in name or "\0" in name + value:
+            raise LaunchFailed(
+                f"'{named}': variable {name!r}: a name is not empty and holds no '=', "
+                "and neither name nor value holds a NUL character"
+            )
+    if not launch.cwd.is_absolute() or "\0" in str(launch.cwd):
+        raise LaunchFailed(f"'{named}': folder {str(launch.cwd)!r} is no absolute path")
+    if launch.limit_seconds is not None and not launch.limit_seconds > 0:
+        raise LaunchFailed(f"'{named}': a time limit of {launch.limit_seconds} s is not above 0")
+
+
+def _check_cpus(launch: Launch) -> None:
+    """Not every launcher counts them; here all refuse alike."""
+    ranks, cores, have = launch.ranks, launch.needs.cores, len(os.sched_getaffinity(0))
+    if ranks * cores > have:
+        raise LaunchFailed(
+            f"'{launch.argv[0]}': {ranks} ranks with {cores} core{'s' * (cores > 1)} each on "
+            f"{have} cpus; ask for fewer, or oversubscribe (--oversubscribe)"
+        )
+
+
+def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
+    folder = prepared.folder
+    write_folder(prepared)
+    if isinstance(stdin, bytes):
+        (folder / "stdin").write_bytes(stdin)
+    argv, variables = composed(prepared)
+
+    def spawn() -> tuple["Popen[bytes]", Pipes]:
+        with ExitStack() as undo, ExitStack() as after:
+            alive = _kept(undo, open_alive(folder))
+            out, out_end = _pipe(undo, after)
+            err, err_end = _pipe(undo, after)
+            after.enter_context(_on_cpus(prepared.launch.cpus))
+            process = _spawn(argv, variables, (_stdin(stdin, folder, after), out_end, err_end))
+            undo.pop_all()
+        return process, Pipes(alive, out, err)
+
+    return spawn
+
+
+def write_folder(prepared: PreparedLaunch) -> None:
+    """What flowos-init reads; the format is told at its top."""
+    launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
+    merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
+    variables = {n: v for n, v in merged.items() if not n.startswith(launcher.env_overridden)}
+    pairs = (variables | dict(launcher.guards)).items()
+    try:
+        (folder / "env").write_bytes(os.fsencode("".join(f"{n}={v}\0" for n, v in pairs)))
+        (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
+        if prepared.has_streams_beside:
+            (folder / "streams").touch()
+        if launch.env.image is not None:
+            (folder / "limits").write_text(own_limits())
+        if launcher.env_forwarded:
+            (folder / "passes").write_text("\0".join(launcher.env_forwarded))
+        os.mkfifo(folder / "alive", 0o600)
+    except UnicodeEncodeError as error:
+        raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
+    except OSError as error:
+        raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
+
+
+def own_limits() -> str:
+    """Of this process, for file `limits`: some runtimes have a mask and limits of their own."""
+    import resource
+
+    numbers = {n for name, n in vars(resource).items() if name.startswith("RLIMIT_")}
+    limits = {n: [each % (1 << 64) for each in resource.getrlimit(n)] for n in sorted(numbers)}
+    lines = [f"{n} {soft} {hard}" for n, (soft, hard) in limits.items()]
+    status = Path("/proc/self/status").read_text().splitlines()  # umask() would change it meanwhile
+    masks = [f"umask {line.split()[1]}" for line in status if line.startswith("Umask:")]
+    return "\n".join((*masks, *lines, ""))
+
+
+def composed(prepared: PreparedLaunch) -> tuple[Argv, dict[str, str]]:
+    """The whole command line, and the variables of its first program."""
+    init = init_seen_inside() if prepared.launch.env.image else init_program()
+    argv = _compose(prepared, init)
+    return argv, {} if argv[0] == str(init) else _launchers_variables(prepared)
+
+
+def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
+    launch, folder = prepared.launch, prepared.folder
+    inner = (str(init), str(folder), "--", *_words(prepared))
+    if not prepared.joined:
+        inner = prepared.runtime.wrap(inner, launch, folder)
+        if launch.env.image is not None:
+            inner = in_overlay(inner, launch.env.image, init_program())
+    return prepared.launcher.wrap(inner, launch)
+
+
+def _words(prepared: PreparedLaunch) -> Argv:
+    """The command as runtimes can pass it on: Podman knows no words but UTF-8."""
+    words = prepared.launch.argv
+    if prepared.launch.env.image is None or not any(map(_is_beyond_utf8, words)):
+        return words
+    (prepared.folder / "argv").write_bytes(os.fsencode("".join(f"{word}\0" for word in words)))
+    return tuple(word.encode(errors="replace").decode() for word in words)
+
+
+def _is_beyond_utf8(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> RunningProcess | None:
+    """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
+    if not prepared.joined:
+        return None
+    alone = Launch(argv=HOLD, env=prepared.launch.env)
+    holder = prepare(alone, prepared.runtime).start()
+    undo.callback(_end_at_once, holder)
+    (prepared.folder / "enter").write_bytes(await_held(holder))
+    return holder
+
+
+def _end_at_once(running: RunningProcess) -> None:
+    running.stop(grace_seconds=0.0)
+    running.wait()
+
+
+def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
+    """What the programs between us and flowos-init see: all of ours, and those of the launch.
+
+    The latter are an image's where there is one, and its PATH and libraries are not the node's: of
+    them only what the launcher would pass through.
+    """
+    launch = prepared.launch
+    merged = dict(launch.env.variables) | dict(launch.variables)
+    if launch.env.image is not None:
+        merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.env_forwarded)}
+        host = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants it
+        hides = prepared.runtime.traits.env_blocked
+        merged = {n: v for n, v in host.items() if not n.startswith(hides)} | merged
+    else:
+        merged = dict(os.environ) | merged
+    merged = dict(prepared.kept) | merged
+    hidden = (*prepared.launcher.env_overridden, *prepared.launcher.env_blocked)
+    return {n: v for n, v in merged.items() if not n.startswith(hidden)}
+
+
+@contextmanager
+def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
+    """What this thread starts meanwhile runs on these, as far as they are still ours."""
+    ours = os.sched_getaffinity(0)
+    wanted = ours.intersection(cpus)
+    if not wanted:
+        yield
+        return
+    os.sched_setaffinity(0, wanted)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ours)
+
+
+def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int]) -> "Popen[bytes]":
+    """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers can be told."""
+    stdin, stdout, stderr = streams
+    try:
+        return Popen(
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd="/",
+            env=variables,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        where = variables.get("PATH", os.defpath)
+        raise LaunchFailed(f"no such launcher '{argv[0]}' (looked in PATH={where})") from error
+    except (OSError, UnicodeEncodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        command = argv[argv.index("--") + 1]
+        raise LaunchFailed(f"cannot start '{command[:80]}': {why}") from error
+
+
+def open_alive(folder: Path) -> int:
+    """For reading too: a FIFO that nobody reads yet cannot be opened for writing alone."""
+    return os.open(folder / "alive", os.O_RDWR | os.O_CLOEXEC)
+
+
+def _pipe(undo: ExitStack, after: ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    after.callback(os.close, writer)
+    os.set_blocking(reader, False)
+    return _kept(undo, reader), writer
+
+
+def _kept(undo: ExitStack, fd: int) -> int:
+    undo.callback(os.close, fd)
+    return fd
+
+
+def _stdin(stdin: Stdin, folder: Path, after: ExitStack) -> int:
+    if stdin is None:
+        return DEVNULL
+    if isinstance(stdin, int):
+        return stdin
+    fd = os.open(folder / "stdin", os.O_RDONLY | os.O_CLOEXEC)
+    after.callback(os.close, fd)
+    return fd

@@ -1,0 +1,429 @@
+"""A launch that runs: its output is drained, its limit kept, its end noticed, by the one watch."""
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+
+from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
+from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._end_reasons import explained, lives, without_root
+from flowos.engine.launch._orphans import (
+    Marks,
+    Started,
+    is_monitor,
+    is_named,
+    kill_leftovers,
+    others_mounts,
+)
+from flowos.engine.launch._run_folders import remove_run_folder
+from flowos.engine.launch._watch import Act, the_watch
+from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
+
+DEFAULT_GRACE_SECONDS = 2.0
+"""flowos-init's own, when nobody says another: between TERM and KILL."""
+
+_LATE_SECONDS = 3.0
+"""How much later than promised flowos-init may answer before it is ended itself: on a machine that
+is short of everything it gets a processor late."""
+
+_HUNG_SECONDS = 30.0
+"""A runtime that still runs so long after all its ranks have ended is taken to hang."""
+
+_CHUNK_BYTES = 1 << 16
+_TICK_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """Our ends: the FIFO whose closing ends the launch, and what comes out.
+
+    -1: it does not come out to us, but where our own goes.
+    """
+
+    alive: int
+    stdout: int = -1
+    stderr: int = -1
+
+
+Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
+
+
+class RunningProcess:
+    """A started launch. Methods may be called from any thread.
+
+    pid: of the outermost process, the guardian of flowos-init for a bare, direct launch.
+    """
+
+    pid: int
+    _process: "Popen[bytes]"
+
+    def __init__(
+        self,
+        launch: Launch,
+        folder: Path,
+        spawn: Spawn,
+        *,
+        captures: tuple[Capture, Capture],
+        holder: "RunningProcess | None" = None,
+        server: "RunningProcess | None" = None,
+    ) -> None:
+        """Start it by `spawn`, whose exception is raised here.
+
+        captures: of its stdout and stderr; one that breaks ends it. holder: the launch that holds
+        the container of this one, and ends with it.
+        server: the launch that shows the image of this one, which has no root without it.
+
+        `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
+        there and the note that it is ours.
+        """
+        self.launch = launch
+        self.folder = folder
+        self._stdout, self._stderr = captures
+        self._open: dict[int, Capture] = {}
+        self._began = time.monotonic()
+        self._owner = os.getpid()
+        self._holder, self._server = holder, server
+        self._served: set[RunningProcess] = set()
+        self._at_end: list[Act] = []
+        self._stopped_by: StoppedBy = ""
+        self._alive = -1
+        self._pidfd = -1
+        self._alarm = -1
+        self._next_look = -1
+        self._hung = False
+        self._hard_at = 0.0
+        self._begun, self._ended = threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
+        self._outcome: Outcome | None = None
+        self._watch = the_watch()
+        _all.add(self)
+        self._watch.ask(partial(self._begin, spawn))
+        self._await_begin()
+
+    def _await_begin(self) -> None:
+        try:
+            self._begun.wait()
+        except BaseException:
+            self.stop()
+            raise
+        failure, self._failure = self._failure, None
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # its traceback holds this frame: a cycle would keep us
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def code(self) -> int | None:
+        """Exit code of the outermost process, or minus the signal that ended it."""
+        return self._process.returncode
+
+    def wait(self, seconds: float | None = None) -> Outcome:
+        """How it ended; TimeoutError if it runs on after `seconds`."""
+        if os.getpid() != self._owner:
+            raise LaunchFailed(f"'{self.launch.argv[0]}' was started by process {self._owner}")
+        if not self._ended.wait(seconds):
+            raise TimeoutError(f"'{self.launch.argv[0]}' still runs after {seconds} s")
+        assert self._outcome is not None
+        return self._outcome
+
+    def stop(self, grace_seconds: float = DEFAULT_GRACE_SECONDS) -> None:
+        """Ask for the end: TERM now, KILL after the grace; `wait` tells when it came."""
+        self._watch.ask(self._guarded(partial(self._stop, "request", grace_seconds)))
+
+    # ---- from here on, in the watch's thread only ----
+
+    def _guarded(self, act: Act) -> Act:
+        """A launch that goes wrong in our hands must not take the others with it, nor hang."""
+
+        def guarded() -> None:
+            if self.done:
+                return
+            try:
+                act()
+            except Exception as error:
+                with contextlib.suppress(Exception):
+                    self._process.kill()
+                    self._kill_leftovers()
+                with contextlib.suppress(Exception):
+                    self._settle(Outcome(end=Lost(f"{type(error).__name__}: {error}")))
+
+        return guarded
+
+    def _begin(self, spawn: Spawn) -> None:
+        try:
+            self._process, pipes = spawn()
+        except BaseException as error:
+            self._failure = error
+            self._settle(Outcome(end=Lost("it never began")))
+        else:
+            self.pid, self._alive = self._process.pid, pipes.alive
+            outputs = ((pipes.stdout, self._stdout), (pipes.stderr, self._stderr))
+            self._open = {fd: capture for fd, capture in outputs if fd >= 0}
+            self._guarded(self._follow)()
+        finally:
+            self._begun.set()
+
+    def _follow(self) -> None:
+        if self._server is not None:
+            self._server._served.add(self)
+            if self._server.done:
+                self._stop("request", DEFAULT_GRACE_SECONDS)
+        for fd in self._open:
+            self._watch.on_readable(fd, self._guarded(partial(self._read, fd)))
+        if self.launch.limit_seconds is not None:
+            self._at(self.launch.limit_seconds, partial(self._stop, "limit", DEFAULT_GRACE_SECONDS))
+        if self.launch.env.image is not None:
+            self._look_whether_it_hangs(ended=False)
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except OSError:  # a kernel before 5.3
+            self._look_again()
+        else:
+            self._watch.on_readable(self._pidfd, self._guarded(self._outermost_ended))
+
+    def _look_again(self) -> None:
+        self._outermost_ended()
+        if self._process.returncode is None:
+            self._watch.at(time.monotonic() + _TICK_SECONDS, self._guarded(self._look_again))
+
+    def _at(self, seconds: float, act: Act) -> None:
+        """One alarm at a time: each state of a launch waits for one thing."""
+        self._watch.cancel(self._alarm)
+        self._alarm = self._watch.at(time.monotonic() + seconds, self._guarded(act))
+
+    def _read(self, fd: int) -> bool:
+        """Take what is there; False at the end, or if nothing is there now."""
+        try:
+            data = os.read(fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if data:
+            self._open[fd].add(data)
+            if self._open[fd].broken:
+                self._stop("request", DEFAULT_GRACE_SECONDS)
+        else:
+            self._close_output(fd)
+        return bool(data)
+
+    def _close_output(self, fd: int) -> None:
+        self._watch.forget(fd)
+        del self._open[fd]
+        os.close(fd)
+
+    def _stop(self, by: StoppedBy, grace_seconds: float) -> None:
+        if self._process.returncode is not None:
+            return
+        late = _LATE_SECONDS if self._alive >= 0 or grace_seconds > 0 else 0.0
+        hard_at = time.monotonic() + grace_seconds + late
+        if self._alive >= 0:
+            self._stopped_by = by
+            with contextlib.suppress(OSError):  # a full disk: then it is flowos-init's own grace
+                (self.folder / "grace").write_text(str(grace_seconds))
+            self._close_alive()
+        elif hard_at >= self._hard_at:  # asked before; only a shorter grace is news
+            return
+        self._hard_at = hard_at
+        self._at(hard_at - time.monotonic(), self._end_hard)
+
+    def _close_alive(self) -> None:
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+
+    def _end_hard(self) -> None:
+        """flowos-init did not answer, or the launcher does not end."""
+        self._process.kill()
+        self._at(_LATE_SECONDS, self._give_up)
+
+    def _look_whether_it_hangs(self, *, ended: bool) -> None:
+        """Podman may wait for ever for a container that is gone.
+
+        ended: whether all ranks had ended at the look before this one.
+        """
+        if self._process.returncode is not None:
+            return
+        if ended:
+            self._hung = True
+            self._end_hard()
+            return
+        now = len(self._answers()[0]) >= self.launch.ranks
+        act = self._guarded(partial(self._look_whether_it_hangs, ended=now))
+        self._next_look = self._watch.at(time.monotonic() + _HUNG_SECONDS, act)
+
+    def _give_up(self) -> None:
+        self._kill_leftovers()
+        self._settle(Outcome(end=Lost("cannot be ended: it hangs in the kernel")))
+
+    def _kill_leftovers(self, *, helpers: bool = True) -> None:
+        """Some launchers give each rank a session of its own, so flowos-init names its own.
+        A helper (podman's conmon) holds the pipes too."""
+        said = [at for at in self._answers()[1].values() if at.here]
+        marks = Marks(
+            folder=self.folder,
+            # what runs in our terminal is of our own session, as are others
+            sessions=frozenset({self.pid, *(at.session for at in said)} - {os.getsid(0)}),
+            mounts=frozenset[int]().union(*(at.mounts for at in said)) - others_mounts(self.folder),
+            pipes=frozenset(os.fstat(fd).st_ino for fd in self._open if helpers),
+        )
+        kill_leftovers(marks, helpers=helpers)
+
+    def _outermost_ended(self) -> None:
+        if self._process.poll() is None:
+            return
+        self._forget_pidfd()
+        self._close_alive()
+        self._finish_without_ranks(time.monotonic() + DEFAULT_GRACE_SECONDS + _LATE_SECONDS)
+
+    def _finish_without_ranks(self, until: float) -> None:
+        """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
+        statuses, started = self._answers()
+        waited_for = [at for rank, at in started.items() if rank not in statuses]
+        by_force = self._process.returncode < 0 or len(statuses) < self.launch.ranks
+        wait = any(map(_may_live, waited_for)) or (not by_force and self._is_watched())
+        if wait and time.monotonic() < until:
+            self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
+        elif by_force:
+            self._finish_by_force(until)
+        else:
+            self._settle(self._judge(statuses, frozenset(started)))
+
+    def _is_watched(self) -> bool:
+        """A runtime that was told to end may be gone before its monitor, which tidies up."""
+        monitor = runtime_named(self.launch.env.runtime).traits.monitor
+        return bool(monitor) and is_monitor(self.folder / monitor, self.folder)
+
+    def _finish_by_force(self, until: float) -> None:
+        """A runtime's helpers (podman's conmon) end, and tidy, when what they watch has ended."""
+        patient = self.launch.env.image is not None and time.monotonic() < until
+        self._kill_leftovers(helpers=not patient)
+        if patient and is_named(self.folder):
+            self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
+            return
+        statuses, started = self._answers()
+        self._settle(self._judge(statuses, frozenset(started)))
+
+    def _judge(self, statuses: dict[int, bytes], started: frozenset[int]) -> Outcome:
+        for fd in list(self._open):
+            while self._read(fd):
+                pass
+        code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
+        seen = Seen(
+            statuses=statuses,
+            started=started,
+            code=code,
+            stopped_by=by,
+            stderr=stderr,
+            hung=self._hung,
+        )
+        end, usage = classify_end(self.launch, seen)
+        end = explained(self.launch, seen, end)
+        if self._server is not None and not lives(self._server.folder):
+            end = without_root(self.launch, end)
+        return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
+
+    def _answers(self) -> tuple[dict[int, bytes], dict[int, Started]]:
+        """What the ranks have said so far: rank -> status file, rank -> where it started."""
+        statuses, started = {}, {}
+        # somebody may have cleaned /tmp
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                what, _, rank = entry.name.partition(".")
+                if what == "status" and rank.isdigit():
+                    statuses[int(rank)] = Path(entry.path).read_bytes()
+                elif what == "started" and rank.isdigit():
+                    started[int(rank)] = Started(Path(entry.path).read_bytes())
+        return statuses, started
+
+    def _settle(self, outcome: Outcome) -> None:
+        if not outcome.usage.wall_seconds:
+            usage = Usage(wall_seconds=time.monotonic() - self._began)
+            outcome = replace(outcome, usage=usage)
+        self._outcome = outcome
+        try:
+            self._watch.cancel(self._alarm)
+            self._watch.cancel(self._next_look)
+            self._forget_pidfd()
+            self._close_alive()
+            for fd in list(self._open):
+                self._close_output(fd)
+            remove_run_folder(self.folder)
+        finally:
+            _all.discard(self)
+            if self._server is not None:
+                self._server._served.discard(self)
+            if self._holder is None:
+                self._tell_end()
+            else:
+                self._holder._end_then(self._tell_end)
+
+    def _tell_end(self) -> None:
+        self._ended.set()
+        for running in tuple(self._served):
+            running._guarded(partial(running._stop, "request", DEFAULT_GRACE_SECONDS))()
+        for act in self._at_end:
+            act()
+
+    def _end_then(self, act: Act) -> None:
+        if self.done:
+            act()
+        else:
+            self._at_end.append(act)
+            self._guarded(partial(self._stop, "request", 0.0))()
+
+    def _forget_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            self._watch.forget(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def _let_go_in_child(self) -> None:
+        """After fork(): a copy of the FIFO's end here would keep the launch alive without us."""
+        for fd in (self._alive, self._pidfd, *self._open):
+            if fd >= 0:
+                os.close(fd)
+
+
+_all: set[RunningProcess] = set()
+
+
+def _may_live(started: Started) -> bool:
+    if not started.here:
+        return True
+    try:
+        os.kill(started.init, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _end_all() -> None:
+    """At exit nothing of ours runs on."""
+    left = list(_all)
+    for running in left:
+        running.stop()
+    until = time.monotonic() + DEFAULT_GRACE_SECONDS + 2 * _LATE_SECONDS
+    for running in left:
+        with contextlib.suppress(TimeoutError):
+            running.wait(max(0.0, until - time.monotonic()))
+
+
+def _let_go_in_child() -> None:
+    for running in _all:
+        running._let_go_in_child()
+    _all.clear()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_let_go_in_child)

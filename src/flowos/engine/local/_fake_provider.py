@@ -1,0 +1,130 @@
+"""A pool whose nodes this machine stands in for, with answers from a script: for tests.
+
+See `model/_fake_script.py` for the script. Who asks for more nodes than are free waits until others
+free theirs.
+"""
+
+import threading
+from collections.abc import Collection
+from dataclasses import replace
+
+from flowos.engine._leases import Leases
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._node import Node
+from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
+from flowos.engine.local._here import Here
+from flowos.model import Ask, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
+
+
+class FakeNode(Here):
+    """A node that this machine stands in for, with a ledger of its own."""
+
+    def __init__(self, name: str, cores: int | None) -> None:
+        self._cores = cores
+        super().__init__(name, ResourceLedger(self.resources()))
+
+    def resources(self) -> Resources:
+        has = super().resources()
+        return has if self._cores is None else replace(has, cpus=tuple(range(self._cores)))
+
+
+class FakeProvider:
+    """See `Provider`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._script = [read_script(line) for line in pool.script]
+        self._all = tuple(
+            FakeNode(f"{pool.name}-{number}", pool.cores) for number in range(1, pool.nodes + 1)
+        )
+        self._lost: set[str] = set()
+        self._free: list[Node] = list(self._all)
+        self._changed = threading.Condition()
+        self._leases = Leases(pool, self._put_back)
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        with self._changed:
+            free = {node.name for node in self._free}
+        return tuple(self._info(node, free) for node in self._all)
+
+    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
+        with self._changed:
+            steps = self._script.pop(0) if self._script else ()
+        for step in steps:
+            if step.what == "refuse":
+                raise SliceRefused(f"pool {self.pool.name}: {step.reason}")
+            if step.what == "wait":
+                on_event(HoldEvent(what="waiting", reason=step.reason))
+                threading.Event().wait(step.seconds)
+        held = self._leases.begin(self._taken(ask.nodes, 0, on_event), ask, on_event)
+        for step in steps:
+            self._plan(step, held)
+        return held
+
+    def resize(self, held: Held, nodes: int) -> Held:
+        now = self._leases.now(held)
+        missing = nodes - len(now.nodes)
+        if missing > 0:
+            more = self._taken(missing, len(now.nodes), ignore)
+            return self._leases.change(now, (*now.nodes, *more))
+        if nodes < 1:
+            raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
+        changed = self._leases.change(now, now.nodes[:nodes])
+        self._put_back(now.nodes[nodes:])
+        return changed
+
+    def free(self, held: Held) -> None:
+        self._leases.free(held)
+
+    def attach(self, id: str) -> Held | Lost:
+        return self._leases.find(id)
+
+    def _info(self, node: FakeNode, free: Collection[str]) -> NodeInfo:
+        has = node.resources()
+        held = "free" if node.name in free else "held"
+        return NodeInfo(
+            name=node.name,
+            cores=len(has.cpus),
+            memory_bytes=has.memory_bytes,
+            gpus=has.gpus,
+            state="lost" if node.name in self._lost else held,
+        )
+
+    def _taken(self, count: int, have: int, on_event: OnHoldEvent) -> tuple[Node, ...]:
+        """Wait for this many beside those that the slice has."""
+        told = False
+        while True:
+            with self._changed:
+                there = len(self._all) - len(self._lost)
+                if have + count > there:
+                    asked = f"{have + count} nodes asked for, it has {there}"
+                    raise SliceRefused(f"pool {self.pool.name}: {asked}")
+                if len(self._free) >= count:
+                    taken = tuple(self._free[:count])
+                    del self._free[:count]
+                    return taken
+                free = len(self._free)
+                if told:
+                    self._changed.wait()
+                    continue
+            on_event(HoldEvent(what="waiting", reason=f"{free} of {there} nodes are free"))
+            told = True
+
+    def _plan(self, step: FakeStep, held: Held) -> None:
+        if step.what == "end":
+            why = f"after {step.seconds:g} s"
+            self._leases.later(held, step.seconds, lambda: self._leases.end(held, why))
+        elif step.what == "lose" and step.node <= len(held.nodes):
+            name = held.nodes[step.node - 1].name
+            self._leases.later(held, step.seconds, lambda: self._lose(held, name))
+
+    def _lose(self, held: Held, name: str) -> None:
+        with self._changed:
+            self._lost.add(name)
+            self._changed.notify_all()  # who waits for more than there is now is refused
+        self._leases.lose(held, name, "the node does not answer")
+
+    def _put_back(self, nodes: Collection[Node]) -> None:
+        with self._changed:
+            self._free += [node for node in nodes if node.name not in self._lost]
+            self._changed.notify_all()

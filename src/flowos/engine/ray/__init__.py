@@ -1,1 +1,0 @@
-"""Slices on a Ray cluster."""

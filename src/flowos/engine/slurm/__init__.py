@@ -1,1 +1,0 @@
-"""Slices held by Slurm."""

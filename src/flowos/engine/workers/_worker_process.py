@@ -1,0 +1,176 @@
+"""The conversation with one worker process: what it is taught, what it runs, what it holds."""
+
+import contextlib
+import itertools
+import marshal
+import mmap
+import os
+import pickle
+import socket
+from collections import deque
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.workers import worker
+from flowos.engine.workers._blobs import Blob, Packed
+from flowos.engine.workers._worker_program import WorkerProgram
+from flowos.engine.workers._worker_start import KILL_SECONDS, Start
+
+owners = itertools.count(1)
+"""Numbers of those that fill memory files, this process and its workers."""
+
+_MODULES = (
+    ("flowos.model", "_ports"),
+    ("flowos.engine.flow", "_errors"),
+    ("flowos.engine.flow", "_files"),
+    ("flowos.engine.workers", "_values"),
+    ("flowos.engine.workers", "_functions"),
+    ("flowos.engine.workers", "_old_numpy"),
+)
+"""What a worker needs of FlowOS, which need not be installed where it runs."""
+
+
+@cache
+def _modules() -> dict[str, bytes]:
+    """Module -> marshalled code: the same Python version runs at the other end."""
+    codes = {}
+    for package, name in _MODULES:
+        source = files(package).joinpath(f"{name}.py").read_text()
+        full = f"{package}.{name}"
+        codes[full] = marshal.dumps(compile(source, full, "exec", dont_inherit=True))
+    return codes
+
+
+class WorkerProcess:
+    """A worker, from its first word to its end. One conversation at a time, on any thread."""
+
+    def __init__(self, running: RunningProcess, channel: worker.Channel, start: Start) -> None:
+        self.running = running
+        self._start = start
+        self._number = next(owners)
+        self._channel = channel
+        self._cores: tuple[int, ...] = ()
+        self._returned: deque[int] = deque()
+        self._held: dict[int, tuple[Blob, int]] = {}
+        self._progress: memoryview | list[int] = [0]
+        """A page that the worker writes to, from `greet` to `forget`."""
+
+    def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
+        """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
+        page = os.memfd_create("flowos-progress")
+        try:
+            os.ftruncate(page, mmap.PAGESIZE)
+            self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+            hello = {
+                "owner": self._number,
+                "keep_bytes": keep_bytes,
+                "max_files": max_files,
+                "modules": _modules(),
+                "in_image": self._start.around.in_image,
+            }
+            self._channel.send(hello, (page, *pipes))
+        finally:
+            os.close(page)
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Which stage of the batch, and which of its steps, the worker began last."""
+        begun = self._progress[0]
+        return divmod(begun - 1, 1 << 32) if begun else None
+
+    def teach(self, program: WorkerProgram) -> None:
+        """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
+        types = pickle.dumps(program.types, 5)
+        sources = program.sources({}, {})
+        while sources:
+            self._channel.send(("teach", self._start.path, sources, types, program.stages))
+            problems, _ = self._channel.receive()
+            sources = program.sources(problems, sources) if problems else {}
+
+    def bind(self, cores: tuple[int, ...]) -> None:
+        """Have it run on these CPUs from now on; () is all. EOFError, OSError where it is gone."""
+        if cores != self._cores:
+            self._channel.send(("bind", cores))
+            self._cores = cores
+
+    def run(
+        self, batch: Sequence[tuple[int, Sequence[Any]]], seconds: float | None
+    ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
+        """Results, plain or packed; what the worker said of the stage that then failed; times.
+
+        seconds: fewer results come where this is over before the last stage. Raises EOFError,
+        OSError if the worker is gone.
+        """
+        files: list[tuple[int, int]] = []
+        fds: list[int] = []
+        rows: list[tuple[int, list[Any]]] = []
+        places: dict[int, int] = {}
+        for number, values in batch:
+            row = [self._wired(v, places, files, fds) if type(v) is Packed else v for v in values]
+            rows.append((number, row))
+        returned = [self._returned.popleft() for _ in range(len(self._returned))]
+        self._progress[0] = 0
+        self._channel.send(("run", returned, files, rows, seconds), fds)
+        (gone, file, results, failed, times), fds = self._channel.receive()
+        for number in gone:
+            self._let_go(number)
+        return self._results(fds, file, results), failed, times
+
+    def _wired(
+        self, value: Packed, places: dict[int, int], files: list[tuple[int, int]], fds: list[int]
+    ) -> tuple[Any, ...]:
+        blob = value.blob
+        if blob is None:
+            return value.body, ()
+        place = places.get(blob.number)
+        if place is None:
+            place = places[blob.number] = len(files)
+            files.append((blob.number, blob.size))
+            if blob.number >> worker.OWNER_SHIFT != self._number:
+                fds.append(blob.fd)
+        self._held[blob.number] = (blob, self._held.get(blob.number, (blob, 0))[1] + 1)
+        return value.body, value.spans, place
+
+    def _let_go(self, number: int) -> None:
+        blob, count = self._held.pop(abs(number))
+        blob.spoiled |= number < 0
+        if count > 1:
+            self._held[abs(number)] = (blob, count - 1)
+
+    def _results(
+        self, fds: list[int], file: tuple[int, int], results: list[list[Any]]
+    ) -> list[list[Any]]:
+        blob = None
+        if fds:
+            blob = Blob(fds[0], file[1], file[0], self._returned.append, mine=False)
+        for row in results:
+            for i, value in enumerate(row):
+                if type(value) is tuple:
+                    body, spans = value
+                    row[i] = Packed(body, spans, blob)
+        return results
+
+    def kill(self) -> None:
+        """End it now; from any thread."""
+        self.running.stop(KILL_SECONDS)
+
+    def leave(self) -> None:
+        """Let it end by itself, as Python processes do."""
+        with contextlib.suppress(OSError):  # it is gone already
+            self._channel.sock.shutdown(socket.SHUT_RDWR)
+
+    def forget(self) -> None:
+        """It is gone or going: nothing that it may still read is written again.
+
+        Whoever keeps an error keeps us, by its traceback: only `place` is left to know.
+        """
+        page, self._progress = self._progress, [self._progress[0]]
+        if isinstance(page, memoryview):
+            page.release()
+        for blob, _ in self._held.values():
+            blob.spoiled = True
+        self._held.clear()
+        self._channel.close()

@@ -1,0 +1,221 @@
+"""Starting a worker process, up to its first word."""
+
+import contextlib
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flowos.engine.flow._bound import with_threads
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.launch._prepared import PreparedLaunch
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.workers import worker
+from flowos.engine.workers._worker_files import path_there, worker_file
+from flowos.model import (
+    Cancelled,
+    Exited,
+    Killed,
+    Launch,
+    LaunchFailed,
+    Lost,
+    NotStarted,
+    Outcome,
+    Pairs,
+)
+
+START_SECONDS = 60.0
+_TICK_MILLISECONDS = 20
+_LEAVE_SECONDS = 10.0
+"""More than it takes to end a process; what hangs in the kernel is given up sooner."""
+KILL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How the workers of a slice are started: `count` of them share the node's cores.
+
+    python: what runs them; in an image its own python3. threads: for each worker's libraries, where
+    its tasks ask for cores; else the node's cores are shared out.
+    """
+
+    count: int
+    around: Surroundings
+    python: str = sys.executable
+    threads: int | None = None
+
+    @property
+    def launch(self) -> Launch:
+        """Of a worker, but for the path of its socket."""
+        inside = self.around.in_image
+        python = "python3" if inside else self.python
+        file = worker_file(self.around.node) if inside else Path(worker.__file__)
+        return Launch(
+            argv=(*_argv(python), "-u", str(file)),
+            env=self.around.env,
+            variables=_variables(self),
+            cwd=self.around.inside(_folder()) or Path("/tmp"),
+        )
+
+    @property
+    def path(self) -> list[str | None]:
+        """Where a worker finds modules; None stands for where its own Python does."""
+        return path_there(self.around) if self.around.in_image else list(sys.path)
+
+
+def start_worker(
+    start: Start, cancelled: Callable[[], bool]
+) -> tuple[RunningProcess, worker.Channel]:
+    """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
+    prepared = start.around.node.prepare(start.launch)
+    path = prepared.folder / "worker"
+    with _listener(prepared, str(path)) as listener:
+        running = _started(prepared, str(path))
+        try:
+            channel = _answer(start, listener, running, cancelled)
+        except BaseException:
+            running.stop(KILL_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                running.wait(_LEAVE_SECONDS)
+            raise
+        path.unlink(missing_ok=True)  # a worker that has ended took its folder along
+    return running, channel
+
+
+def _listener(prepared: PreparedLaunch, path: str) -> socket.socket:
+    listener = None
+    try:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(path)
+        listener.listen(1)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        prepared.discard()
+        raise LaunchFailed(f"a worker process could not start: {error}") from error
+    return listener
+
+
+def _started(prepared: PreparedLaunch, path: str) -> RunningProcess:
+    launch = replace(prepared.launch, argv=(*prepared.launch.argv, path))
+    return replace(prepared, launch=launch).start()
+
+
+def _argv(python: str) -> tuple[str, ...]:
+    """With the options of this Python that change what user code does."""
+    flags = sys.flags
+    words = ["-" + "O" * flags.optimize] if flags.optimize else []
+    words += [f"-W{option}" for option in sys.warnoptions]
+    chosen = (
+        ("-I", flags.isolated),
+        ("-E", flags.ignore_environment),
+        ("-s", flags.no_user_site),
+        ("-S", flags.no_site),
+        ("-B", flags.dont_write_bytecode),
+    )
+    words += [word for word, given in chosen if given]
+    return (python, *words)
+
+
+def _variables(start: Start) -> Pairs:
+    """So that workers do not ask for more cores than there are, their libraries get a share."""
+    node = start.around.node
+    share = start.threads or max(1, len(node.resources().cpus) // start.count)
+    return with_threads(node.variables(start.around.env), share)
+
+
+def _folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # removed under us
+        return Path("/")
+
+
+def _answer(
+    start: Start, listener: socket.socket, running: RunningProcess, cancelled: Callable[[], bool]
+) -> worker.Channel:
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    until = time.monotonic() + START_SECONDS
+    while not poll.poll(_TICK_MILLISECONDS):
+        if cancelled():
+            raise Cancelled("stopped while a worker process started")
+        if running.done and not poll.poll(0):  # else it came, spoke and ended since we looked
+            raise LaunchFailed(_why_not_started(start, running.wait()))
+        if time.monotonic() > until:
+            raise LaunchFailed(f"a worker process did not answer within {START_SECONDS:.0f} s")
+    channel = worker.Channel(listener.accept()[0])
+    try:
+        _check_version(start, channel)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def _check_version(start: Start, channel: worker.Channel) -> None:
+    try:
+        version, _ = channel.receive()
+    except (EOFError, ConnectionError) as error:
+        raise LaunchFailed("a worker process ended while it started") from error
+    if tuple(version) != sys.version_info[:2]:
+        raise LaunchFailed(_other_python(start, ".".join(map(str, version))))
+
+
+def _other_python(start: Start, theirs: str) -> str:
+    ours = ".".join(map(str, sys.version_info[:2]))
+    if not start.around.in_image:
+        return f"the worker is Python {theirs}, this is {ours}: they must be equal"
+    return (
+        f"image {start.around.named}: its python3 is Python {theirs}, this is Python {ours}, and "
+        f"Python tasks need the same on both sides; use an image with Python {ours}, or run "
+        f"flowos by Python {theirs}"
+    )
+
+
+def _why_not_started(start: Start, outcome: Outcome) -> str:
+    if start.around.in_image and isinstance(outcome.end, NotStarted):
+        return (
+            f"image {start.around.named}: Python tasks need a python3 in it: {outcome.end.reason}"
+        )
+    theirs = _version_inside(start) if start.around.in_image else ""
+    if theirs and theirs != ".".join(map(str, sys.version_info[:2])):
+        return _other_python(start, theirs)
+    where = f"image {start.around.named}: " if start.around.in_image else ""
+    return f"{where}a worker process could not start: {_told(outcome)}"
+
+
+def _version_inside(start: Start) -> str:
+    """A Python that is too old to read the worker's file can still tell its version."""
+    say = "import sys; print('%d.%d' % sys.version_info[:2])"
+    launch = replace(start.launch, argv=("python3", "-c", say), limit_seconds=START_SECONDS)
+    outcome = start.around.node.prepare(launch).run()
+    return outcome.stdout.decode(errors="replace").strip() if outcome.ok else ""
+
+
+def _told(outcome: Outcome) -> str:
+    last = outcome.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return f"{how_ended(outcome)}; {last}" if last else how_ended(outcome)
+
+
+def how_ended(outcome: Outcome) -> str:
+    """In words, for a process that should have gone on."""
+    match outcome.end:
+        case Exited(code):
+            return f"it exited with code {code}"
+        case Killed(signal):
+            hint = ", as when memory runs out" if _name(signal) == "SIGKILL" else ""
+            return f"it was killed by signal {signal} ({_name(signal)}){hint}"
+        case Lost(reason):
+            return f"it is gone ({reason})"
+        case other:
+            return other.reason
+
+
+def _name(number: int) -> str:
+    import signal
+
+    return signal.Signals(number).name if number in set(signal.Signals) else "real time"

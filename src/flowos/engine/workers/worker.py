@@ -1,0 +1,381 @@
+"""The node-local worker: one file, standard library only, run by any Python from 3.11 on.
+
+It runs stages that it was taught, and answers each message with one; it ends when its socket does.
+What else it needs of FlowOS comes as code with the first message: FlowOS itself need not be
+installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
+"""
+
+import importlib.util
+import marshal
+import mmap
+import os
+import pickle
+import signal
+import socket
+import sys
+import time
+import types
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+PACKET = 96 * 1024
+"""Longest message sent as such, bytes; a socket's buffer holds two of them by default."""
+FDS_PER_PACKET = 250  # the kernel takes 253
+AWAKE_SECONDS = 5e-5
+"""How long a reader looks for a message before it sleeps."""
+OWN_PATH = [path for path in sys.path if path != os.path.dirname(__file__)]  # noqa: PTH120
+"""Where this Python finds modules by itself: without the folder of this file."""
+OWNER_SHIFT = 40
+"""A memory file's number, shifted right by this, is who fills it."""
+
+
+class Channel:
+    """Messages, each with file descriptors if wished, over a unix SOCK_SEQPACKET socket.
+
+    A packet is one byte, the number of packets with descriptors that follow it, and a pickle. A
+    pickle longer than PACKET crosses in a memory file, the first descriptor; its packet then
+    holds the length.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(True)  # whatever socket.setdefaulttimeout was told
+        self.sock = sock
+        self._buffer = memoryview(bytearray(PACKET + 1))
+
+    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+        body = pickle.dumps(message, 5)
+        if len(body) <= PACKET and not fds:
+            self.sock.send(b"\0" + body)
+            return
+        large = None
+        if len(body) > PACKET:
+            large = _memory_file(body)
+            fds = (large, *fds)
+            body = pickle.dumps(len(body), 5)
+        starts = range(0, len(fds), FDS_PER_PACKET)
+        try:
+            self.sock.send(bytes((len(starts),)) + body)
+            for start in starts:
+                socket.send_fds(self.sock, [b"\0"], fds[start : start + FDS_PER_PACKET])
+        finally:
+            if large is not None:
+                os.close(large)
+
+    def receive(self) -> tuple[Any, list[int]]:
+        """The next message and its descriptors; EOFError when the other end is gone."""
+        size = self._arrived()
+        if not size:
+            raise EOFError
+        message = pickle.loads(self._buffer[1:size])
+        fds: list[int] = []
+        for _ in range(self._buffer[0]):
+            whole = self._receive_fds(fds)
+            if not whole:
+                for fd in fds:
+                    os.close(fd)
+                raise OSError("too many open files: raise the limit (ulimit -n)")
+        if type(message) is int:
+            with mmap.mmap(fds[0], message) as body:
+                message = pickle.loads(body)
+            os.close(fds.pop(0))
+        return message, fds
+
+    def _arrived(self) -> int:
+        """The size of the next packet, met awake if it comes soon: to be woken on another cpu takes
+        longer than most messages are apart."""
+        asleep = time.perf_counter() + AWAKE_SECONDS
+        while time.perf_counter() < asleep:
+            try:
+                return self.sock.recv_into(self._buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                os.sched_yield()
+        return self.sock.recv_into(self._buffer)
+
+    def _receive_fds(self, fds: list[int]) -> bool:
+        """As socket.recv_fds, which leaves out the flag that keeps them from our children."""
+        room = socket.CMSG_SPACE(FDS_PER_PACKET * 4)
+        _, ancillary, flags, _ = self.sock.recvmsg(1, room, socket.MSG_CMSG_CLOEXEC)
+        for _, _, data in ancillary:
+            fds += array("i", data[: len(data) // 4 * 4])
+        return bool(ancillary) and not flags & socket.MSG_CTRUNC
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+def _memory_file(content: bytes) -> int:
+    fd = os.memfd_create("flowos-message")
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+    return fd
+
+
+class Failed(Exception):  # noqa: N818 - reads as what happened
+    """A stage failed: its place in the batch, the step, the kind, and details for the engine."""
+
+
+class Refused(Exception):  # noqa: N818
+    """A result is not what its port promises: the port's index or None, the complaint."""
+
+
+class Worker:
+    """Runs stages that it was taught."""
+
+    def __init__(self, channel: Channel, hello: dict[str, Any], fds: Sequence[int]) -> None:
+        """Become the engine's: its pipes for what is printed, its page of progress, its modules."""
+        self.channel = channel
+        self.functions: dict[int, Callable[..., Any]] = {}
+        self.stages: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
+        self.gone: list[int] = []
+        self.cores = os.sched_getaffinity(0)
+        page, out, err = fds
+        self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        for fd in fds:
+            os.close(fd)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        for name, code in hello["modules"].items():
+            module = sys.modules[name] = types.ModuleType(name)
+            exec(marshal.loads(code), module.__dict__)
+        self.ports: Any = sys.modules["flowos.model._ports"]
+        self.errors: Any = sys.modules["flowos.engine.flow._errors"]
+        self.files: Any = sys.modules["flowos.engine.flow._files"]
+        self.crossing: Any = sys.modules["flowos.engine.workers._functions"]
+        self.values: Any = sys.modules["flowos.engine.workers._values"]
+        self.pool = self.values.SlabPool(
+            hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
+        )
+        if hello["in_image"]:
+            sys.modules["flowos.engine.workers._old_numpy"].meet_new_names()
+
+    def serve(self) -> None:
+        """Answer each message until the engine is gone.
+
+        ("bind", cores): run on these CPUs; () is all of ours
+        ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
+        ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
+        failed: () or (place, step, kind, ...). Results: of the stages before it, and no more than
+        could be started in so many seconds. times: seconds, and those of the processor.
+        """
+        while True:
+            (kind, *message), fds = self.channel.receive()
+            if kind == "teach":
+                self.channel.send(self._learn(*message))
+            elif kind == "bind":
+                self._bind(*message)
+            else:
+                self.channel.send(*self._run(fds, *message))
+            del message
+
+    def _bind(self, cores: Sequence[int]) -> None:
+        """All our threads: those of libraries may have been started before."""
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - pathlib is slow to import
+            try:
+                os.sched_setaffinity(int(thread), self.cores.intersection(cores) or self.cores)
+            except OSError:  # it has ended, or the CPUs are not ours any more
+                continue
+
+    def _learn(
+        self, path: list[str | None], functions: dict[int, Any], types: bytes, new: dict[int, Any]
+    ) -> dict[int, str]:
+        sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
+        engine = "flowos.engine"
+        _stand_in_for("flowos", "flowos.model", engine, f"{engine}.flow", f"{engine}.workers")
+        problems: dict[int, str] = {}
+        for number, source in functions.items():
+            try:
+                self.functions[number] = self.crossing.load(*source)
+            except BaseException as error:
+                problems[number] = self.errors.line(error)
+        if not problems:
+            types_ = pickle.loads(types)
+            for number, (empty, steps, returns) in new.items():
+                program = [self._operation(types_, *step) for step in steps]
+                self.stages[number] = (empty, program, returns)
+        return problems
+
+    def _operation(
+        self, known: Any, fun: int, inputs: Sequence[int], outputs: Sequence[int], types: Any
+    ) -> tuple[Any, ...]:
+        kinds = [known[i] for i in types]
+        plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
+        good = kinds[0].quick() if plain else _never
+        return self.functions[fun], inputs, outputs[0], good, outputs, kinds
+
+    def _run(
+        self,
+        fds: list[int],
+        returned: list[int],
+        files: list[tuple[int, int]],
+        batch: list[Any],
+        seconds: float | None,
+    ) -> tuple[object, Sequence[int]]:
+        """Run stages one after the other.
+
+        files: (number, size) of those that values lie in; fds are of those that are not ours.
+        """
+        self.pool.returned.extend(returned)
+        if files:
+            self._hold(batch, files, fds)
+        parcel = self.pool.parcel()
+        sent: Sequence[int] = ()
+        results: list[list[Any]] = []
+        worked, began = time.thread_time(), time.perf_counter()
+        failed = self._run_stages(parcel, batch, results, seconds)
+        times = time.perf_counter() - began, time.thread_time() - worked
+        number = 0
+        if parcel.size:
+            number, slab = self.pool.take(parcel.size)
+            parcel.fill(slab)
+            sent = (slab.fd,)
+        answer = ((number, parcel.size), results, failed, times)
+        for fd in fds:
+            os.close(fd)
+        batch.clear()
+        del parcel
+        gone = self.gone[:]
+        del self.gone[: len(gone)]
+        return (gone, *answer), sent
+
+    def _run_stages(
+        self, parcel: Any, batch: list[Any], results: list[list[Any]], seconds: float | None
+    ) -> tuple[Any, ...]:
+        """Append results until all have run, one fails or the time is over; how one failed."""
+        until = time.perf_counter() + (sys.maxsize if seconds is None else seconds)
+        try:
+            for at, stage in enumerate(batch):
+                results.append(self._run_stage(parcel, at << 32, *stage))
+                if time.perf_counter() > until:
+                    break
+        except Failed as failure:
+            return failure.args
+        return ()
+
+    def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
+        """Give each value that lies in a file what it needs to be mapped, and to tell its end."""
+        others = iter(fds)
+        opened = []
+        for number, size in files:
+            slab = self.pool.lent.get(number)
+            opened.append((slab.fd if slab else next(others), size, number))
+        for _, values in batch:
+            for i, value in enumerate(values):
+                if type(value) is tuple and value[1]:
+                    body, spans, file = value
+                    fd, size, number = opened[file]
+                    values[i] = (body, spans, fd, size, self.values.MappingGone(number, self.gone))
+
+    def _run_stage(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
+        empty, program, returns = self.stages[number]
+        self.progress[0] = place + 1
+        try:
+            unpack = self.values.unpack
+            registers = [unpack(*v) if type(v) is tuple else v for v in values]
+        except BaseException as error:
+            raise Failed(place >> 32, 0, "unreadable", self.errors.line(error)) from None
+        values.clear()
+        registers += [None] * empty
+        self._run_steps(place, program, registers)
+        results: list[Any] = []
+        for register in returns:
+            try:
+                results.append(parcel.add(registers[register]))
+            except BaseException as error:
+                step = max(i for i, s in enumerate(program) if register in s[4])
+                port = program[step][4].index(register)
+                text = self.errors.line(error)
+                raise Failed(place >> 32, step, "unsendable", port, text) from None
+        return results
+
+    def _run_steps(self, place: int, program: list[Any], registers: list[Any]) -> None:
+        progress, step = self.progress, 0
+        inputs: Sequence[int] = ()
+        try:
+            for step, (fun, inputs, give, good, outputs, kinds) in enumerate(program):
+                progress[0] = place + step + 1
+                result = fun(*[registers[i] for i in inputs])
+                if good(result):
+                    registers[give] = result
+                else:
+                    self._settle(result, outputs, kinds, registers)
+        except Refused as refused:
+            given = [self.ports.shown(registers[i]) for i in inputs]
+            raise Failed(place >> 32, step, "refused", given, *refused.args) from None
+        except BaseException as error:
+            given = [self.ports.shown(registers[i]) for i in inputs]
+            raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
+
+    def _described(self, error: BaseException) -> tuple[Any, str, str, str]:
+        """An exception: (itself or None where it cannot cross, one line, place, traceback)."""
+        import traceback  # only a failure pays for it
+
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        text = "".join(traceback.format_exception(error.with_traceback(trace)))
+        try:
+            wired = self.values.Parcel(sys.maxsize).add(error)
+            self.values.unpack(*wired)
+        except BaseException:
+            wired = None
+        return wired, self.errors.line(error), self.errors.where(trace), text
+
+    def _settle(
+        self, result: Any, outputs: Sequence[int], kinds: Sequence[Any], registers: list[Any]
+    ) -> None:
+        """Check and keep what a step gave, the long way: several outputs, files, wrong values."""
+        values = (result,) if len(outputs) == 1 else result
+        if not isinstance(values, (tuple, list)) or len(values) != len(outputs):
+            many = isinstance(values, (tuple, list))
+            raise Refused(None, f"{len(values)} values" if many else type(values).__name__)
+        good = []
+        for port, kind in enumerate(kinds):
+            value = values[port]
+            complaint = kind.check(value)
+            if complaint is None and isinstance(kind, self.ports.FilePath):
+                value = self.files.present(value)
+                complaint = value if isinstance(value, str) else None
+            if complaint is not None:
+                raise Refused(port, complaint)
+            good.append(value)
+        for give, value in zip(outputs, good, strict=True):  # the place of an input may be reused
+            registers[give] = value
+
+
+def _stand_in_for(*packages: str) -> None:
+    """To find flowos.model._ports by its name, pickle wants the packages above it."""
+    if packages[0] in sys.modules or importlib.util.find_spec(packages[0]) is not None:
+        return
+    for name in packages:
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = []
+        module.__getattr__ = _not_installed  # type: ignore[method-assign]
+
+
+def _not_installed(name: str) -> object:
+    raise AttributeError(f"No module named 'flowos' where {name!r} was asked for")
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def main() -> None:
+    """Connect to the engine's socket, given as its path, and serve."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # the engine ends us, not the terminal
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.connect(sys.argv[1])
+    os.register_at_fork(after_in_child=sock.close)
+    channel = Channel(sock)
+    try:
+        channel.send(sys.version_info[:2])
+        hello, fds = channel.receive()
+        Worker(channel, hello, fds).serve()
+    except (EOFError, ConnectionError):
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Every example runs as it stands, and prints what its comments say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+PRINTED = {
+    "commands.py": "[5050, 0]\n",
+    "decorated.py": "[6, 4]\n[14, 7]\n",
+    "flow_in_flow.py": "[42.0]\n",
+    "many_runs.py": "[0.0]\n[1.0]\n[3.0]\n[6.0]\n[10.0]\n[15.0]\n[21.0]\n",
+    "paper.py": "[0]\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_an_example_prints_what_it_says(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(PRINTED[name])
+
+
+def test_the_example_of_environments_tells_how_it_is_called() -> None:
+    words = [sys.executable, str(EXAMPLES / "in_an_image.py"), "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "python examples/in_an_image.py IMAGE[@RUNTIME]" in done.stdout
+
+
+def test_the_papers_program_is_there_word_for_word() -> None:
+    assert PAPER in (EXAMPLES / "paper.py").read_text()
+
+
+PAPER = """\
+import flowos as fo
+add_scalar_def = {'task_name': "add_scalar",
+                  'iport_nametypes': (fo.int64, fo.int64),
+                  'oport_nametypes': fo.int64,
+                  'fun': add_scalar_fun}
+sub_scalar_def = {'task_name': "sub_scalar",
+                  'iport_nametypes': (fo.int64, fo.int64),
+                  'oport_nametypes': fo.int64,
+                  'fun': sub_scalar_fun}
+add_scalar = fo.task(add_scalar_def)
+sub_scalar = fo.task(sub_scalar_def)
+a = fo.flow_input('a', fo.int64)
+b = fo.flow_input('b', fo.int64)
+c = fo.flow_input('c', fo.int64)
+d = sub_scalar(add_scalar(a, b), c)
+o = fo.flow_output(d)
+s = fo.slice(o)
+vs = s.run(1, 2, 3)
+print(vs)  # [0]
+s.free()
+"""
