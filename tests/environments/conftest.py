@@ -328,3 +328,7 @@ def open_descriptors() -> list[str]:
     """Closed ones drop out, and so does that of the listing itself."""
     found = [path.name for path in Path("/proc/self/fd").iterdir()]
     return sorted(fd for fd in found if Path(f"/proc/self/fd/{fd}").is_symlink())
+
+
+def mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()

@@ -27,6 +27,7 @@ from typing import Any
 
 from flowos.engine.launch._image_servers import server_for
 from flowos.engine.launch._orphans import unfinished
+from flowos.engine.launch._pipes import Pipes
 from flowos.engine.launch._prepared import (
     PreparedLaunch,
     composed,
@@ -34,7 +35,7 @@ from flowos.engine.launch._prepared import (
     open_alive,
     write_folder,
 )
-from flowos.engine.launch._running import Pipes, RunningProcess
+from flowos.engine.launch._running import RunningProcess
 from flowos.model import LaunchFailed, Outcome
 
 HANDED_ON = (

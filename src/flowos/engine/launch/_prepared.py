@@ -22,8 +22,9 @@ from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._image_servers import server_for
 from flowos.engine.launch._init_program import init_program, init_seen_inside
+from flowos.engine.launch._pipes import Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, make_run_folder, remove_run_folder
-from flowos.engine.launch._running import Pipes, RunningProcess, Spawn
+from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._shared_container import HOLD, await_held
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 

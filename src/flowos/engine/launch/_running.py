@@ -5,23 +5,23 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
+from flowos.engine.launch._answers import Answers, answers_in
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._end_reasons import explained, lives, without_root
 from flowos.engine.launch._orphans import (
     Marks,
-    Started,
     is_monitor,
     is_named,
     kill_leftovers,
     others_mounts,
 )
+from flowos.engine.launch._pipes import Spawn
 from flowos.engine.launch._run_folders import remove_run_folder
 from flowos.engine.launch._watch import Act, the_watch
 from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
@@ -38,21 +38,6 @@ _HUNG_SECONDS = 30.0
 
 _CHUNK_BYTES = 1 << 16
 _TICK_SECONDS = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Pipes:
-    """Our ends: the FIFO whose closing ends the launch, and what comes out.
-
-    -1: it does not come out to us, but where our own goes.
-    """
-
-    alive: int
-    stdout: int = -1
-    stderr: int = -1
-
-
-Spawn = Callable[[], tuple["Popen[bytes]", Pipes]]
 
 
 class RunningProcess:
@@ -258,7 +243,7 @@ class RunningProcess:
             self._hung = True
             self._end_hard()
             return
-        now = len(self._answers()[0]) >= self.launch.ranks
+        now = len(answers_in(self.folder).statuses) >= self.launch.ranks
         act = self._guarded(partial(self._look_whether_it_hangs, ended=now))
         self._next_look = self._watch.at(time.monotonic() + _HUNG_SECONDS, act)
 
@@ -269,7 +254,7 @@ class RunningProcess:
     def _kill_leftovers(self, *, helpers: bool = True) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own.
         A helper (podman's conmon) holds the pipes too."""
-        said = [at for at in self._answers()[1].values() if at.here]
+        said = [at for at in answers_in(self.folder).started.values() if at.here]
         marks = Marks(
             folder=self.folder,
             # what runs in our terminal is of our own session, as are others
@@ -288,16 +273,15 @@ class RunningProcess:
 
     def _finish_without_ranks(self, until: float) -> None:
         """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
-        statuses, started = self._answers()
-        waited_for = [at for rank, at in started.items() if rank not in statuses]
-        by_force = self._process.returncode < 0 or len(statuses) < self.launch.ranks
-        wait = any(map(_may_live, waited_for)) or (not by_force and self._is_watched())
+        said = answers_in(self.folder)
+        by_force = self._process.returncode < 0 or len(said.statuses) < self.launch.ranks
+        wait = said.may_go_on() or (not by_force and self._is_watched())
         if wait and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif by_force:
             self._finish_by_force(until)
         else:
-            self._settle(self._judge(statuses, frozenset(started)))
+            self._settle(self._judge(said))
 
     def _is_watched(self) -> bool:
         """A runtime that was told to end may be gone before its monitor, which tidies up."""
@@ -311,17 +295,16 @@ class RunningProcess:
         if patient and is_named(self.folder):
             self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
             return
-        statuses, started = self._answers()
-        self._settle(self._judge(statuses, frozenset(started)))
+        self._settle(self._judge(answers_in(self.folder)))
 
-    def _judge(self, statuses: dict[int, bytes], started: frozenset[int]) -> Outcome:
+    def _judge(self, said: Answers) -> Outcome:
         for fd in list(self._open):
             while self._read(fd):
                 pass
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
         seen = Seen(
-            statuses=statuses,
-            started=started,
+            statuses=said.statuses,
+            started=frozenset(said.started),
             code=code,
             stopped_by=by,
             stderr=stderr,
@@ -332,19 +315,6 @@ class RunningProcess:
         if self._server is not None and not lives(self._server.folder):
             end = without_root(self.launch, end)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
-
-    def _answers(self) -> tuple[dict[int, bytes], dict[int, Started]]:
-        """What the ranks have said so far: rank -> status file, rank -> where it started."""
-        statuses, started = {}, {}
-        # somebody may have cleaned /tmp
-        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                what, _, rank = entry.name.partition(".")
-                if what == "status" and rank.isdigit():
-                    statuses[int(rank)] = Path(entry.path).read_bytes()
-                elif what == "started" and rank.isdigit():
-                    started[int(rank)] = Started(Path(entry.path).read_bytes())
-        return statuses, started
 
     def _settle(self, outcome: Outcome) -> None:
         if not outcome.usage.wall_seconds:
@@ -396,16 +366,6 @@ class RunningProcess:
 
 
 _all: set[RunningProcess] = set()
-
-
-def _may_live(started: Started) -> bool:
-    if not started.here:
-        return True
-    try:
-        os.kill(started.init, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _end_all() -> None:

@@ -1,0 +1,118 @@
+"""What ends under a launch in an image, its FUSE server or its command, and what is said of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flowos.engine import image_at, make_ready, run, start
+from flowos.model import Environment, Exited, Launch, RuntimeFailed
+
+from .conftest import (
+    HAS_APPTAINER,
+    INSIDE,
+    PATIENCE_SECONDS,
+    Images,
+    all_gone,
+    descendants,
+    mounts,
+)
+
+pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
+
+BY_FUSE = ("ch-run", "bwrap", *("apptainer",) * HAS_APPTAINER)
+
+
+def await_file(path: Path) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists():
+        assert time.monotonic() < until, f"no {path} within {PATIENCE_SECONDS} s"
+        time.sleep(0.01)
+
+
+def fuse_servers() -> set[int]:
+    """Also that of the image which other tests of this session share."""
+    below = descendants().items()
+    return {pid for pid, words in below if "squashfuse" in words and " -- " not in words}
+
+
+def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> None:
+    image = image_at(images.squashfs)
+    before = fuse_servers()
+    with make_ready(Environment(image=image, runtime="bwrap")) as ready:
+        (server,) = fuse_servers() - before
+        os.kill(server, 9)
+        assert all_gone([server])
+        outcome = run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
+        assert not outcome.ok
+    assert str(ready.env.image and ready.env.image.source) not in mounts()
+
+
+@pytest.mark.parametrize("runtime", BY_FUSE)
+def test_a_command_whose_fuse_server_is_killed_is_ended_and_told(
+    images: Images, runtime: str, tmp_path: Path
+) -> None:
+    env = Environment(
+        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+    )
+    before = fuse_servers()
+    with make_ready(env) as ready:
+        words = ("/bin/sh", "-c", "trap '' TERM; echo x >/mnt/new/x; while :; do :; done")
+        running = start(Launch(argv=words, env=ready.env, variables=INSIDE))
+        await_file(tmp_path / "x")
+        (server,) = fuse_servers() - before
+        os.kill(server, 9)
+        outcome = running.wait(60)
+    assert isinstance(outcome.end, RuntimeFailed), outcome
+    assert f"@{runtime}: squashfuse, which showed the image, has ended" in outcome.end.reason
+    assert "\n" not in outcome.end.reason
+
+
+@pytest.mark.parametrize("runtime", BY_FUSE)
+def test_exec_whose_fuse_server_is_killed_ends_in_125_with_a_line(
+    images: Images, runtime: str, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "flowos", "exec", "--env", f"{images.squashfs}@{runtime}"]
+    script = ("--", "sh", "-c", "echo x > x; while :; do sleep 0.1; done")
+    before = fuse_servers()
+    with subprocess.Popen([*words, *script], cwd=tmp_path, stderr=subprocess.PIPE) as exec_:
+        try:
+            await_file(tmp_path / "x")
+            (server,) = fuse_servers() - before
+            os.kill(server, 9)
+            _, told = exec_.communicate(timeout=60)
+        finally:
+            exec_.terminate()  # it runs for ever otherwise; a no-op once it has ended
+    last = told.decode().splitlines()[-1]
+    assert (exec_.returncode, "lost its root" in last) == (125, True), told
+
+
+def test_a_command_that_ended_well_before_its_server_did_ended_well(images: Images) -> None:
+    with make_ready(Environment(image=image_at(images.squashfs), runtime="bwrap")) as ready:
+        done = run(Launch(argv=("/bin/true",), env=ready.env))
+        failed = run(Launch(argv=("/bin/false",), env=ready.env))
+    assert (done.end, failed.end) == (Exited(0), Exited(1))
+
+
+@pytest.mark.parametrize("runtime", [*BY_FUSE, "podman"])
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_runtime_that_never_ends_after_its_command_costs_no_result(
+    images: Images, runtime: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowos.engine.launch._running._HUNG_SECONDS", 0.5)
+    env = Environment(
+        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+    )
+    wait = "echo x >/mnt/new/x; until test -e /mnt/new/y; do sleep 0.1; done"
+    script = f"{wait}; echo said; exit {code}"
+    with make_ready(env) as ready:
+        running = start(Launch(argv=("/bin/sh", "-c", script), env=ready.env, variables=INSIDE))
+        await_file(tmp_path / "x")
+        os.kill(running.pid, signal.SIGSTOP)
+        (tmp_path / "y").touch()
+        outcome = running.wait(PATIENCE_SECONDS)
+    assert (outcome.end, outcome.stdout) == (Exited(code), b"said\n")
