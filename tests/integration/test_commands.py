@@ -189,6 +189,15 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     assert "results are on the screen" in done.stderr
 
 
+def test_a_store_that_a_perhaps_mistyped_path_made_is_told_once(
+    flowos: Flowos, tmp_path: Path
+) -> None:
+    made = tmp_path / "typo" / "x.db"
+    words = ("measure", "--quick", "--only", "clock", "--json", "--store", str(made))
+    assert f"made a new store: {made}\n" in flowos(*words).stderr
+    assert "new store" not in flowos(*words).stderr
+
+
 @pytest.mark.parametrize(
     "words",
     [("list",), ("show",), ("compare", "--axis", "cores"), ("report",), ("rm", "last")],

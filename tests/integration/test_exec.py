@@ -67,6 +67,8 @@ def test_what_is_printed_is_seen_while_the_command_still_reads(opened: Any) -> N
         (("sh", "-c", "kill -TERM $$"), 143, ""),
         (("no-such-command",), 127, "flowos exec: no such command 'no-such-command' (looked in"),
         (("/etc/passwd",), 126, "flowos exec: '/etc/passwd' may not be executed"),
+        (("/tmp",), 126, "flowos exec: '/tmp' is a folder: name a program in it"),
+        (("",), 2, "flowos exec: the command is an empty word: is a variable unset?"),
     ],
 )
 def test_the_exit_code_is_the_commands(argv: Sequence[str], code: int, said: str) -> None:
@@ -208,6 +210,20 @@ def test_a_current_folder_that_is_gone_is_told_in_one_line(tmp_path: Path) -> No
 
 def test_help_names_the_launchers_that_start_ranks() -> None:
     assert {*MPIS, "direct"} == set(LAUNCHERS)
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_the_name_of_another_mpi_than_the_starters_is_told(mpi: str) -> None:
+    other = {"openmpi": "mpich", "mpich": "openmpi"}[mpi]
+    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(starter) is None:
+        pytest.skip(f"no {starter} on this machine")
+    wrong = "intel" if mpi == "openmpi" else other
+    done = flowos("exec", "--ranks", "1", "--mpi", wrong, "--starter", starter, "--", "true")
+    assert done.returncode == 125
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"flowos exec: '{starter}' is of ")
+    assert last.endswith(f"(--mpi {mpi})")
 
 
 def gang(opened: Any, mpi: str, *words: str) -> Any:

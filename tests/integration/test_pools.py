@@ -62,6 +62,14 @@ def test_the_file_that_is_named_counts_before_the_folders_and_ones_own(
     monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "nowhere"))
     with pytest.raises(fo.SettingsError, match="nowhere: there is no such file"):
         load_settings()
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "config"))
+    with pytest.raises(fo.SettingsError, match=r"config: it is no file; name one, as .*toml$"):
+        load_settings()
+    named.chmod(0)
+    named.parent.joinpath("loop").symlink_to("loop")
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "loop"))
+    with pytest.raises(fo.SettingsError, match="loop: Too many levels of symbolic links"):
+        load_settings()
 
 
 def test_a_flow_runs_on_a_pool_and_tells_what_it_waits_for() -> None:
@@ -150,6 +158,23 @@ def test_what_a_pool_does_not_have_is_refused(how: dict[str, object], complaint:
     with pytest.raises(fo.SliceRefused) as refused:
         fo.slice(FLOW, **how)  # type: ignore[call-overload]
     assert complaint in str(refused.value)
+
+
+@fo.task
+def invert(x: fo.int64) -> fo.int64:
+    return 1000 // x
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("bad", [0, 1, 2, 150, 301])
+def test_an_error_of_a_map_over_nodes_names_the_item_among_all(nodes: int, bad: int) -> None:
+    Path("flowos.toml").write_text(TOML)
+    values = [0 if i == bad else 1 for i in range(400)]
+    with fo.slice(fo.flow_output(invert(X)), pool="test", nodes=nodes) as s:
+        with pytest.raises(fo.TaskFailed, match=rf"^item {bad}: task 'invert' raised"):
+            list(s.map(values))
+        with pytest.raises(fo.ValueRefused, match=rf"^item {bad}: "):
+            list(s.map([*([1] * bad), "a text", 1, 1]))
 
 
 def test_a_slice_needs_a_flow_or_a_pool() -> None:

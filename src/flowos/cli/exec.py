@@ -23,4 +23,6 @@ def run(args: argparse.Namespace) -> int:
     argv = words_after_dashes(args.argv)
     if not argv:
         raise UsageError("no command; name one: flowos exec --env IMAGE -- COMMAND")
+    if not argv[0]:
+        raise UsageError("the command is an empty word: is a variable unset?")
     return run_or_show(args, argv, lambda request: with_ranks(args, request))

@@ -152,11 +152,7 @@ def _not_started(stage: str, number: int, launch: Launch) -> End:
             why = _why_not_executed(number, name, launch)
             return NotStarted(why, _NOT_FOUND if number in _NO_FILE else _NOT_EXECUTABLE)
         case "interpreter":
-            return NotStarted(
-                f"'{launch.argv[0]}' is there, but what it names to run it is not: "
-                "its #! line or its program loader",
-                _NOT_FOUND,
-            )
+            return _without_interpreter(number, launch.argv[0])
         case "cwd" if number in _NO_FILE:
             return NotStarted(f"no such folder to start in: {launch.cwd}")
         case "cwd":
@@ -167,6 +163,19 @@ def _not_started(stage: str, number: int, launch: Launch) -> End:
             )
         case _:
             return RuntimeFailed(f"flowos-init cannot start '{launch.argv[0]}': {stage}: {name}")
+
+
+def _without_interpreter(number: int, command: str) -> NotStarted:
+    if number not in _NO_FILE:
+        return NotStarted(
+            f"'{command}' may be executed, but not the interpreter that its #! line names",
+            _NOT_EXECUTABLE,
+        )
+    return NotStarted(
+        f"'{command}' is there, but not the interpreter that its #! line names (a line that ends "
+        "as on Windows names none) or, of a binary, its loader",
+        _NOT_FOUND,
+    )
 
 
 def _why_not_executed(number: int, name: str, launch: Launch) -> str:
@@ -181,6 +190,7 @@ def _why_not_executed(number: int, name: str, launch: Launch) -> str:
         )
     reasons = {
         errno.EACCES: "may not be executed; if it is a program, chmod +x mends it",
+        errno.EISDIR: "is a folder: name a program in it",
         errno.ENOEXEC: "is no program of this machine: another architecture, or no #! line",
         errno.E2BIG: "cannot start: arguments and variables are longer than the kernel takes",
         errno.ETXTBSY: "cannot start: the file is still open for writing",

@@ -18,7 +18,7 @@ MpiFamily = Literal["openmpi", "mpich"]
 ASKS_INSIDE = (("ompi_info", "--version"), ("mpichversion",), ("mpiname", "-a"))
 """Command lines by which an installed MPI prints its version."""
 
-_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "mvapich": "MVAPICH", "intel": "Intel MPI"}
 _PACKAGES = {"openmpi": "openmpi-bin", "mpich": "mpich"}
 _SAYS: tuple[tuple[MpiFamily, str], ...] = (
     ("openmpi", r"\((?:Open ?MPI|OpenRTE)\)|Open MPI v"),
@@ -76,15 +76,16 @@ def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def wrong_starter(wished: MpiFamily, starter: str, says: str) -> Reason | None:
-    """Why this program cannot start ranks of that family, according to its version output."""
-    outside = mpi_said(says)
-    if outside is None or outside.family == wished:
+def wrong_starter(launcher: str, starter: str, says: str) -> Reason | None:
+    """Why this program cannot start ranks for the launcher, according to its version output."""
+    outside, wished = mpi_said(says), family_of(launcher)
+    if outside is None or outside.family == wished or wished is None:
         return None
+    name = _NAMES[launcher]
     return Reason(
         code="mpi-starter",
-        text=f"'{starter}' is of {outside}, not of {_NAMES[wished]}",
-        remedy=f"name the starter of {_NAMES[wished]} (--starter PATH), "
+        text=f"'{starter}' is of {outside}, not of {name}",
+        remedy=f"name the starter of {name} (--starter PATH), "
         f"or ask for {_NAMES[outside.family]} (--mpi {outside.family})",
     )
 

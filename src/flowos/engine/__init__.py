@@ -16,7 +16,7 @@ _PARTS = {
     "environments._devices": "gpu_devices",
     "environments._images": "image_at",
     "environments._inside": "home_folder launch_variables",
-    "environments._mpi": "check_mpi usual_starter",
+    "environments._mpi": "check_mpi usual_starter why_starter_is_wrong",
     "environments._ready": "make_ready",
     "environments._squashfs": "unpack_squashfs",
     "environments._start": "prepare run start",
@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from flowos.engine.environments._mpi import (
         check_mpi as check_mpi,
         usual_starter as usual_starter,
+        why_starter_is_wrong as why_starter_is_wrong,
     )
     from flowos.engine.environments._ready import (
         make_ready as make_ready,

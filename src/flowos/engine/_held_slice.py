@@ -71,8 +71,9 @@ class HeldSlice:
     ) -> Iterator[list[object]]:
         """Results of one run per item, in order. See `Slice.map`; ahead is for each node."""
         slices = self.opened(flow)
-        parts = _dealt(values, len(slices))
-        maps = [s.map(part, ahead=ahead) for s, part in zip(slices, parts, strict=True)]
+        count = len(slices)
+        parts = enumerate(zip(slices, _dealt(values, count), strict=True))
+        maps = [s.map_part(part, ahead, first, count) for first, (s, part) in parts]
         return _in_turns(maps)
 
     def opened(self, flow: Flow) -> list[Slice]:

@@ -26,6 +26,7 @@ from flowos.model import (
     NotStarted,
     Outcome,
     Pairs,
+    RuntimeFailed,
 )
 
 _LONG_SECONDS = 1.0
@@ -89,7 +90,7 @@ def executed(request: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
     with _ready_launch(request) as (launch, notes, waits):
         for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
             on_event(note)
-        return run_in_foreground(_prepared(request, launch))
+        return _explained(run_in_foreground(_prepared(request, launch)), request.ranks)
 
 
 def planned(request: ExecRequest) -> ExecPlan:
@@ -175,6 +176,16 @@ def _prepared(request: ExecRequest, launch: Launch) -> PreparedLaunch:
     starter = request.ranks.starter or usual_starter(mpi)
     check_mpi(launch.env, mpi, starter, launch.variables)
     return prepare(launch, launcher=mpi, starter=starter, oversubscribe=request.ranks.oversubscribe)
+
+
+def _explained(outcome: Outcome, ranks: RankOptions | None) -> Outcome:
+    """A starter of another MPI complains of our options: what it is, is worth more."""
+    if ranks is None or not isinstance(outcome.end, RuntimeFailed):
+        return outcome
+    from flowos.engine import usual_starter, why_starter_is_wrong
+
+    wrong = why_starter_is_wrong(ranks.mpi, ranks.starter or usual_starter(ranks.mpi))
+    return replace(outcome, end=RuntimeFailed(wrong)) if wrong else outcome
 
 
 def _with_current_folder(request: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:

@@ -3,7 +3,9 @@
 import difflib
 import os
 from dataclasses import MISSING, dataclass, fields
+from os.path import isfile
 from pathlib import Path
+from stat import S_ISREG
 
 from flowos.engine import provider_of
 from flowos.model import (
@@ -64,12 +66,22 @@ class PoolState:
 
 def settings_file() -> Path | None:
     """The one that counts. Raises SettingsError if FLOWOS_CONFIG names none."""
-    named = os.environ.get("FLOWOS_CONFIG", "")
-    if named:
-        if not Path(named).is_file():
-            raise SettingsError(f"FLOWOS_CONFIG={named}: there is no such file; name flowos.toml")
+    if named := os.environ.get("FLOWOS_CONFIG", ""):
+        _check_named(Path(named))
         return Path(named)
-    return next((file for file in (Path(NAME), _own_file()) if file.is_file()), None)
+    places = (Path(NAME), _own_file())
+    return next((file for file in places if isfile(file)), None)  # noqa: PTH113 - which never fails
+
+
+def _check_named(file: Path) -> None:
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        raise SettingsError(f"FLOWOS_CONFIG={file}: there is no such file; name {NAME}") from None
+    except OSError as error:
+        raise SettingsError(f"FLOWOS_CONFIG={file}: {error.strerror}") from None
+    if not S_ISREG(mode):
+        raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
 
 
 def load_settings() -> Settings:

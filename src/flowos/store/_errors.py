@@ -35,6 +35,9 @@ _REMEDIES = (
     ("timeout", "the server did not answer in time: see whether it can be reached"),
 )
 
+_CALLED_OTHERWISE = {"MySQLdb": "mysqlclient", "mysql": "mysql-connector-python"}
+"""Modules of drivers -> their packages."""
+
 
 @contextmanager
 def translated(url: URL, doing: str) -> Iterator[None]:
@@ -60,7 +63,8 @@ def missing_driver(error: Exception, url: URL) -> StoreError:
     elif url.get_backend_name() == "postgresql":
         remedy = "its driver is missing: pip install 'psycopg[binary]'"
     else:
-        remedy = f"its driver is missing: pip install {getattr(error, 'name', None) or 'it'}"
+        module = getattr(error, "name", None) or "it"
+        remedy = f"its driver is missing: pip install {_CALLED_OTHERWISE.get(module, module)}"
     return StoreError(f"cannot use {place(url)}: {remedy}")
 
 

@@ -36,13 +36,14 @@ _KEEP_FIRST = (
 def opened(url: str | None, *, make: bool) -> "Store":
     """See `flowos.store.open_store`."""
     where = read_url(url)
-    file = file_of(where)
+    file, new = file_of(where), False
     if file is not None:
         with translated(where, "make the folder of" if make else "look for"):
-            if url and not make and not file.exists():
+            new = bool(url) and not file.exists()
+            if new and not make:
                 raise StoreError(f"there is no store {file}: mend the path given with --store")
             make_folder(file)
-    store = Store(connect(where), where)
+    store = Store(connect(where), where, is_new=new)
     try:
         store._make_ready()
     except BaseException:
@@ -52,9 +53,13 @@ def opened(url: str | None, *, make: bool) -> "Store":
 
 
 class Store:
-    """An open database; close it, or use it as a context manager."""
+    """An open database; close it, or use it as a context manager.
 
-    def __init__(self, engine: Engine, url: URL) -> None:
+    is_new: its file was made now, by a path that a person gave, perhaps mistyped.
+    """
+
+    def __init__(self, engine: Engine, url: URL, *, is_new: bool = False) -> None:
+        self.is_new = is_new
         self._engine = engine
         self._url = url
         self.place = place(url)

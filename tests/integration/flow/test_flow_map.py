@@ -112,6 +112,33 @@ def test_what_came_before_an_error_is_given_first_also_in_batches(way: Way) -> N
             assert list(results) == []
 
 
+@fo.task
+def invert(x: fo.int64) -> fo.int64:
+    return 1000 // x
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("bad", [0, 1, 150, 999])
+def test_an_error_names_its_item(way: Way, bad: int) -> None:
+    values = [0 if i == bad else 1 for i in range(1000)]
+    twice = fo.flow_output(invert(integer("a")), add(integer("b"), 1))
+    with fo.slice(invert(integer()), workers=way) as one, fo.slice(twice, workers=way) as two:
+        for s in (one, two):
+            with pytest.raises(
+                fo.TaskFailed, match=rf"^item {bad}: task 'invert' raised"
+            ) as failed:
+                list(s.map(values if s is one else zip(values, values, strict=True)))
+            assert isinstance(failed.value.__cause__, ZeroDivisionError)
+            refused = [*([1] * bad), "a text", 7]
+            with pytest.raises(fo.ValueRefused, match=rf"^item {bad}: "):
+                list(s.map(refused if s is one else zip(refused, refused, strict=True)))
+
+
+def test_an_error_of_what_gives_the_items_is_its_own() -> None:
+    with fo.slice(invert(integer())) as s, pytest.raises(fo.TaskFailed, match=r"^item 3: task"):
+        list(s.map(x for (x,) in s.map([1, 1, 1, 0, 1])))
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_came_before_a_refused_item_is_given_first(way: Way) -> None:
     with fo.slice(add(integer(), 1), workers=way) as s:

@@ -5,6 +5,7 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pytest
@@ -97,7 +98,19 @@ def test_a_file_that_cannot_be_executed_is_told_with_the_remedy(tmp_path: Path) 
     program.chmod(0o755)
     assert "no program of this machine" in reason(run(launch(str(program))))
     program.write_text("#!/no/such/shell\n")
-    assert "is there, but what it names to run it is not" in reason(run(launch(str(program))))
+    assert "is there, but not the interpreter" in reason(run(launch(str(program))))
+    program.write_text("#!/etc/passwd\n")
+    assert "may be executed, but not the interpreter" in reason(run(launch(str(program))))
+    assert "is a folder" in reason(run(launch(str(tmp_path))))
+
+
+def test_a_folder_of_path_hides_no_command(tmp_path: Path) -> None:
+    (tmp_path / "true").mkdir()
+    found = Launch(argv=("true",), variables=(("PATH", f"{tmp_path}:/bin"),))
+    assert run(found).ok
+    assert reason(run(replace(found, variables=(("PATH", str(tmp_path)),)))) == (
+        f"no such command 'true' (looked in PATH={tmp_path})"
+    )
 
 
 def test_a_missing_folder_is_named() -> None:

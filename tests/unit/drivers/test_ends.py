@@ -113,10 +113,15 @@ def test_a_missing_command_is_told_with_where_it_was_looked_for() -> None:
         ("exec 26", "'prog' cannot start: the file is still open for writing"),
         ("exec 12", "'prog' cannot be executed: ENOMEM"),
         ("exec 4321", "'prog' cannot be executed: 4321"),
+        ("exec 21", "'prog' is a folder: name a program in it"),
         (
             "interpreter 2",
-            "'prog' is there, but what it names to run it is not: "
-            "its #! line or its program loader",
+            "'prog' is there, but not the interpreter that its #! line names (a line that ends "
+            "as on Windows names none) or, of a binary, its loader",
+        ),
+        (
+            "interpreter 13",
+            "'prog' may be executed, but not the interpreter that its #! line names",
         ),
         ("cwd 2", "no such folder to start in: /work"),
         ("cwd 20", "no such folder to start in: /work"),

@@ -146,3 +146,8 @@ def test_a_starter_of_another_mpi_than_asked_for_is_refused_by_what_it_says() ->
     assert reason.remedy == (
         "name the starter of MPICH (--starter PATH), or ask for Open MPI (--mpi openmpi)"
     )
+    assert wrong_starter("intel", "mpiexec", "HYDRA build details:\n Version: 4.0.2") is None
+    assert wrong_starter("other", "mpiexec", says) is None
+    intel = wrong_starter("intel", "mpiexec", says)
+    assert intel is not None
+    assert intel.text == "'mpiexec' is of Open MPI 4.1.4, not of Intel MPI"

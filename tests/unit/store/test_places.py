@@ -79,6 +79,8 @@ def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() 
     [
         ("nosuchkind://u:hunter2@h/x", "this kind of database is unknown"),
         ("mssql+pymssql://u:hunter2@h/x", "its driver is missing: pip install pymssql"),
+        ("mysql://u:hunter2@h/x", "its driver is missing: pip install mysqlclient"),
+        ("mysql+mysqlconnector://u:hunter2@h/x", "pip install mysql-connector-python"),
         ("postgresql+pg8000://u:hunter2@h/x", "pip install 'psycopg[binary]'"),
         ("postgresql://u:hunter2@127.0.0.1:1/x", "no server answers there: start it"),
     ],
@@ -90,6 +92,20 @@ def test_a_database_that_cannot_be_used_is_one_line_with_a_remedy(url: str, said
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__suppress_context__, "the driver's own traceback may show the URL"
+
+
+def test_a_store_that_a_path_made_is_new_once_and_ones_own_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for url, new in (
+        (f"{tmp_path}/x.db", True),
+        (f"sqlite:///{tmp_path}/y.db", True),
+        (None, False),
+    ):
+        for is_new in (new, False):
+            with open_store(url) as store:
+                assert store.is_new is is_new
 
 
 MOUNTS = (

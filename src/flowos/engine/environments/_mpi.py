@@ -48,15 +48,27 @@ def check_mpi(env: Environment, launcher: str, starter: str = "", variables: Pai
     wished = family_of(launcher)
     if env.image is None or wished is None:
         return
-    program = launcher_named(launcher, starter).wrap((), Launch(argv=("x",)))[0]
-    says = _said_outside(program)
-    path = dict(variables).get("PATH", "")
-    wrong = wrong_starter(wished, program, says)
-    if wrong is not None:
-        raise LaunchFailed(f"{wrong.text}; {wrong.remedy}")
+    wrong = why_starter_is_wrong(launcher, starter)
+    if wrong:
+        raise LaunchFailed(wrong)
+    path, says = dict(variables).get("PATH", ""), _said_outside(_program(launcher, starter))
     reason = incompatibility(wished, mpi_said(says), _mpis_inside(env, path))
     if reason is not None:
         raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
+
+
+def why_starter_is_wrong(launcher: str, starter: str = "") -> str:
+    """That it is of another MPI than the launcher's name says, and what to do; or "".
+
+    Raises LaunchFailed if there is no such starter.
+    """
+    program = _program(launcher, starter)
+    wrong = wrong_starter(launcher, program, _said_outside(program))
+    return f"{wrong.text}; {wrong.remedy}" if wrong else ""
+
+
+def _program(launcher: str, starter: str) -> str:
+    return launcher_named(launcher, starter).wrap((), Launch(argv=("x",)))[0]
 
 
 def usual_starter(launcher: str) -> str:
@@ -65,7 +77,7 @@ def usual_starter(launcher: str) -> str:
     "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
     """
     wished = family_of(launcher)
-    usual = launcher_named(launcher).wrap((), Launch(argv=("x",)))[0]
+    usual = _program(launcher, "")
     named = f"{usual}.{launcher}"
     if wished is None or shutil.which(named) is None:
         return ""

@@ -1,10 +1,11 @@
 """How a failed task is told: its name, what it was given, what it raised."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from errno import EMFILE, ENFILE
 
 from flowos.engine.flow._errors import line, where
-from flowos.model import PortSpec, TaskFailed, ValueRefused, shown
+from flowos.model import FlowosError, PortSpec, TaskFailed, ValueRefused, shown
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
@@ -49,3 +50,13 @@ def refused(label: str, complaint: str) -> ValueRefused:
 
 def input_refused(name: str, complaint: str) -> ValueRefused:
     return ValueRefused(f"run: input {name!r}: {complaint}")
+
+
+def of_item(error: Exception, item: int) -> Exception:
+    """The same error, which names the item of a `map`. A copy: several runs may share one."""
+    if not isinstance(error, FlowosError):
+        return error
+    named = copy(error)
+    named.args = (f"item {item}: {error}",)
+    named.__cause__ = error.__cause__
+    return named

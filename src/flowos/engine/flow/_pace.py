@@ -66,13 +66,17 @@ class BatchPace:
 
 
 class Items:
-    """What is mapped over, item by item. An error on the way ends it; what came before runs."""
+    """What is mapped over, item by item. An error on the way ends it; what came before runs.
+
+    refused: the error is of an item, and not of what gives them.
+    """
 
     def __init__(
         self, values: Iterator[object], checked: Callable[[object], Sequence[object]]
     ) -> None:
-        self._items = map(checked, values)
+        self._items, self._checked = values, checked
         self.error: Exception | None = None
+        self.refused = False
 
     def take(self, most: int) -> list[Sequence[object]]:
         """Up to so many, fewer where it takes long to come by them; none at the end."""
@@ -80,13 +84,11 @@ class Items:
         until = perf_counter() + BATCH_SECONDS
         try:
             for item in self._items:
-                taken.append(item)
+                self.refused = True
+                taken.append(self._checked(item))
+                self.refused = False
                 if len(taken) >= most or perf_counter() > until:
                     break
         except Exception as error:
-            self.error, self._items = error, map(_same, ())
+            self.error, self._items = error, iter(())
         return taken
-
-
-def _same(item: Sequence[object]) -> Sequence[object]:
-    return item

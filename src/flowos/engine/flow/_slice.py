@@ -16,7 +16,7 @@ from typing import Self
 
 from flowos._collected import apart, when_collected
 from flowos.engine.flow._executor import Executor
-from flowos.engine.flow._failures import input_refused
+from flowos.engine.flow._failures import input_refused, of_item
 from flowos.engine.flow._files import present
 from flowos.engine.flow._pace import BatchPace, Items
 from flowos.engine.flow._runs import FlowRun, MapBatch, raise_error_of
@@ -83,15 +83,22 @@ class Slice:
         values: a tuple is one run's values, anything else its only value. ahead: how many runs may
         be in flight beyond the one asked for; unless given, 2 batches per place. A batch is one
         run, or what runs in about a millisecond where a run is one stage of Python tasks.
-        An error comes where its item is in order, after the results before it; it ends the map.
+        An error comes where its item is in order, after the results before it, and names it:
+        "item 3: ...", counted from 0. It ends the map.
         """
+        return self.map_part(values, ahead, 0, 1)
+
+    def map_part(
+        self, values: Iterable[object], ahead: int | None, first: int, step: int
+    ) -> Iterator[list[object]]:
+        """`map` of every `step`-th item of all, from the `first` on; errors name it so."""
         crew = self._crew[0]
         pace = BatchPace(
             places=len(crew.places),
             ahead=None if ahead is None else max(0, ahead),
             threads=crew.runs_in_threads,
         )
-        return self._mapped(iter(values), pace)
+        return self._mapped(iter(values), pace, first, step)
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -163,7 +170,17 @@ class Slice:
             crew.end(_cancelled, _GRACE_SECONDS)
             raise
 
-    def _mapped(self, values: Iterator[object], pace: BatchPace) -> Iterator[list[object]]:
+    def _finish_item(
+        self, crew: Executor, run: FlowRun | MapBatch, item: int
+    ) -> list[list[object]]:
+        try:
+            return self._finish(crew, run)
+        except FlowosError as error:
+            raise of_item(error, item) from error.__cause__
+
+    def _mapped(
+        self, values: Iterator[object], pace: BatchPace, item: int, step: int
+    ) -> Iterator[list[object]]:
         items = Items(values, self._item)
         flight: deque[tuple[Executor, FlowRun | MapBatch]] = deque()
         try:
@@ -172,16 +189,18 @@ class Slice:
                 if not flight:
                     break
                 crew, run = flight.popleft()
-                yield from self._finish(crew, run)
+                results = self._finish_item(crew, run, item)
+                yield from results
+                item += step * len(results)
                 if isinstance(run, MapBatch):
-                    raise_error_of(run)
+                    _raise_error_of_item(run, item)
                     flight.extendleft((crew, rest) for rest in reversed(run.rest))
                     pace.learn(len(run.results), *run.seconds)
         finally:
             if flight:
                 apart(partial(_leave, flight))
         if items.error is not None:
-            raise items.error
+            raise of_item(items.error, item) if items.refused else items.error
 
     def _item(self, value: object) -> Sequence[object]:
         given = value if isinstance(value, tuple) else (value,)
@@ -200,6 +219,13 @@ class Slice:
             count += len(taken)
         if len(flight) > 1:
             flight[-1][0].help()
+
+
+def _raise_error_of_item(batch: MapBatch, item: int) -> None:
+    try:
+        raise_error_of(batch)
+    except FlowosError as error:
+        raise of_item(error, item) from error.__cause__
 
 
 def _cancelled() -> Cancelled:

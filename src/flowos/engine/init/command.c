@@ -90,12 +90,18 @@ static struct failure try_file(const char* path, char** argv, char** variables) 
   execve(path, argv, variables);
   struct failure f = {EXEC, errno};
   if (f.error == ENOENT && access(path, F_OK) == 0) f.stage = INTERPRETER;
+  if (f.error != EACCES) return f;
+  struct stat status;
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    f.error = EISDIR;
+  else if (access(path, X_OK) == 0)
+    f.stage = INTERPRETER;
   return f;
 }
 
 static bool worth_looking_on(struct failure f) {
   return f.stage == EXEC && (f.error == ENOENT || f.error == ENOTDIR || f.error == EACCES ||
-                             f.error == ENAMETOOLONG || f.error == ELOOP || f.error == ESTALE);
+                             f.error == EISDIR || f.error == ENAMETOOLONG || f.error == ELOOP || f.error == ESTALE);
 }
 
 /* Returns only if nothing could be executed. Unlike execvp() it never hands a file of unknown

@@ -137,6 +137,8 @@ def _told(
     """An image that is known already was made as it was first."""
     if stored.before not in ("", stored.digest):
         notes = (*notes, f"{asked.name} meant {stored.before[:19]} before")
+    if store.is_new:
+        notes = (*notes, f"made a new store: {store.place}")
     if lies_on_network(stored.path):
         notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
     image = KeptImage(

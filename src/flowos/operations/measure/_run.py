@@ -121,10 +121,13 @@ def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:
 
 def _opened(url: str | None, notes: list[str]) -> Store | None:
     try:
-        return open_store(url)
+        store = open_store(url)
     except StoreError as error:
         notes.append(f"{error}; the results are on the screen and in the report only")
         return None
+    if store.is_new:
+        notes.append(f"made a new store: {store.place}")
+    return store
 
 
 @dataclass(slots=True, kw_only=True)
