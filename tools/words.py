@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CLEAN = (
+    "src/flowos/*.py",
     "src/flowos/cli",
     "src/flowos/drivers",
     "src/flowos/feeder",
     "src/flowos/model",
+    "src/flowos/operations",
     "src/flowos/plan",
     "src/flowos/report",
     "src/flowos/solver",

@@ -1,7 +1,7 @@
 """FlowOS: flows of typed tasks on slices of resources, training data fed to them, and measurements
 that can be trusted.
 
-The names below are loaded when first used: importing flowos loads none of its rooms.
+The names below are loaded on first use: importing flowos loads none of its packages.
 """
 
 from importlib import import_module
@@ -62,7 +62,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "slice": ("flowos.operations._slice", "slice_"),
     "solve": ("flowos.solver", "solve"),
 }
-"""Public name -> where it lives: module and name."""
+"""Public name -> module and name."""
 
 __all__ = sorted(_FACE)
 

@@ -1,8 +1,8 @@
-"""What is to be ended with an object that nobody holds any more.
+"""Finalizers that run in a thread of their own.
 
-The collector runs in any thread, in the middle of anything, whatever locks that thread holds (those
-of `ThreadPoolExecutor.submit`, of an import, of ours). What it calls there may take no lock and may
-not wait. So it starts a thread and nothing else, by the one call that takes no lock of Python's.
+The garbage collector runs in any thread, at any point, whatever locks that thread holds (those of
+`ThreadPoolExecutor.submit`, of an import, of ours). A finalizer may take no lock there and may not
+wait. So it only starts a thread, by the one call that takes none of Python's locks.
 """
 
 import _thread
@@ -17,9 +17,9 @@ _exiting = threading.Event()
 
 
 def when_collected(owner: object, call: Callable[[], object]) -> "weakref.finalize[Any, Any]":
-    """Calls `call` in a thread of its own once the collector has taken `owner`, or at exit.
+    """Call `call` in a thread of its own once `owner` was garbage-collected, or at exit.
 
-    Who ends the object by hand does so in turn, once: `if ending.detach(): call()`.
+    To end the object explicitly, once: `if ending.detach(): call()`.
     """
     ending = weakref.finalize(owner, apart, call)
     _watch_exit()
@@ -27,9 +27,9 @@ def when_collected(owner: object, call: Callable[[], object]) -> "weakref.finali
 
 
 def apart(call: Callable[[], object]) -> None:
-    """Calls it in a thread of its own, at exit in this one, which then holds nothing.
+    """Call it in a thread of its own; at exit in this one, which then holds no lock.
 
-    For the `finally` of a generator too: the collector runs that of one that was left.
+    Also for the `finally` of a generator, which the collector runs if the generator is abandoned.
     """
     if _exiting.is_set():
         call()
@@ -38,9 +38,9 @@ def apart(call: Callable[[], object]) -> None:
 
 
 def _begin(call: Callable[[], object]) -> None:
-    """A thread that `threading` knows: one that it does not would stay in its list for good.
+    """Start a thread that `threading` registers: an unregistered one would stay in its list.
 
-    No daemon, so that Python ends after it: a thread that returns from C++ to an interpreter that
+    Not a daemon, so that Python waits for it: a thread that returns from C++ to an interpreter that
     is finalizing is unwound by force, and that aborts the process.
     """
     threading.Thread(target=call, name="flowos-collected", daemon=False).start()
@@ -48,5 +48,5 @@ def _begin(call: Callable[[], object]) -> None:
 
 @cache
 def _watch_exit() -> None:
-    """After the first `finalize`, so that this is called before the finalizers at exit are."""
+    """Register after the first `finalize`, so that this runs before the finalizers at exit."""
     atexit.register(_exiting.set)

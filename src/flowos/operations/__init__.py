@@ -1,1 +1,1 @@
-"""One conductor per file: the sequence of a whole command."""
+"""One command per file: the sequence of its steps."""

@@ -1,4 +1,4 @@
-"""Facts of this node: the collector is run as any launch is, and its answer read."""
+"""Facts of this node: runs the collector as a launch, and reads its answer."""
 
 import json
 import sys
@@ -27,18 +27,18 @@ _LIMIT_SECONDS = 60.0
 
 
 def facts(wanted: Wanted | None = None) -> Facts:
-    """What is known of this node, looked up anew.
+    """Collect the facts of this node, without a cache.
 
-    LaunchFailed or MeasureError, with what the collector complained of, if it cannot be run.
+    Raises LaunchFailed or MeasureError, with the collector's complaint, if it cannot be run.
     """
     asked = wanted or Wanted()
     return read_facts(collect(asked), asked.nominal)
 
 
 def facts_inside(wanted: Wanted, env: Environment, programs: Path) -> Facts:
-    """What is known of this node as seen from an image that is ready, by the image's own Python.
+    """Collect the facts of this node as seen from a ready image, by the image's own Python.
 
-    programs: a copy of ours, where the image sees it. Raises as `facts`.
+    programs: a copy of our programs, where the image sees it. Raises as `facts`.
     """
     variables = launch_variables(env)
     words = ("python3", str(programs / "collect.py"), "--scratch", str(wanted.scratch))
@@ -59,7 +59,7 @@ def _collected(words: Argv, env: Environment, variables: Pairs) -> Mapping[str, 
 
 
 def _unpacked_packages() -> str:
-    """The folder where set-up unpacked packages beside a source checkout, or ""."""
+    """The folder where set-up unpacked packages next to a source checkout, or ""."""
     folder = Path(__file__).resolve().parents[3] / ".deps" / "debian"
     return str(folder) if folder.is_dir() else ""
 

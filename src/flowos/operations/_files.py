@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Writes several files completely, or none."""
 
 import os
 import secrets
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
-    """Write these files (name -> text) into a folder, which is made where it is not there.
+    """Write these files (name -> text) into a folder, which is created if it does not exist.
 
-    Each is written whole under another name and takes its place only once all of them are, so that
-    files of the same names stay as they were where one cannot be. Raises OSError then.
+    All are written under temporary names first and then renamed, so that existing files stay as
+    they were if one cannot be written. Raises OSError then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = secrets.token_hex(4)

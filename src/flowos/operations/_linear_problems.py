@@ -1,4 +1,4 @@
-"""Systems of equations in a person's words: `poisson:128x128x128`, `g3like`, a file."""
+"""Systems of equations by name: `poisson:128x128x128`, `g3like`, a file."""
 
 import os
 import re
@@ -17,12 +17,12 @@ _POISSON = re.compile(r"poisson:(\d{1,9})(?:x(\d{1,9}))?(?:x(\d{1,9}))?")
 _SEEDED = re.compile(r"(g3like|random)(?::(\d{1,18}))?")
 _MOST_ROWS = 2**31 - 1
 _ROW_BYTES, _ENTRY_BYTES = 60, 12
-"""About what a row and an entry take, at least, from the matrix to the end of the iteration."""
+"""Approximate minimum memory for a row and an entry: matrix, set-up and iteration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearProblem:
-    """A matrix that can be had. size: its rows and entries, where that is known beforehand."""
+    """A matrix, read or generated on demand. size: rows and entries, if known before that."""
 
     name: str
     matrix: Callable[[], Csr]
@@ -30,7 +30,10 @@ class LinearProblem:
 
 
 def system_of(word: str) -> LinearProblem:
-    """poisson:NXxNYxNZ, g3like[:SEED], or the path of a Matrix Market file. UsageError: none."""
+    """The problem of poisson:NXxNYxNZ, g3like[:SEED], or the path of a Matrix Market file.
+
+    Raises UsageError for any other word.
+    """
     if word.partition(":")[0] == "poisson":
         return _poisson_of(word)
     if found := _seeded(word, "g3like"):
@@ -42,7 +45,7 @@ def system_of(word: str) -> LinearProblem:
 
 
 def right_side(word: str, rows: int) -> NDArray[np.float64]:
-    """ones, random[:SEED] (evenly from -1 to 1), or an array of a .npy file."""
+    """ones, random[:SEED] (uniform in [-1, 1]), or the array of a .npy file."""
     if word == "ones":
         return np.ones(rows)
     if found := _seeded(word, "random"):

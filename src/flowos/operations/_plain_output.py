@@ -1,14 +1,14 @@
-"""A flow's outputs as JSON has them."""
+"""Converts a flow's outputs to JSON values."""
 
 import json
 from typing import Any
 
 
 def plain_output(value: object) -> Any:
-    """Arrays as lists, files as paths, what JSON has not as text; numbers stay as they are."""
+    """Arrays become lists, files paths, values without a JSON type text; numbers stay."""
     try:
         return _plain(value)
-    except RecursionError:  # it holds itself
+    except RecursionError:  # it contains itself
         return str(value)
 
 

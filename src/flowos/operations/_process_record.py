@@ -1,11 +1,11 @@
-"""Writes the record of this program's run: which slices it held, what ran on them, what it used.
+"""Writes the record of this program's run: its slices, what ran on them, and resources used.
 
     $XDG_DATA_HOME/flowos/processes/ID.json     a `model.Process`
 
 It is written when the first slice is opened, then at most once a second when another is, and at the
-end, without a database; `processes.py` takes it into the store for `flowos ps`.
-It is locked while its process lives, which tells those that are lost from those that run. What
-cannot be written is not kept, and nobody is told: no flow fails for it.
+end, without a database; `processes.py` moves it into the store for `flowos ps`.
+It is locked while its process lives, which distinguishes running processes from lost ones. Errors
+of writing are ignored: no flow fails because of its record.
 """
 
 import atexit
@@ -26,7 +26,7 @@ from flowos.store import default_file
 
 _BETWEEN_SECONDS = 1.0
 _MAX_RECORDS, _DROPPED = 1000, 100
-"""So many wait to be taken into a store at most; then the oldest are dropped."""
+"""Records that may wait to be moved into a store; beyond that the oldest are removed."""
 _MAX_WORD, _MAX_WORDS = 200, 50
 
 _Uses = dict[tuple[str, str, str, str], tuple[int, int, float]]
@@ -34,12 +34,12 @@ _Uses = dict[tuple[str, str, str, str], tuple[int, int, float]]
 
 
 def folder() -> Path:
-    """Where records are."""
+    """The folder of records."""
     return default_file().parent / "processes"
 
 
 class ProcessRecord:
-    """Of this process. `add` may be called from any thread."""
+    """The record of this process. `add` is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class ProcessRecord:
         self._written = 0.0
 
     def add(self, pool: str, usage: SliceUsage) -> None:
-        """A slice was opened."""
+        """Add a slice that was opened."""
         with self._lock, suppress(OSError, RuntimeError):
             self._open.append((pool, usage))
             if not self._known:
@@ -60,14 +60,14 @@ class ProcessRecord:
                 self._write(state="running")
 
     def end(self) -> None:
-        """The process ends now, in order."""
+        """Write the end of the process, which exits normally."""
         with self._lock, suppress(OSError, RuntimeError):
             if self._fd >= 0:
                 self._write(state="ended", ended=engine.utc())
                 self.leave()
 
     def leave(self) -> None:
-        """In a forked child: the record is its parent's."""
+        """Close without writing: in a forked child the record is its parent's."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -90,7 +90,7 @@ class ProcessRecord:
         self._written = time.monotonic()
 
     def _uses(self) -> _Uses:
-        """Added up by what they are of; those that are over are let go of."""
+        """Sums by flow, pool, node and environment; ended slices are no longer referenced."""
         self._over = _added_up(self._over, [each for each in self._open if each[1].over])
         self._open = [each for each in self._open if not each[1].over]
         return _added_up(self._over, self._open)
@@ -127,7 +127,7 @@ def _this_process() -> dict[str, Any]:
 
 
 def _begun(name: str) -> int:
-    """A new record, locked. Raises OSError if none can be made."""
+    """Create a record and lock it. Raises OSError if that fails."""
     place = folder()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     _drop_oldest(place)
@@ -149,7 +149,7 @@ def _drop_oldest(place: Path) -> None:
 
 
 def locked(path: Path) -> int:
-    """A descriptor that holds its lock; -1 where its process does, or it is gone."""
+    """A descriptor that holds the record's lock; -1 if its process holds it, or it is gone."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -166,7 +166,7 @@ _record = ProcessRecord()
 
 
 def note(pool: str, usage: SliceUsage) -> None:
-    """A slice of this process was opened."""
+    """Record a slice that this process opened."""
     _record.add(pool, usage)
 
 

@@ -1,4 +1,4 @@
-"""How fast something goes, and about how long the rest of it will take."""
+"""Progress of an operation: its rate, and the estimated time left."""
 
 import threading
 from collections import deque
@@ -18,7 +18,7 @@ _LOOKS_BACK_SECONDS = 10.0
 
 
 class ProgressMeter:
-    """Reports samples that are done, ten times a second at most."""
+    """Reports finished samples, at most ten times a second."""
 
     def __init__(
         self, doing: str, on_progress: OnProgress, clock: Callable[[], float] = now
@@ -27,7 +27,7 @@ class ProgressMeter:
         self._seen: deque[tuple[float, int, int]] = deque()
 
     def at(self, samples: int, done: int, bytes_: int) -> None:
-        """So many are done, of `samples`; the last step is reported in any case."""
+        """Report `done` of `samples`; the last step is always reported."""
         time = self._clock()
         if done < samples and self._seen and time - self._seen[-1][0] < INTERVAL_SECONDS:
             return
@@ -52,7 +52,7 @@ class ProgressMeter:
 
 @contextmanager
 def counted(look: Callable[[int], None]) -> Iterator["Counter"]:
-    """Calls `look` with what is counted, ten times a second as long as the `with` lasts."""
+    """Call `look` with the count ten times a second during the `with` block."""
     from flowos._native import Counter
 
     counter, ended = Counter(), threading.Event()
@@ -71,7 +71,7 @@ def counted(look: Callable[[int], None]) -> Iterator["Counter"]:
 
 
 def listing(doing: str, on_progress: OnProgress) -> "AbstractContextManager[Counter]":
-    """Reports how many samples were found, as long as the `with` lasts."""
+    """Report how many samples were found during the `with` block."""
 
     def look(found: int) -> None:
         says = f"{doing}: listing, {found} samples found"

@@ -1,4 +1,4 @@
-"""A folder on the storage that is measured, and whether one can be made elsewhere."""
+"""A folder on the storage that is measured, and checks of the report's folder."""
 
 import shutil
 import tempfile
@@ -11,7 +11,7 @@ from flowos.model import UsageError
 
 @contextmanager
 def scratch_in(folder: PurePath) -> Iterator[str]:
-    """A fresh folder on the storage to be measured. UsageError where none can be made."""
+    """A new folder on the measured storage. Raises UsageError if none can be created."""
     try:
         fresh = tempfile.TemporaryDirectory(prefix="flowos-", dir=folder)
     except OSError as error:
@@ -23,7 +23,7 @@ def scratch_in(folder: PurePath) -> Iterator[str]:
 
 
 def check_out(out: Path) -> None:
-    """UsageError where the report's folder cannot be made or written; nothing is left behind."""
+    """Raises UsageError if the report's folder cannot be created or written; leaves no file."""
     try:
         there = next(folder for folder in (out, *out.parents) if folder.exists())
         tempfile.TemporaryDirectory(prefix=".flowos-", dir=there).cleanup()
@@ -34,7 +34,7 @@ def check_out(out: Path) -> None:
 
 
 def emptied(folder: str) -> None:
-    """Remove what lies in the folder; what cannot be removed stays."""
+    """Empty the folder; files that cannot be removed stay."""
     for left in Path(folder).iterdir():
         with suppress(OSError):
             shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -1,4 +1,4 @@
-"""`fo.slice`: a flow gets a place to run, or nodes are held for several flows."""
+"""`fo.slice`: resources for a flow, or nodes of a pool held for several flows."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SliceKeywords(TypedDict, total=False):
-    """What may be said of any slice."""
+    """Keywords of every slice."""
 
     cores: int | None
     folder: str | PathLike[str] | None
@@ -31,7 +31,7 @@ class SliceKeywords(TypedDict, total=False):
 
 
 class PoolKeywords(SliceKeywords, total=False):
-    """What may be said of nodes of a pool, too."""
+    """Keywords of a slice of a pool."""
 
     env: Word
     workers: Workers | None
@@ -48,7 +48,7 @@ def slice_(
 def slice_(flow: Flowing, *, pool: str, **how: Unpack[PoolKeywords]) -> "FlowSlice": ...
 @overload
 def slice_(*, pool: str, **how: Unpack[PoolKeywords]) -> "HeldSlice": ...
-def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
+def slice_(  # noqa: PLR0913 - options, each by keyword
     flow: Flowing | None = None,
     env: Word = None,
     workers: Workers | None = None,
@@ -65,20 +65,20 @@ def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
     """Compile a flow once, to be run many times on this node, or on nodes of a pool.
 
     flow: from `flow_output`, or its ports. None, with a pool: `s.run(flow, ...)` names one.
-    env: in what its tasks run: None or "bare", an image by path or name, with @RUNTIME if wished,
-    or what `environment` made. The image is made ready once.
+    env: the environment of its tasks: None or "bare", an image by path or name, optionally with
+    @RUNTIME, or what `environment` returned. The image is made ready once.
     workers: "thread" in threads of this process (the default, but not in an image); "process" in
     worker processes, in an image by its own python3; "inline" in the calling thread only. cores:
-    how many to hold of a node; all that we may use by default.
+    how many of a node to reserve; by default all that we may use.
     folder: where files that commands write are kept; without it they are removed by `free`.
     fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
     task by itself, so that events name it alone.
-    emit: is told when stages of tasks start and end.
+    emit: called when stages of tasks start and end.
     pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
-    at most. on_event: called while they are waited for, when a node is lost, when the time is over.
-    Raises SliceRefused for what is not to be had here, EnvironmentRefused for an image or runtime
-    that cannot be used, WiringError for what is no flow, ValueRefused for a file written into the
-    flow that is not there, SettingsError for a mistake in flowos.toml.
+    at most. on_event: called while waiting for nodes, when a node is lost, when the time is over.
+    Raises SliceRefused for resources that are not available, EnvironmentRefused for an image or
+    runtime that cannot be used, WiringError for what is no flow, ValueRefused for a missing file
+    that the flow names, SettingsError for a mistake in flowos.toml.
     """
     found = _pool(pool, flow, nodes, seconds)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
@@ -103,7 +103,7 @@ def slice_(  # noqa: PLR0913 - what a person may say of it, each by keyword
 def _pool(
     name: str | None, flow: object, nodes: int | None, seconds: float | None
 ) -> "Pool | None":
-    """None: this node, without more."""
+    """The pool of this name; None for this node."""
     if name is not None:
         from flowos.operations.settings import pool_named
 

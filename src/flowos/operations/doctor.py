@@ -1,4 +1,4 @@
-"""`flowos doctor`: look at this node, ask the probes, try the runtimes, and say what works."""
+"""`flowos doctor`: collects facts, asks the probes, tries the runtimes, and reports what works."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from flowos.probes.doctor import Check, can_measure, diagnose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The node, each check on it, and whether `flowos measure` has something to do."""
+    """The node, its checks, and whether `flowos measure` can measure anything."""
 
     facts: Facts
     checks: tuple[Check, ...]
@@ -21,14 +21,14 @@ class Diagnosis:
 
 
 def doctor(wanted: Wanted | None = None) -> Diagnosis:
-    """Nothing is measured and nothing changed; takes some seconds."""
+    """Check this node without measuring or changing anything; takes some seconds."""
     node = facts(wanted)
     checks = (*diagnose(node, probes_for(), wanted), *_runtimes(), *_left_alone())
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 
 def _runtimes() -> Iterator[Check]:
-    """Each was tried by entering a tiny image, now or since this node was started."""
+    """A check for each runtime, which was tried with a tiny image since this node was booted."""
     tried = engine.runtime_facts()
     for name, runtime in RUNTIMES.items():
         if name != "bare":
@@ -36,7 +36,7 @@ def _runtimes() -> Iterator[Check]:
 
 
 def _left_alone() -> Iterator[Check]:
-    """What the next start of another process does not remove either."""
+    """Leftovers that later starts of FlowOS do not remove."""
     for folder in engine.left_alone():
         yield Check(
             group="use",

@@ -1,4 +1,4 @@
-"""`fo.environment`: in what something is to run, in a person's words."""
+"""`fo.environment`: an environment from a word and options."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,13 +19,13 @@ def environment(
     devices: Iterable[str] = (),
     variables: Mapping[str, str] | Iterable[str] = (),
 ) -> Environment:
-    """An environment from what a person says of it.
+    """Describe an environment.
 
     word: "bare" or None, the path of an image, or (as text) its name in the image library; an
     image may be followed by @RUNTIME ("image.sqfs@podman"). binds: SRC, "SRC:DST", "SRC:DST:ro", or
     (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
     name, or "NAME=VALUE".
-    EnvironmentRefused: no such image, no such runtime, or what an environment cannot have.
+    Raises EnvironmentRefused for an unknown image or runtime, or an invalid option.
     """
     base = word if isinstance(word, Environment) else _named(word)
     made = replace(
@@ -62,7 +62,7 @@ def _named(word: object) -> Environment:
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
-    from flowos.operations._images._meant import image_meant  # loads what bare needs not
+    from flowos.operations._images._meant import image_meant  # not needed for bare
 
     return Environment(image=image_meant(name), runtime=runtime or "auto")
 

@@ -30,7 +30,7 @@ from flowos.model import (
 )
 
 _LONG_SECONDS = 1.0
-"""A wait that a person wants explained; else the command's own words are all that is shown."""
+"""A longer start is explained with notes; else only the command's output is shown."""
 _SYSTEM = tuple(map(PurePath, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr")))
 _TOO_WIDE = frozenset(map(PurePath, ("/", "/home", "/opt", "/run", "/var")))
 _SHELL = """\
@@ -49,9 +49,9 @@ exit 127
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOptions:
-    """How many, and by which MPI: a name of `drivers.LAUNCHERS`, and its mpirun.
+    """Number of ranks and their MPI: a name of `drivers.LAUNCHERS`, and its mpirun.
 
-    oversubscribe: more than there are cpus too, not bound.
+    oversubscribe: allow more ranks than cpus, not bound.
     """
 
     count: int
@@ -62,7 +62,7 @@ class RankOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecRequest:
-    """What a person wants run. Without a cwd it is the current folder; ranks: an MPI program."""
+    """A command to run. cwd: by default the current folder. ranks: for an MPI program."""
 
     env: Environment
     argv: Argv
@@ -72,7 +72,7 @@ class ExecRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecPlan:
-    """What would be started, and where."""
+    """The command line that would be started, and where."""
 
     argv: Argv
     environment: str
@@ -84,7 +84,7 @@ class ExecPlan:
 def executed(request: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
     """Run it with this process's streams and terminal, and wait for its end.
 
-    EnvironmentRefused, LaunchFailed: it did not begin.
+    Raises EnvironmentRefused or LaunchFailed if it did not start.
     """
     began = now()
     with _ready_launch(request) as (launch, notes, waits):
@@ -111,7 +111,7 @@ def planned(request: ExecRequest) -> ExecPlan:
 
 
 def shell_command(request: ExecRequest) -> ExecRequest:
-    """An interactive shell: bash or else what the image has. The prompt names the environment."""
+    """An interactive shell: bash if the image has it, else sh. The prompt names the environment."""
     env = request.env
     if env.image is None:
         return replace(request, argv=(os.environ.get("SHELL") or "/bin/sh", *request.argv))
@@ -123,8 +123,8 @@ def shell_command(request: ExecRequest) -> ExecRequest:
 def own_command(request: ExecRequest) -> ExecRequest:
     """What the image itself runs, with `request.argv` as its arguments.
 
-    As OCI says: the arguments stand for the image's command behind its entry point. An image
-    without either may have a runscript, as Singularity's have.
+    As in OCI, the arguments replace the image's command after its entry point. An image without
+    either may have a runscript, as Singularity's have.
     """
     assert request.env.image is not None
     config = request.env.image.config
@@ -135,7 +135,7 @@ def own_command(request: ExecRequest) -> ExecRequest:
 
 
 def exit_code(outcome: Outcome) -> int:
-    """As a shell tells it: 128 + signal, 127 no such command, 126 not executable, 125 ours."""
+    """As in a shell: 128 + signal, 127 no such command, 126 not executable; 125 is our own."""
     match outcome.end:
         case Exited(code):
             return code
@@ -151,7 +151,7 @@ def exit_code(outcome: Outcome) -> int:
 def _ready_launch(
     request: ExecRequest,
 ) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
-    """The launch, what a person must know of it, and what explains how long it took so far."""
+    """The launch, notes to show in any case, and notes that explain a slow start."""
     env, cwd, notes = _with_current_folder(request)
     with make_ready(env) as ready:
         variables = launch_variables(ready.env)
@@ -189,7 +189,7 @@ def _explained(outcome: Outcome, ranks: RankOptions | None) -> Outcome:
 
 
 def _with_current_folder(request: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
-    """The current folder is there inside too, under its own name."""
+    """Bind the current folder under the same path."""
     env, here = request.env, Path.cwd()
     if env.image is None:
         return env, request.cwd or here, ()

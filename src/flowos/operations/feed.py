@@ -1,4 +1,4 @@
-"""`flowos feed`: caches filled before a job, looked at, checked and removed. Metrics of feeds."""
+"""`flowos feed`: fills, lists, verifies and removes caches. Metrics of feeds."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Care:
-    """Which data, in which cache folder. where: None is all that is in it."""
+    """A source in a cache folder. where: None for all sources in it."""
 
     cache: str | PathLike[str]
     where: "Where | None" = None
@@ -60,7 +60,7 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillPlan:
-    """What a prefill would do. bytes: of the source; None: its files have not been opened yet."""
+    """What a prefill would do. bytes: of the source; None if unknown before its files are read."""
 
     source: str
     samples: int
@@ -70,7 +70,7 @@ class FillPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillResult:
-    """What was done, and what is there now."""
+    """What a prefill did, and the cache after it."""
 
     kept: Kept
     prefill: PrefillProgress
@@ -80,10 +80,11 @@ class PrefillResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCache:
-    """damaged: samples that were not as they had been written, and are forgotten now.
+    """Result of a verification.
 
-    changed: names of those that the source has otherwise now, forgotten too. missing: so many the
-    source does not give any more. compared: was the source looked at?
+    damaged: number of samples whose checksum was wrong; they were dropped. changed: names of
+    samples that differ from the source; dropped too. missing: number of samples that the source no
+    longer has. compared: was the source read?
     """
 
     kept: Kept
@@ -97,7 +98,7 @@ _PREFILLING, _VERIFYING = "warming", "verifying"
 
 
 def planned(care: Care, on_progress: OnProgress) -> FillPlan:
-    """What `prefilled` would bring. FeedError: there is no such data."""
+    """What `prefilled` would read. Raises FeedError if the source does not exist."""
     assert care.where is not None
     with listing(_PREFILLING, on_progress) as found:
         data = opened(care.where, care.cache, care.asked, found)
@@ -118,9 +119,9 @@ def _if_any(care: Care) -> tuple[Kept, ...]:
 
 
 def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> PrefillResult:
-    """Bring the data into the cache. An interrupt ends it in order: what is there stays there.
+    """Read the data into the cache. After an interrupt, what was read stays in the cache.
 
-    FeedError: there is no such data, or nothing can be kept there.
+    Raises FeedError if the source does not exist or the cache cannot be written.
     """
     assert care.where is not None
     began, interrupted, pace = now(), False, ProgressMeter(_PREFILLING, on_progress)
@@ -139,12 +140,12 @@ def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Prefi
 
 
 def state(care: Care) -> tuple[Kept, ...]:
-    """What the cache folder has, of each source. FeedError: nothing."""
+    """The state of each source's cache in the folder. Raises FeedError if there is none."""
     return kept_in(care.cache, care.where, care.asked)
 
 
 def verified(care: Care, *, with_source: bool, on_progress: OnProgress) -> Iterator[VerifiedCache]:
-    """Read all that is cached, and the source too if so wanted. FeedError: nothing is there."""
+    """Verify cached samples, optionally against the source. Raises FeedError if there are none."""
     if with_source and care.where is None:
         raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
     for kept in state(care):
@@ -173,7 +174,7 @@ def _checked(kept: Kept, on_progress: OnProgress) -> int:
 
 
 def cleared(kept: Kept) -> int:
-    """Remove what is cached of a source: bytes freed. FeedError: a process uses it."""
+    """Remove a source's cache; returns the bytes freed. Raises FeedError if a process uses it."""
     return clear(kept)
 
 
@@ -200,23 +201,23 @@ _GAUGES = {
 
 
 def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServer:
-    """Serve what these feeds count at http://AT/metrics, for Prometheus, until it is closed.
+    """Serve the counters of these feeds at http://AT/metrics, for Prometheus, until it is closed.
 
-    at: HOST:PORT, on loopback, unless others may read it `anywhere`. Port 0 is any; see its `at`.
-    Raises UsageError for a place that cannot be, FlowosError for one that is taken or if the
-    package prometheus_client is missing.
+    at: HOST:PORT, on loopback unless `anywhere` is set. Port 0 takes a free one; see the result's
+    `at`. Raises UsageError for an invalid address, FlowosError if it is in use or the package
+    prometheus_client is missing.
     """
     return MetricsServer(at, FeedCollector(feeds), anywhere=anywhere)
 
 
 class FeedCollector:
-    """What feeds count; of a closed feed, its last counts."""
+    """Collects the counters of feeds; of a closed feed, the last ones."""
 
     def __init__(self, feeds: Iterable[Feed]) -> None:
         self._feeds = tuple(feeds)
 
     def collect(self) -> "Iterator[Metric]":
-        """One family for each number, with a sample for each feed."""
+        """One metric family for each counter, with a sample for each feed."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         counts = [((feed.source, str(feed.rank)), feed.stats()) for feed in self._feeds]

@@ -1,8 +1,8 @@
-"""`flowos run flow.py`: a flow that a Python file makes, with inputs given as words.
+"""`flowos run flow.py`: runs a flow defined in a Python file, with inputs from the command line.
 
-A flow file is a Python file that leaves a flow in its module: under the name `flow`, or as the only
-one that there is. It is imported under its own name, so that what stands below
-`if __name__ == "__main__":` is left alone.
+A flow file is a Python file that defines a flow at module level: under the name `flow`, or as the
+only one. It is imported under its own name, so that code below `if __name__ == "__main__":` does
+not run.
 """
 
 import difflib
@@ -38,8 +38,8 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 def run_flow(flow: Flow, given: Sequence[str], env: Environment, **how: Any) -> dict[str, object]:
     """Run the flow once on a slice of this node, return its outputs by name.
 
-    given: NAME=VALUE for each input. UsageError where a value is not what is wanted; else what
-    `fo.slice` and `run` raise.
+    given: NAME=VALUE for each input. Raises UsageError for an invalid value, and what `fo.slice`
+    and `run` raise.
     """
     from flowos.operations._slice import slice_
 
@@ -50,7 +50,7 @@ def run_flow(flow: Flow, given: Sequence[str], env: Environment, **how: Any) -> 
 
 
 def load_flow(word: str) -> Flow:
-    """The flow of FILE or FILE:NAME. UsageError where the file is not what is wanted."""
+    """The flow of FILE or FILE:NAME. Raises UsageError if the file has none, or several."""
     file, _, name = word.partition(":")
     path = Path(file).absolute()
     if not path.is_file():
@@ -75,8 +75,8 @@ def load_flow(word: str) -> Flow:
 
 
 def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
-    """The inputs' values, read by the types of their ports. UsageError names the first that is
-    wrong."""
+    """The inputs' values, read by the types of their ports. Raises UsageError for the first invalid
+    one."""
     ports = {p.spec.name: p.spec for p in flow.inputs}
     takes = ", ".join(f"{p.name}: {p.type}" for p in ports.values()) or "none"
     values: dict[str, object] = {}
@@ -98,7 +98,7 @@ def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
 
 
 def own_traceback(error: TaskFailed) -> str:
-    """Where a task raised, without frames of FlowOS; "" if it raised nothing of its own."""
+    """The traceback of a task's exception, without frames of FlowOS; "" if it has none."""
     cause = error.__cause__
     if cause is None or isinstance(cause, FlowosError):
         return ""
@@ -108,7 +108,7 @@ def own_traceback(error: TaskFailed) -> str:
 
 
 def plain_flow(flow: Flow) -> dict[str, object]:
-    """What a flow takes, runs and gives, for JSON."""
+    """A flow's inputs, tasks and outputs, for JSON."""
     return {
         "name": flow.name,
         "inputs": {p.spec.name: str(p.spec.type) for p in flow.inputs},
@@ -141,7 +141,7 @@ def _imported(path: Path) -> Any:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """Where in the file, as :LINE."""
+    """The line in the file, as :LINE."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -168,7 +168,7 @@ def _read(port: PortSpec, text: str) -> object:
 
 
 def _parsed(port: PortSpec, text: str) -> object:
-    """A text of a person as what the port takes, or what it will complain of."""
+    """The text as a value of the port's type; as it is if it cannot be, for the port to refuse."""
     kind = port.type
     if kind in (str_, File):
         return text
@@ -186,12 +186,12 @@ def _parsed(port: PortSpec, text: str) -> object:
 
 
 class _NotHeldError(ValueError):
-    """Numbers that an array of this type cannot hold."""
+    """Numbers that do not fit an array's type."""
 
 
 def _refuse_changed(given: Any, made: Any) -> None:
-    """NumPy rounds to whole numbers, makes truth of all that is not 0, and infinite what is large,
-    all without a word."""
+    """Raises _NotHeldError if NumPy rounded to integers, made booleans of other numbers, or
+    overflowed to infinity, all of which it does silently."""
     if given.size == 0 or given.dtype.kind not in "biufc":
         return
     fits = {"b": "b", "i": "iu", "u": "iu"}.get(made.dtype.kind, "iufc")
@@ -210,7 +210,7 @@ def _is_number(text: str, kind: type) -> bool:
 
 
 def _number(text: str) -> float:
-    """ValueError for one that a float64 has no room for, and would make infinite or 0."""
+    """Raises ValueError for a number that would overflow or underflow as float64."""
     number = float(text)
     mantissa = text.lower().partition("e")[0]
     if math.isinf(number) and any(map(str.isdigit, text)):
@@ -228,7 +228,7 @@ def _json_or_text(text: str) -> object:
 
 
 def _array(port: PortSpec, text: str) -> object:
-    """From a .npy file, or nested lists of numbers as JSON. ValueError: it is neither."""
+    """From a .npy file, or nested lists of numbers as JSON. Raises ValueError for anything else."""
     import numpy as np
 
     if text.endswith(".npy"):
@@ -238,7 +238,7 @@ def _array(port: PortSpec, text: str) -> object:
     except json.JSONDecodeError as error:
         raise ValueError(_LISTS) from error
     try:
-        with np.errstate(over="ignore"):  # said below
+        with np.errstate(over="ignore"):  # refused below
             made = np.array(lists, dtype=getattr(port.type, "dtype", None))
         _refuse_changed(np.array(lists), made)
     except OverflowError as error:

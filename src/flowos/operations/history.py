@@ -1,4 +1,4 @@
-"""`flowos list`, `show`, `compare` and `report`: what can be said of runs that were kept."""
+"""`flowos list`, `show`, `compare` and `report`: runs in the store."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,19 +10,19 @@ from flowos.report import Report
 from flowos.store import open_store
 
 MARGIN, RUNS_MARGIN = 0.03, 0.05
-"""Of levels that were interleaved, and of runs, between which more may change."""
+"""Margins for interleaved levels, and for runs, between which more may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A kept run and how many samples it has."""
+    """A stored run and the number of its samples."""
 
     run: Run
     samples: int
 
 
 def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
-    """The kept runs, newest first."""
+    """The stored runs, newest first."""
     with open_store(url, make=False) as store:
         counts = store.counts()
         return tuple(ListedRun(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
@@ -31,9 +31,10 @@ def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
 def removed(
     refs: tuple[str, ...], url: str | None, *, dry_run: bool = False
 ) -> tuple[ListedRun, ...]:
-    """Delete these runs with their samples, and say which they were.
+    """Delete these runs with their samples, and return them.
 
-    refs: ids, beginnings of ids, or 'last'. StoreError when one is not there: then none is deleted.
+    refs: ids, prefixes of ids, or 'last'. Raises StoreError if one does not exist; then none is
+    deleted.
     """
     with open_store(url, make=False) as store:
         found = {run.id: run for run in map(store.run, refs)}
@@ -44,12 +45,12 @@ def removed(
 
 
 def book(ref: str, url: str | None) -> Report:
-    """A run by its id, its beginning, or 'last'. StoreError when there is no such run."""
+    """The report of a run by its id, a prefix or 'last'. Raises StoreError if there is none."""
     return book_of(*_samples_of(ref, url))
 
 
 def rewritten(ref: str, url: str | None, out: Path) -> tuple[Path, ...]:
-    """The report of a kept run, written anew. StoreError when the folder cannot be written."""
+    """Write the report of a stored run again. Raises StoreError if the folder is not writable."""
     notes: list[str] = []
     files = written(book(ref, url), out, notes)
     if notes:
@@ -62,7 +63,7 @@ def compared(
 ) -> tuple[Verdict, ...]:
     """Verdicts between the levels of an axis inside one run, in which they were interleaved.
 
-    base: the axis's first level if not given. What ran without it beside is not compared.
+    base: by default the axis's first level. Cases that were not measured at it are left out.
     """
     run, measured = _samples_of(ref, url)
     samples = as_planned(run, measured)
@@ -87,7 +88,7 @@ def compared(
 def beside(
     refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN
 ) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
-    """The second run beside the first: verdicts by probe, and on each number that both have.
+    """Compare the second run with the first: verdicts by probe, and on each number that both have.
 
     See `plan.side_by_side` for what that proves.
     """
@@ -113,7 +114,7 @@ def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
 
 
 def _with_base(samples: tuple[Sample, ...], axis: str, base: str) -> tuple[Sample, ...]:
-    """The samples of cases that were measured at this level of the axis, too."""
+    """The samples of cases that were also measured at this level of the axis."""
     cases = {sample.case for sample in samples}
     return tuple(s for s in samples if s.case.at(**{axis: base}) in cases)
 

@@ -1,8 +1,8 @@
-"""`flowos image`: images made, kept, found, checked, given away and removed.
+"""`flowos image`: imports, builds, lists, verifies, exports and removes images.
 
-An image is made whole or not at all: it is built under a hidden name and renamed, and what an
-interrupt or a full disk leaves is removed. Identity is the digest; a name is what people call it.
-What images are called lies in the library itself; how they came to be is in the store.
+An image is complete or does not exist: it is built under a hidden name and renamed, and what an
+interrupt or a full disk leaves is removed. The digest identifies an image; names refer to it.
+Names are kept in the library itself, provenance in the store.
 """
 
 import tempfile
@@ -79,7 +79,7 @@ __all__ = [
 class ListedImage:
     """A name, or an image without one (then the name is empty).
 
-    at: when its file was made, ISO 8601 in UTC. path: None if it is not here, and no size or time.
+    at: time of its file, ISO 8601 in UTC. path: None if the file is missing; then no size or time.
     """
 
     name: str
@@ -91,9 +91,9 @@ class ListedImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """What is known of an image. names: in the library; none of a file outside of it.
+    """What is known of an image. names: in the library; none for a file outside of it.
 
-    expected: the digest that it was made with; "" if nobody knows. kept: how it came to be.
+    expected: the digest that it was made with; "" if unknown. kept: its provenance.
     """
 
     path: Path
@@ -110,7 +110,7 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedImage:
-    """expected: the digest that it must have; "" if nobody knows."""
+    """Result of a verification. expected: the digest that it must have; "" if unknown."""
 
     path: Path
     expected: str
@@ -126,7 +126,7 @@ class VerifiedImage:
 
 
 def silent(_progress: Progress) -> None:
-    """Nobody looks."""
+    """Default callback: does nothing."""
 
 
 def import_image(
@@ -139,8 +139,8 @@ def import_image(
 ) -> MadeImage:
     """Make an image of a folder, a tar, a Docker or OCI archive, a squashfs, a SIF or docker://.
 
-    name: by default one made of the source's. architecture: as OCI names it, by default this
-    machine's. EnvironmentRefused says in one line why not.
+    name: by default derived from the source's. architecture: as OCI names it, by default this
+    machine's. Raises EnvironmentRefused, with the reason in one line, if it cannot be made.
     """
     called = _names.name_from(source) if name is None else name
     asked = _asked(called, _recorded(source), architecture)
@@ -165,7 +165,7 @@ def build_image(
     url: str | None = None,
     on_progress: OnProgress = silent,
 ) -> MadeImage:
-    """Make an image by a recipe. EnvironmentRefused: no builder, or the recipe's last lines."""
+    """Make an image by a recipe. Raises EnvironmentRefused if it fails or no builder works."""
     source = described(recipe)
     recipe, notes = _with_bases(recipe)
     asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
@@ -176,9 +176,9 @@ def build_image(
 
 
 def export_image(name: str, to: Path, *, form: str = "", url: str | None = None) -> Path:
-    """Write an image to a place that is not there yet; a damaged one is refused.
+    """Write an image to a new file or folder; a damaged image is refused.
 
-    form: squashfs, folder, tar or oci-archive; by default by the ending of the name. A tar whose
+    form: squashfs, folder, tar or oci-archive; by default that of the name's suffix. A tar whose
     name ends in .gz or .tgz is compressed.
     """
     form = form_of(to, form)
@@ -225,16 +225,16 @@ def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
 
 
 def images() -> tuple[ListedImage, ...]:
-    """Every name, newest first, then what lies in the library without one."""
+    """Every name, newest first, then the images without one."""
     here, named = _names.stored(), _names.names()
     nameless = [("", digest) for digest in here if digest not in named.values()]
     return tuple(_listed(name, digest, here) for name, digest in (*named.items(), *nameless))
 
 
 def verify(name: str) -> VerifiedImage:
-    """Read a whole image (by name, digest or path); compare its digest with the one it must have.
+    """Read a whole image (by name, digest or path); compare its digest with the expected one.
 
-    What lies elsewhere must have none; if the library has the same, that is what is expected.
+    A file outside of the library has an expected digest only if the library has the same image.
     """
     path = _meant(name)
     if path.is_file():
@@ -246,7 +246,7 @@ def verify(name: str) -> VerifiedImage:
 
 
 def inspect(name: str, url: str | None = None) -> Inspected:
-    """What an image (by name, digest or path) says of itself, and how it came to be."""
+    """The configuration and provenance of an image (by name, digest or path)."""
     path = _meant(name)
     seen = image_at(path)
     expected = _names.digest_in_name(path)
@@ -264,11 +264,11 @@ def inspect(name: str, url: str | None = None) -> Inspected:
 
 
 def remove_image(name: str) -> tuple[str, ...]:
-    """Forget a name, and remove the image with its last name; by digest, all its names at once.
+    """Remove a name, and the image with its last name; by digest, all its names at once.
 
-    Answers with what was done, a line each. How the image came to be stays in the store.
+    Returns what was done, a line each. The image's provenance stays in the store.
     """
-    _names.digest_meant(name, _names.names())  # else it is refused, and nothing made or locked
+    _names.digest_meant(name, _names.names())  # raises before anything is created or locked
     try:
         with _names.changing():
             digest, going, left = _leaving(name, _names.links())
@@ -286,7 +286,7 @@ def remove_image(name: str) -> tuple[str, ...]:
 
 
 def planned_removal(name: str) -> tuple[str, ...]:
-    """What `remove_image` would do, a line each."""
+    """Return what `remove_image` would do, a line each."""
     digest, going, left = _leaving(name, _names.names())
     done = tuple(f"would forget: {each}" for each in going)
     if left:
@@ -295,7 +295,7 @@ def planned_removal(name: str) -> tuple[str, ...]:
 
 
 def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[str]]:
-    """The digest that is meant; which of its names go, and which stay."""
+    """The digest; which of its names are removed, and which stay."""
     digest = _names.digest_meant(name, called)
     names = [each for each, meant in called.items() if meant == digest]
     going = [name] if name in names else names
@@ -304,7 +304,7 @@ def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[st
 
 def _listed(name: str, digest: str, here: dict[str, Path]) -> ListedImage:
     path = here.get(digest)
-    with suppress(OSError):  # removed meanwhile
+    with suppress(OSError):  # removed by another process
         if path is not None:
             seen = path.stat()
             size, at = seen.st_size, utc_of(seen.st_mtime)
@@ -313,7 +313,7 @@ def _listed(name: str, digest: str, here: dict[str, Path]) -> ListedImage:
 
 
 def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
-    """What FROM names and the library has is taken from there, and that is said."""
+    """The recipe with bases from the library for the names in FROM that it has; a note for each."""
     wanted = bases_of(recipe)
     if not wanted or not isinstance(recipe, Dockerfile):
         return recipe, ()
@@ -326,7 +326,7 @@ def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
 
 @contextmanager
 def _beside(to: Path) -> Iterator[Path]:
-    """A hidden folder to make it in. EnvironmentRefused: one may not write there."""
+    """A hidden folder next to the target. Raises EnvironmentRefused if that is not writable."""
     try:
         hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
     except OSError as error:
@@ -361,7 +361,7 @@ def _kind(source: str) -> str:
 
 
 def _recorded(source: str) -> str:
-    """What tells it from others: a whole path."""
+    """The source as it is recorded: a file by its absolute path."""
     is_reference = source.startswith(skopeo.SCHEME)
     return source if is_reference else str(Path(source).expanduser().absolute())
 

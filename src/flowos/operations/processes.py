@@ -1,6 +1,6 @@
 """`flowos ps` and `flowos show PROCESS`: the programs that used slices.
 
-What each wrote about itself (see `_process_record`) is taken into the store once it is over.
+The record of each (see `_process_record`) is moved into the store once the process has ended.
 """
 
 import json
@@ -18,14 +18,14 @@ from flowos.store import Store, open_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedProcesses:
-    """Newest first. note: why records of those that are over could not be taken into the store."""
+    """Newest first. note: why records of ended processes could not be moved into the store."""
 
     found: tuple[Process, ...]
     note: str = ""
 
 
 def processes(limit: int | None = None) -> ListedProcesses:
-    """Those that run, and those that are kept."""
+    """Running processes, and those in the store."""
     kept: tuple[Process, ...] = ()
     note = ""
     try:
@@ -40,7 +40,7 @@ def processes(limit: int | None = None) -> ListedProcesses:
 
 
 def process(ref: str) -> Process:
-    """By its id or the beginning of one. Raises StoreError if there is none, or several fit."""
+    """A process by its id or a prefix of it. Raises StoreError if none or several fit."""
     fit = [each for each in processes().found if each.id.startswith(ref)]
     found = [each for each in fit if each.id == ref] or fit
     if not found:
@@ -52,7 +52,7 @@ def process(ref: str) -> Process:
 
 
 def is_process(ref: str) -> bool:
-    """Whether it begins as the id of a process does, and that of no run."""
+    """Whether it is a prefix of ids of processes, and of no run."""
     return ref.startswith("p-")
 
 
@@ -72,7 +72,7 @@ def _take_in(store: Store) -> None:
 
 
 def _waiting() -> Iterator[Process]:
-    """Those that run, and those that no store took."""
+    """Running processes, and ended ones that are not in the store yet."""
     for path in _records():
         record = _read(path)
         if record is not None:
@@ -82,9 +82,9 @@ def _waiting() -> Iterator[Process]:
 
 @contextmanager
 def _left_behind(path: Path) -> Iterator[Process | None]:
-    """The record of a process that is over, locked meanwhile; None of one that runs.
+    """The record of an ended process, locked during the `with`; None for a running one.
 
-    Who did not say that it ended is lost. What cannot be read is removed.
+    A process that did not record its end is lost. A record that cannot be read is removed.
     """
     fd = locked(path)
     try:
@@ -104,7 +104,7 @@ def _over(path: Path) -> Process | None:
 
 
 def _read(path: Path) -> Process | None:
-    """None where it cannot be: it is gone, or was cut off as the disk was full."""
+    """None if it cannot be read: it is gone, or was truncated by a full disk."""
     try:
         return from_plain(Process, json.loads(path.read_bytes()))
     except (OSError, ValueError):

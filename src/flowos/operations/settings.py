@@ -1,4 +1,4 @@
-"""`flowos.toml`: where it is looked for, what it says, and `flowos pools`."""
+"""`flowos.toml`: where it is searched, its contents, and `flowos pools`."""
 
 import difflib
 import os
@@ -57,7 +57,7 @@ with fo.slice(pool="test", nodes=2) as s:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
-    """A pool, and where it was asked: its nodes, or why it cannot be used."""
+    """A pool, and after a check its nodes, or why it cannot be used."""
 
     pool: Pool
     nodes: tuple[NodeInfo, ...] = ()
@@ -65,7 +65,7 @@ class PoolState:
 
 
 def settings_file() -> Path | None:
-    """The one that counts. Raises SettingsError if FLOWOS_CONFIG names none."""
+    """The file that is used. Raises SettingsError if FLOWOS_CONFIG names none."""
     if named := os.environ.get("FLOWOS_CONFIG", ""):
         _check_named(Path(named))
         return Path(named)
@@ -85,7 +85,7 @@ def _check_named(file: Path) -> None:
 
 
 def load_settings() -> Settings:
-    """As the file says, or the defaults. Raises SettingsError for a mistake in it."""
+    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it."""
     file = settings_file()
     if file is None:
         return Settings()
@@ -99,7 +99,7 @@ def load_settings() -> Settings:
 
 
 def pool_named(name: str) -> Pool:
-    """Raises SliceRefused if there is none of this name, SettingsError for a mistake."""
+    """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
     pools = {pool.name: pool for pool in load_settings().pools}
     if name in pools:
         return pools[name]
@@ -109,13 +109,13 @@ def pool_named(name: str) -> Pool:
 
 
 def pools(*, check: bool = False) -> tuple[PoolState, ...]:
-    """Those of the settings. check: ask each for its nodes."""
+    """The pools of the settings. check: query the nodes of each."""
     found = load_settings().pools
     return tuple(_checked(pool) if check else PoolState(pool=pool) for pool in found)
 
 
 def settings_page() -> str:
-    """The page of the documentation, from the dataclasses that the file is read into."""
+    """The page of the documentation, generated from the dataclasses of the settings."""
     rows = [_row(f.name, f.default, f.metadata["doc"]) for f in pool_fields()]
     rows += [_row(f"price.{f.name}", f.default, f.metadata["doc"]) for f in fields(Price)]
     head = ("| key of `[pools.NAME]` | default | says |", "| --- | --- | --- |")

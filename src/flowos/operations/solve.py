@@ -1,4 +1,4 @@
-"""`flowos solve`: a system is read or generated, solved, and told of as it goes."""
+"""`flowos solve`: reads or generates a system, solves it, and reports progress."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class SolveRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvePlan:
-    """What is to be solved."""
+    """The system to be solved."""
 
     system: str
     rows: int
@@ -66,14 +66,14 @@ class Solved:
 
 
 def planned(request: SolveRequest) -> SolvePlan:
-    """A matrix whose size is not known beforehand is read, or generated."""
+    """Describe the system; reads or generates a matrix whose size is not known."""
     system = system_of(request.what)
     rows, entries = system.size or _size_of(system.matrix())
     return _planned(request, system.name, rows, entries)
 
 
 def solved(request: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDArray[np.float64]]:
-    """How it went, and x. SolveError, UsageError: what is wrong with the matrix or the request."""
+    """The result and x. Raises SolveError or UsageError for an invalid matrix or request."""
     on_progress(Progress(doing="reading"))
     system, began = system_of(request.what), now()
     matrix = system.matrix()
@@ -98,7 +98,7 @@ def solved(request: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDAr
 
 
 class History:
-    """Keeps every residual, and reports them ten times a second at most."""
+    """Keeps every residual, and reports them at most ten times a second."""
 
     def __init__(
         self, goal: float, on_progress: OnProgress, clock: Callable[[], float] = now
@@ -124,7 +124,7 @@ class History:
 
 
 def told(done: Solved) -> str:
-    """All of it in a sentence."""
+    """The result in a sentence."""
     info = done.info
     each = f", {number(info.seconds / info.iterations, 'second')} each" if info.iterations else ""
     return (
@@ -153,7 +153,7 @@ def facts(done: Solved) -> tuple[tuple[str, str], ...]:
 
 
 def draw(done: Solved, path: Path) -> None:
-    """The residual as NAME.svg, or with all facts as NAME.html. SolveError: that cannot be."""
+    """Draw the residuals as .svg, or with all facts as .html. Raises SolveError if it fails."""
     page = path.suffix == ".html"
     text = (
         convergence_html(done.plot, told(done), facts(done)) if page else convergence_svg(done.plot)
@@ -163,7 +163,7 @@ def draw(done: Solved, path: Path) -> None:
 
 
 def keep(x: NDArray[np.float64], path: Path) -> None:
-    """x as NAME.npy. SolveError: it cannot be written."""
+    """Write x to a .npy file. Raises SolveError if it cannot be written."""
     with _whole(path) as file:
         # Not np.save, whose errors do not say why.
         write_array_header_1_0(file, header_data_from_array_1_0(x))
@@ -172,9 +172,9 @@ def keep(x: NDArray[np.float64], path: Path) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is there when all of it is written, and before that as it was. SolveError."""
+    """A file that is replaced once it is written completely. Raises SolveError if that fails."""
     target = path.resolve()
-    special = target.exists() and not target.is_file()  # a device or pipe stays what it is
+    special = target.exists() and not target.is_file()  # a device or pipe is not replaced
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with part.open("wb") as file:

@@ -1,1 +1,1 @@
-"""The parts of `operations.image`: where images come from, how they are made and kept."""
+"""The parts of `operations.image`: sources, builds and the library of images."""

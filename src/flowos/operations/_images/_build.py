@@ -82,7 +82,7 @@ def recipe_at(
     arguments: Pairs = (),
     bases: tuple[tuple[str, Path], ...] = (),
 ) -> Recipe:
-    """The recipe in this file or folder. EnvironmentRefused: there is none."""
+    """The recipe in this file or folder. Raises EnvironmentRefused if there is none."""
     path = path.expanduser().absolute()
     file = next((path / name for name in _RECIPES if (path / name).is_file()), path)
     if not file.is_file():
@@ -96,7 +96,7 @@ def recipe_at(
 
 
 def name_of(recipe: Recipe) -> str:
-    """What an image is called if nobody says."""
+    """The default name of an image."""
     if isinstance(recipe, Suite):
         return name_from("-".join((recipe.name, *recipe.packages))[:_MOST_LETTERS])
     is_plain = recipe.file.name in _RECIPES
@@ -104,7 +104,7 @@ def name_of(recipe: Recipe) -> str:
 
 
 def described(recipe: Recipe) -> str:
-    """As it is recorded: a build argument's value may be a secret, and is not."""
+    """The recipe as it is recorded: without the values of build arguments, which may be secrets."""
     if isinstance(recipe, Suite):
         return " ".join((recipe.name, *recipe.packages))
     return str(recipe.file)
@@ -118,7 +118,7 @@ def recipe_digest(recipe: Recipe) -> str:
 
 
 def bases_of(recipe: Recipe) -> tuple[str, ...]:
-    """The images that it begins with. EnvironmentRefused: its builder would fail, much later."""
+    """The images that it begins with. Raises EnvironmentRefused if its builder would fail later."""
     if not isinstance(recipe, Dockerfile):
         return ()
     try:
@@ -137,7 +137,10 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
 
 
 def built(recipe: Recipe, work: Path, architecture: str, on_progress: OnProgress) -> Opened:
-    """EnvironmentRefused: no builder works here, or the recipe failed, with its last lines."""
+    """Build an image.
+
+    Raises EnvironmentRefused if no builder works here, or with its last lines if the recipe failed.
+    """
     if isinstance(recipe, Suite):
         return _from_suite(recipe, work, architecture, on_progress)
     if isinstance(recipe, Definition):
@@ -148,7 +151,7 @@ def built(recipe: Recipe, work: Path, architecture: str, on_progress: OnProgress
 
 
 def chosen_builder(wanted: str) -> str:
-    """The first that works here, or the one wanted. EnvironmentRefused, with each one's reason."""
+    """The first that works here, or the requested one. Raises EnvironmentRefused if none."""
     if wanted and wanted not in BUILDERS:
         raise UsageError(f"no builder is called {wanted!r}; known are {', '.join(BUILDERS)}")
     reasons = []
@@ -173,7 +176,7 @@ def build_plan(recipe: Recipe, work: Path, architecture: str) -> tuple[Argv, ...
 
 
 def suite_plan(suite: Suite, work: Path, architecture: str) -> Argv:
-    """The command line that makes a suite. UsageError: a name is none."""
+    """The command line that makes a suite. Raises UsageError for an invalid name."""
     try:
         mmdebstrap.check(suite.name, suite.packages)
     except ValueError as error:
@@ -251,10 +254,10 @@ def _by_buildah(
 def _bases_loaded(
     program: Argv, recipe: Dockerfile, architecture: str, work: Path
 ) -> Iterator[None]:
-    """Images of the library lie in the builders' storage as long as a build needs them.
+    """Load the base images from the library into the builder's storage for the time of a build.
 
-    They go with the steps that were built on them. Where a killed build left some, what stands on
-    them cannot be told from other steps, and all goes.
+    They are removed with the steps built on them. If a killed build left some, the steps built on
+    them cannot be distinguished from others, and the storage is cleared.
     """
     if not recipe.bases:
         yield
@@ -277,7 +280,7 @@ def _ids(argv: Argv) -> list[str]:
 
 
 def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) -> None:
-    """Under a name of ours too, by which it is known for a base if this build is killed."""
+    """Load it under a name of ours too, which shows that it is a base if this build is killed."""
     archive = work / "base.oci"
     write_oci_archive(image, archive, name, architecture, work)
     loaded = _must(call(buildah.load(program, archive), scratch=work), f"base {name}")
@@ -332,7 +335,7 @@ def _charliecloud_build(recipe: Dockerfile, storage: Path) -> Argv:
 
 
 def _ch_image() -> tuple[str, ...]:
-    """Started by the python3 beside it: the first in PATH may lack its modules."""
+    """Started by the python3 next to it: the first in PATH may lack its modules."""
     program = shutil.which("ch-image") or "ch-image"
     beside = Path(program).with_name("python3")
     return (str(beside), program) if beside.is_file() else (program,)
@@ -365,7 +368,7 @@ def _must(ran: Ran, what: str) -> Ran:
 
 
 def _apt_sources() -> tuple[apt.AptSource, ...]:
-    """In the order of their names, as apt reads them."""
+    """The sources in the order of their files' names, as apt reads them."""
     parts = sorted((_APT / "sources.list.d").glob("*"))
     files = [_APT / "sources.list", *parts]
     readers: dict[str, Callable[[str], tuple[apt.AptSource, ...]]] = {

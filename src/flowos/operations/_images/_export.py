@@ -1,4 +1,4 @@
-"""Images given away: as a squashfs, a folder, a tar or an OCI archive.
+"""Exports images: as a squashfs, a folder, a tar or an OCI archive.
 
 The same image always gives the same bytes.
 """
@@ -33,13 +33,13 @@ _ENDINGS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_GZIPPED, ("tar",)),
     **dict.fromkeys((".gz", ".xz", ".bz2", ".zst", ".zip", ".sif", ".img"), ()),
 }
-"""What a name promises: the forms that it may be of, the usual one first."""
+"""Suffix of a file name -> the forms that it may be of, the default first."""
 
 
 def form_of(to: Path, wanted: str = "") -> str:
-    """The form wanted, or by the ending of the name; without one that is known, a folder.
+    """The requested form, else that of the file name's suffix; a folder if the suffix is unknown.
 
-    UsageError: the name promises something else.
+    Raises UsageError if the suffix belongs to another form.
     """
     fits = next((forms for end, forms in _ENDINGS.items() if to.name.endswith(end)), None)
     if fits is None:
@@ -73,7 +73,7 @@ def write_plain_tar(image: Path, to: Path, _work: Path) -> None:
 
 
 def _compressed(out: BinaryIO, to: Path) -> AbstractContextManager[BinaryIO]:
-    """As its name says, without a name or time in it."""
+    """Compressed if the suffix says so, with no name or time in the header."""
     if not to.name.endswith(_GZIPPED):
         return nullcontext(out)
     packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0)
@@ -81,7 +81,7 @@ def _compressed(out: BinaryIO, to: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work: Path) -> None:
-    """One layer, not compressed. name: what a builder or runtime that loads it calls it."""
+    """Write one layer, not compressed. name: what a builder or runtime that loads it calls it."""
     layer = work / "layer.tar"
     write_plain_tar(image, layer, work)
     layer_at = oci.Descriptor(digest_of(whole(layer)), size_bytes=layer.stat().st_size)
@@ -110,7 +110,7 @@ def _blob(descriptor: oci.Descriptor) -> str:
 
 
 def _write_archive(to: Path, small: Mapping[str, bytes], layer_name: str, layer: Path) -> None:
-    """Folders stand before what is in them: skopeo and apptainer make none by themselves."""
+    """Write folders before their files: skopeo and apptainer do not create missing ones."""
     with tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
         for folder in reversed(PurePath(layer_name).parents[:-1]):
             made = tarfile.TarInfo(str(folder))

@@ -1,4 +1,4 @@
-"""Layers and archives as they lie in files: checked against their digests, decompressed once."""
+"""Layers and archives in files: checked against their digests, decompressed once."""
 
 import bz2
 import gzip
@@ -31,14 +31,14 @@ _DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes that lie somewhere in a file."""
+    """A range of bytes in a file."""
 
     file: Path
     offset: int
     size_bytes: int
 
     def read(self, max_bytes: int = 1 << 26) -> bytes:
-        """A small part whole. ValueError: it is too large to be what it is said to be."""
+        """Read all of a small part. Raises ValueError if it is larger than `max_bytes`."""
         if self.size_bytes > max_bytes:
             raise ValueError(f"a description of {self.size_bytes} bytes is none")
         return self.head(self.size_bytes)
@@ -62,7 +62,7 @@ def digest_of(part: Part, algorithm: str = "sha256") -> str:
 
 
 def check_digest(part: Part, digest: str, what: str) -> None:
-    """ValueError, with both digests, if it is another. '' is not checked."""
+    """Raises ValueError, with both digests, if they differ. '' is not checked."""
     have = digest_of(part, digest.partition(":")[0]) if digest else ""
     if have != digest:
         raise ValueError(f"{what} is damaged or not the one meant: it has {have}, not {digest}")
@@ -74,7 +74,7 @@ def is_compressed(part: Part) -> bool:
 
 
 def plain(part: Part, scratch: Path) -> Part:
-    """The same, decompressed into a file of `scratch` where it must be. ValueError: damaged."""
+    """The part itself, or decompressed into a file of `scratch`. Raises ValueError if damaged."""
     head = part.head(8)
     opener = next((o for magic, o in _OPENERS if head.startswith(magic)), None)
     if opener is None and not head.startswith(_ZSTD):
@@ -97,7 +97,7 @@ def plain(part: Part, scratch: Path) -> Part:
 
 
 def cut_out(part: Part, scratch: Path) -> Path:
-    """A part as a file of its own."""
+    """Copy a part to a file of its own."""
     to = _fresh(scratch)
     with part.file.open("rb") as raw, to.open("wb") as out:
         window = Window(raw, part.offset, part.size_bytes)

@@ -2,8 +2,8 @@
 
     $XDG_DATA_HOME/flowos/images/HEX.sqfs
 
-A file appears there whole, by renaming, read-only. One that is being made is hidden and locked;
-what a killed process left of one is removed by the next that makes one.
+A file appears there by renaming, complete and read-only. One that is being written is hidden and
+locked; what a killed process left is removed by the next write.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ _SHOW_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An image in the library. before: the digest that its name meant until now; "" if none."""
+    """An image in the library. before: the digest that its name had until now; "" if none."""
 
     path: Path
     digest: str
@@ -41,7 +41,7 @@ class Stored:
 def squash(tree: Folder, name: str, on_progress: OnProgress) -> Stored:
     """Put a tree into the library as a squashfs, and name it.
 
-    EnvironmentRefused: no room, no right, no tool.
+    Raises EnvironmentRefused if there is no space, no permission or no tool for it.
     """
     need("mksquashfs", squashfs.PACKAGE, "make an image with")
     total = total_bytes(tree)
@@ -56,7 +56,7 @@ def squash(tree: Folder, name: str, on_progress: OnProgress) -> Stored:
 
 
 def taken_over(source: Path, name: str) -> Stored:
-    """The same of a squashfs that is an image of ours already, byte for byte."""
+    """Put a squashfs that is an image of ours already into the library, byte for byte."""
     try:
         with _half_made() as part:
             check_room(part.parent, source.stat().st_size, "the image")
@@ -69,7 +69,7 @@ def taken_over(source: Path, name: str) -> Stored:
 
 
 def _published(part: Path, name: str) -> Stored:
-    """Whoever removes the image meanwhile does so before it is there, or with this name."""
+    """Rename and link under one lock: a concurrent removal sees neither, or both."""
     fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -133,7 +133,7 @@ class _Counter:
 
 @contextmanager
 def _half_made() -> Iterator[Path]:
-    names()  # where an older FlowOS kept some, they are to be there before a new one is
+    names()  # names kept by an older FlowOS are taken over before a new one is added
     with changing() as here:
         _remove_left(here)
         fd, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=here)
@@ -146,7 +146,7 @@ def _half_made() -> Iterator[Path]:
 
 
 def _remove_left(here: Path) -> None:
-    """Parts whose maker is gone: their lock is free."""
+    """Remove parts whose process is gone: their lock is free."""
     for part in here.glob(".*.part"):
         with suppress(OSError):
             fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

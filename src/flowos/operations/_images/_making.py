@@ -1,4 +1,4 @@
-"""From what was opened to an image in the library, with its name and where it came from."""
+"""From an opened source to an image in the library, with its name and provenance."""
 
 import json
 import platform
@@ -38,7 +38,7 @@ _NO_ROOT = "it has no /bin, /usr or /sbin: is it a root file system?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeImage:
-    """An image that is in the library now. was_there: it had been made before, byte for byte."""
+    """An image in the library. was_there: the same bytes were in the library before."""
 
     name: str
     image: KeptImage
@@ -63,7 +63,7 @@ def own_architecture() -> str:
 
 @contextmanager
 def told_plainly(source: str, work: Path) -> Iterator[None]:
-    """Within this block a full disk or a damaged source is one line."""
+    """Raises EnvironmentRefused, of one line, for a full disk or a damaged source in the block."""
     try:
         yield
     except OSError as error:
@@ -73,7 +73,7 @@ def told_plainly(source: str, work: Path) -> Iterator[None]:
 
 
 def made(opened: Opened, asked: Asked, store: "Store", on_progress: OnProgress) -> MadeImage:
-    """Complete the tree, squash it, keep it under its name."""
+    """Complete the tree, squash it, and store it under its name."""
     _check_architecture(opened, asked)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
     complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
@@ -84,17 +84,17 @@ def made(opened: Opened, asked: Asked, store: "Store", on_progress: OnProgress) 
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a squashfs is one of ours: then it is kept byte for byte, digest and all."""
+    """Whether a squashfs is one of ours: then it is stored byte for byte, with the same digest."""
     return is_here("unsquashfs") and bool(call(squashfs.cat(path, CONFIG)).stdout)
 
 
 def taken(path: Path, asked: Asked, store: "Store") -> MadeImage:
-    """Keep a squashfs of ours as it is, under its name."""
+    """Store a squashfs of ours as it is, under its name."""
     return _told(library.taken_over(path, asked.name), digest_of(whole(path)), (), asked, store, ())
 
 
 def config_in_tree(tree: Folder) -> ImageConfig:
-    """What an image of ours that was given away and came back says."""
+    """The configuration in the tree of an exported image of ours."""
     node = found(tree, CONFIG)
     if not isinstance(node, File) or not node.content.file:
         return ImageConfig()
@@ -111,7 +111,7 @@ def file_digest(path: Path) -> str:
 
 
 def _check_architecture(opened: Opened, asked: Asked) -> None:
-    """By what the image says, else by the program header of its shell."""
+    """Compare the image's architecture, else that of its shell's ELF header, with the request."""
     machine = elf_machine(opened.tree)
     by_elf = next((name for name, number in _ARCHITECTURES.values() if number == machine), "")
     has = opened.architecture or by_elf
@@ -134,7 +134,7 @@ def _told(
     store: "Store",
     notes: tuple[str, ...],
 ) -> MadeImage:
-    """An image that is known already was made as it was first."""
+    """Record how it was made; the first record of an image stays."""
     if stored.before not in ("", stored.digest):
         notes = (*notes, f"{asked.name} meant {stored.before[:19]} before")
     if store.is_new:

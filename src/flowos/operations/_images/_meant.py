@@ -1,4 +1,4 @@
-"""Which image a person means: by its path, or by its name in the library."""
+"""Finds an image by its path, or by its name in the library."""
 
 import os
 from contextlib import suppress
@@ -14,7 +14,7 @@ _ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
 
 
 def image_meant(name: str) -> Image:
-    """EnvironmentRefused: there is none, or it may be either."""
+    """Raises EnvironmentRefused if there is none, or both a path and a name fit."""
     path = Path(name).expanduser()
     if path.exists():
         _check_path(name, path)

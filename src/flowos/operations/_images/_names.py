@@ -1,10 +1,10 @@
-"""What images are called: a name is a link in the library, so that finding one costs no database.
+"""Names of images: a name is a link in the library, so that a lookup needs no database.
 
     $XDG_DATA_HOME/flowos/images/HEX.sqfs           an image
-                                 NAME -> HEX.sqfs   what it is called
+                                 NAME -> HEX.sqfs   its name
 
-A link appears by renaming, so that a name means one image at any time. Whoever changes something in
-the library holds its lock.
+A link appears by renaming, so that a name always refers to one image. Changes of the library are
+made under its lock.
 """
 
 import os
@@ -33,28 +33,28 @@ def path_of(digest: str) -> Path:
 
 
 def digest_in_name(path: Path) -> str:
-    """Of a file in the library, which is called so; "" of another."""
+    """The digest in the name of a file in the library; "" for other files."""
     return f"sha256:{path.stem}" if path.parent == library() else ""
 
 
 def damage(path: Path, have: str, expected: str) -> str:
-    """What is to be said of a file that has this digest; "" where it is the one expected."""
+    """The error message for a file with this digest; "" if it is the expected one."""
     if not expected or have == expected:
         return ""
     return f"{path} is damaged: it has {have}, not {expected}; make or import it again"
 
 
 def stored() -> dict[str, Path]:
-    """Digest -> its file in the library, whether it is named or not."""
+    """Digest -> its file in the library, with or without a name."""
     found = sorted((m[1], path) for path in _listed() if (m := _FILE.fullmatch(path.name)))
     return {f"sha256:{digest}": path for digest, path in found}
 
 
 def links() -> dict[str, str]:
-    """Name -> digest, the newest name first, as the library has them."""
+    """Name -> digest of the library's links, the newest first."""
     found = []
     for path in filter(Path.is_symlink, _listed()):
-        with suppress(OSError):  # dropped meanwhile
+        with suppress(OSError):  # removed by another process
             target = _FILE.fullmatch(str(path.readlink()))
             if target and _is_name(path.name):
                 found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
@@ -62,9 +62,9 @@ def links() -> dict[str, str]:
 
 
 def names() -> dict[str, str]:
-    """The same, and those that an older FlowOS kept in its store; not within `changing`.
+    """`links`, after the names that an older FlowOS kept in its store were taken over.
 
-    StoreError: that store cannot be read.
+    Not to be called within `changing`. Raises StoreError if that store cannot be read.
     """
     if not (found := links()) and stored():
         _take_over_old_names()
@@ -73,7 +73,7 @@ def names() -> dict[str, str]:
 
 
 def checked_name(name: str) -> str:
-    """UsageError if it could be taken for a path, a file of the library, a runtime or a digest."""
+    """Raises UsageError if it could be a path, a file of the library, a runtime or a digest."""
     if not _is_name(name):
         raise UsageError(
             f"image name {name!r:.120}: letters, digits, '.', '_' and '-', at most 100, beginning "
@@ -84,7 +84,7 @@ def checked_name(name: str) -> str:
 
 
 def name_from(source: str) -> str:
-    """A name out of a source's own: docker://host/tools/fio:3 -> fio-3, a/b/c.tar.gz -> c."""
+    """The default name for a source: docker://host/tools/fio:3 -> fio-3, a/b/c.tar.gz -> c."""
     words = source.removeprefix("docker://").partition("@")[0].rstrip("/").rpartition("/")[2]
     stem = re.sub(r"(\.(tar|tgz|gz|xz|bz2|zst|sif|sqfs|squashfs|oci|img|def))+$", "", words)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:100]
@@ -92,7 +92,7 @@ def name_from(source: str) -> str:
 
 
 def digest_meant(word: str, by_name: dict[str, str]) -> str:
-    """The digest of a name, or of a digest's beginning. EnvironmentRefused: none, or several."""
+    """The digest of a name or a digest's prefix. Raises EnvironmentRefused if none or several."""
     if word in by_name:
         return by_name[word]
     begun = _DIGEST.fullmatch(word)
@@ -109,10 +109,10 @@ def digest_meant(word: str, by_name: dict[str, str]) -> str:
 
 
 def find(name: str) -> Path:
-    """The file of an image, by its name or the beginning of its digest.
+    """The file of an image, by its name or the prefix of its digest.
 
-    EnvironmentRefused, with the names that are known: there is none. The stem of the file's name is
-    the sha256 that it must have.
+    The stem of the file's name is its expected sha256. Raises EnvironmentRefused, with the known
+    names, if there is none.
     """
     digest = digest_meant(name, names())
     path = path_of(digest)
@@ -125,7 +125,7 @@ def find(name: str) -> Path:
 
 
 def found(name: str) -> Image:
-    """As `find`, the image. EnvironmentRefused also if it is not what it was made as."""
+    """The image of `find`. Raises EnvironmentRefused also if its digest has changed."""
     path = find(name)
     image = image_at(path)
     if complaint := damage(path, image.digest, digest_in_name(path)):
@@ -135,7 +135,7 @@ def found(name: str) -> Image:
 
 @contextmanager
 def changing() -> Iterator[Path]:
-    """The library, which nobody else changes meanwhile. OSError: it cannot be written."""
+    """The library's folder, locked against other writers. Raises OSError if not writable."""
     here = library()
     here.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(here / ".lock", os.O_RDWR | os.O_CREAT):
@@ -143,7 +143,7 @@ def changing() -> Iterator[Path]:
 
 
 def give_name(name: str, digest: str) -> str:
-    """Within `changing`: let it mean this image. What it meant before; "" if nothing."""
+    """Within `changing`: set a name. Returns the digest that it had before; "" if none."""
     before = links().get(name, "")
     beside = library() / f".{name}.link"
     beside.unlink(missing_ok=True)
@@ -153,7 +153,7 @@ def give_name(name: str, digest: str) -> str:
 
 
 def drop_name(name: str) -> None:
-    """Within `changing`."""
+    """Remove a name, within `changing`."""
     (library() / name).unlink(missing_ok=True)
 
 
@@ -167,7 +167,7 @@ def _is_name(name: str) -> bool:
 
 
 def _take_over_old_names() -> None:
-    """Once: FlowOS kept names in its store until schema 3."""
+    """Take over, once, the names that FlowOS kept in its store until schema 3."""
     if not default_file().exists():
         return
     with open_store() as store:
@@ -182,7 +182,7 @@ def _take_over_old_names() -> None:
 
 
 def _made_of(digest: str) -> str:
-    """In words, as far as it is known."""
+    """A phrase on how the image was made; "" if unknown."""
     kept = None
     if default_file().exists():
         with suppress(StoreError), open_store() as store:

@@ -1,12 +1,12 @@
-"""Room for work on an image: on a disk of this node, ours alone, gone afterwards.
+"""Temporary folders for work on an image: private, on a disk of this node, removed afterwards.
 
     /var/tmp/flowos-UID/build/NAME        closed to others
     /var/tmp/flowos-UID/containers        storage of buildah and podman; stays
     /var/tmp/flowos-UID-open/NAME         others may pass, not list: for tools that work under
                                           subordinate user ids, which are others
 
-$TMPDIR stands for /var/tmp where it is set. NAME is locked while its process lives, so that what a
-killed one left is removed by the next.
+If $TMPDIR is set, it is used for /var/tmp. NAME is locked while its process lives, so that what a
+killed process left is removed by the next one.
 """
 
 import errno
@@ -28,7 +28,7 @@ _ENDING_SECONDS = 30.0
 
 @contextmanager
 def scratch(*, others_pass: bool = False) -> Iterator[Path]:
-    """A fresh folder. EnvironmentRefused: there is no safe or writable place."""
+    """A new folder. Raises EnvironmentRefused if there is no safe or writable place for one."""
     base = own_folder(_disk(), mode=PASSABLE) if others_pass else own_folder(_disk(), "build")
     try:
         with locked(base, _FOLDER):
@@ -49,9 +49,10 @@ def scratch(*, others_pass: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def builders_storage() -> Iterator[Path]:
-    """The one storage of the programs that build; whoever comes second waits.
+    """The storage of the build tools, locked: a second build waits for the first.
 
-    Also for a build whose flowos was killed: its lock is free at once, and it works on for seconds.
+    It also waits for a build whose flowos was killed: the lock is free at once, but the build tool
+    runs on for seconds.
     """
     place = own_folder(_disk(), "containers")
     with locked(place, _FOLDER):
@@ -60,7 +61,7 @@ def builders_storage() -> Iterator[Path]:
 
 
 def check_room(at: Path, need_bytes: int, what: str) -> None:
-    """EnvironmentRefused if there is less room on the disk of `at`."""
+    """Raises EnvironmentRefused if the disk of `at` has less free space."""
     free = shutil.disk_usage(at).free
     if free < need_bytes:
         raise EnvironmentRefused(
@@ -90,7 +91,7 @@ def _disk() -> Path:
 
 
 def _remove_left(base: Path) -> None:
-    """The folders whose process is gone: their lock is free."""
+    """Remove folders whose process is gone: their lock is free."""
     for folder in base.iterdir():
         with suppress(OSError), locked(folder, _FOLDER, wait=False):
             remove_tree(folder)

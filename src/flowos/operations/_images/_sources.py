@@ -1,4 +1,4 @@
-"""What an image can be made of, each read to the same: a tree of files and what the image says."""
+"""Sources of images, each read to the same form: a tree of files and the image's configuration."""
 
 import hashlib
 import struct
@@ -32,7 +32,7 @@ _MOST_SCRIPT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """digest: of the source as it was found. made_with: programs that had a part in it."""
+    """An opened source. digest: of the source itself. made_with: the programs that were used."""
 
     tree: Folder
     digest: str
@@ -43,11 +43,11 @@ class Opened:
 
 Kind = str
 Opener = Callable[[Path, Path, str], Opened]
-"""(source, scratch, architecture) -> what is in it. ValueError: damaged, or not for here."""
+"""(source, scratch, architecture) -> the opened source. Raises ValueError if damaged."""
 
 
 def kind_of(source: Path) -> Kind:
-    """folder, oci-layout, squashfs, sif or archive. EnvironmentRefused: nothing of that."""
+    """folder, oci-layout, squashfs, sif or archive. Raises EnvironmentRefused for anything else."""
     if source.is_dir():
         return "oci-layout" if (source / "oci-layout").is_file() else "folder"
     if not source.exists():
@@ -68,7 +68,10 @@ def kind_of(source: Path) -> Kind:
 
 
 def open_source(source: Path, kind: Kind, scratch: Path, architecture: str) -> Opened:
-    """EnvironmentRefused: damaged, truncated, not for this architecture, not to be read."""
+    """Open a source.
+
+    Raises EnvironmentRefused if it is damaged, of another architecture or not readable.
+    """
     try:
         return OPENERS[kind](source, scratch, architecture)
     except ValueError as error:
@@ -76,14 +79,14 @@ def open_source(source: Path, kind: Kind, scratch: Path, architecture: str) -> O
 
 
 def open_folder(source: Path, scratch: Path, _architecture: str) -> Opened:
-    """A root file system as it lies there; nothing of it is changed."""
+    """Open a root file system in a folder, without changing it."""
     ours = source.is_relative_to(scratch)
     tree = read_folder(source, ours=ours)
     return Opened(tree=tree, digest="" if ours else image_at(source).digest)
 
 
 def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
-    """A tar: of OCI or Docker if it says so, else a plain root file system."""
+    """Open a tar: an archive of OCI or Docker if it has their index, else a root file system."""
     outer = plain(whole(source), scratch)
     members = _members(outer)
     if "oci-layout" in members:
@@ -99,7 +102,7 @@ def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
 
 
 def reference_meant(word: str) -> skopeo.Reference:
-    """UsageError: it is none."""
+    """Raises UsageError if it is no reference."""
     try:
         return skopeo.read_reference(word)
     except ValueError as error:
@@ -107,7 +110,10 @@ def reference_meant(word: str) -> skopeo.Reference:
 
 
 def open_registry(reference: str, work: Path, architecture: str, on_progress: OnProgress) -> Opened:
-    """EnvironmentRefused: not there, not reachable, not allowed, not what its digest says."""
+    """Open an image of a registry.
+
+    Raises EnvironmentRefused if it does not exist, or cannot be reached, read or verified.
+    """
     need("skopeo", skopeo.PACKAGE, "fetch an image with")
     asked = reference_meant(reference)
     to = work / "fetched"
@@ -132,7 +138,7 @@ def open_layout_folder(source: Path, scratch: Path, architecture: str) -> Opened
 
 
 def open_layout(parts: Mapping[str, Part], scratch: Path, architecture: str) -> Opened:
-    """OCI image layout: index.json, and blobs by their digest."""
+    """Open an OCI image layout: index.json, and blobs by their digest."""
 
     def blob(digest: str) -> Part:
         return _part(parts, "blobs/" + digest.replace(":", "/"))
@@ -169,7 +175,7 @@ def open_squashfs(source: Path, scratch: Path, _architecture: str) -> Opened:
 
 
 def open_sif(source: Path, scratch: Path, architecture: str) -> Opened:
-    """The root file system of a SIF; what its signature says is apptainer's to check."""
+    """Open the root file system of a SIF; its signature is not checked, apptainer does that."""
     file = whole(source)
     table = sif.read_header(file.head(sif.HEADER_BYTES))
     described = Part(source, table.offset, table.size_bytes).head(table.size_bytes)
@@ -192,7 +198,7 @@ def open_sif(source: Path, scratch: Path, architecture: str) -> Opened:
 
 
 def config_by_scripts(tree: Folder) -> ImageConfig:
-    """How a root file system that Apptainer or Singularity made wants to be run."""
+    """The configuration by the scripts that Apptainer and Singularity write into an image."""
     scripts = found(tree, singularity.SCRIPTS)
     names = sorted(scripts.entries) if isinstance(scripts, Folder) else []
     files = [
@@ -223,7 +229,7 @@ OPENERS: Mapping[Kind, Opener] = {
 
 
 def elf_machine(tree: Folder) -> int:
-    """The processor that its shell is made for (ELF e_machine); 0 where there is none to ask."""
+    """The processor that its shell is compiled for (ELF e_machine); 0 without a shell."""
     for path in ("bin/sh", "bin/busybox", "usr/bin/env", "lib/ld-linux.so.2"):
         node = found(tree, path)
         if isinstance(node, File) and node.content.file:
@@ -242,7 +248,7 @@ def _open_docker(members: Mapping[str, Part], scratch: Path) -> Opened:
 
 
 def _layered(text: bytes, layers: list[Part], digest: str, scratch: Path) -> Opened:
-    """Each uncompressed layer is checked against the configuration, which the digest covers."""
+    """Check each uncompressed layer against the configuration, which the digest covers."""
     config = oci.read_config(text)
     if len(config.diff_ids) != len(layers):
         raise ValueError(f"it has {len(layers)} layers, its configuration {len(config.diff_ids)}")
@@ -284,7 +290,7 @@ def _part(parts: Mapping[str, Part], name: str) -> Part:
 
 
 def _is_old_tar(head: bytes) -> bool:
-    """A tar of before POSIX has no magic; its checksum tells."""
+    """Is it a tar of before POSIX? It has no magic, but a checksum."""
     with suppress(tarfile.TarError):
         return bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape").name)
     return False

@@ -1,4 +1,4 @@
-"""Programs that fetch, build and squash: found, asked for their version, run as any launch is."""
+"""Runs the programs that fetch, build and squash images, as launches."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ def is_here(program: str) -> bool:
 
 
 def need(program: str, package: str, to: str) -> None:
-    """EnvironmentRefused, with the line that installs it, if it is not here."""
+    """Raises EnvironmentRefused, with the command that installs it, if it is not found."""
     if not is_here(program):
         raise EnvironmentRefused(f"no {program} to {to}; mend: {install_line(package)}")
 
@@ -66,7 +66,7 @@ def call(
     variables: Pairs = (),
     seconds: float | None = None,
 ) -> Ran:
-    """Run to the end; an interrupt ends it too."""
+    """Run a program and wait for its end; an interrupt stops it too."""
     return ran(run(launch_of(argv, scratch=scratch, variables=variables, seconds=seconds)))
 
 
@@ -80,9 +80,9 @@ def call_watched(
     cwd: PurePath = _NOWHERE,
     grace_seconds: float = _GRACE_SECONDS,
 ) -> Ran:
-    """Run to the end; what it has put into `scratch` so far shows that it goes on.
+    """Run a program and wait for its end; the size of `scratch` is reported as its progress.
 
-    grace_seconds: what it gets to clean up after itself when we are interrupted.
+    grace_seconds: its time to clean up when we are interrupted.
     """
     running = start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
     try:
@@ -105,9 +105,9 @@ def launch_of(
     cwd: PurePath = _NOWHERE,
     seconds: float | None = None,
 ) -> Launch:
-    """With our own variables, in plain English, with its temporary files in `scratch`."""
+    """A launch with our own variables, messages in English, and temporary files in `scratch`."""
     own = {name: value for name, value in own_variables() if name not in hides}
-    own.setdefault("USER", str(os.geteuid()))  # Charliecloud does nothing without
+    own.setdefault("USER", str(os.geteuid()))  # Charliecloud requires it
     own |= {"LC_ALL": "C.UTF-8"} | ({"TMPDIR": str(scratch)} if scratch else {})
     return Launch(
         argv=argv,
@@ -125,7 +125,7 @@ def ran(outcome: Outcome) -> Ran:
 
 
 def size_of(folder: Path) -> int:
-    """Files come and go meanwhile."""
+    """The size of all files; those that are removed meanwhile are skipped."""
     total = 0
     for at, _, names in os.walk(folder):
         for name in names:

@@ -1,7 +1,7 @@
 """Trees of files read from folders and tars, and written as one canonical tar.
 
 The tar is the same for the same tree, wherever it came from: entries by name, root as owner, no
-times. Device nodes, sockets and pipes are left out: a runtime gives its own /dev.
+times. Device nodes, sockets and pipes are left out: runtimes mount a /dev of their own.
 """
 
 import io
@@ -27,7 +27,7 @@ from flowos.drivers.images.tree import (
 from flowos.model import EnvironmentRefused
 
 Written = Callable[[int], None]
-"""Told how many bytes more are done."""
+"""Callback for progress: the number of bytes written since the last call."""
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK = tarfile.BLOCKSIZE
@@ -35,9 +35,10 @@ _KINDS = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "symlink", tarfile.LNKTYPE
 
 
 def read_folder(top: Path, *, ours: bool = False) -> Folder:
-    """The tree of a folder, within its file system. EnvironmentRefused: what cannot be read.
+    """The tree of a folder, within its file system.
 
-    ours: it was unpacked by us, so what its owner may not read is opened; its mode stays as told.
+    ours: it was unpacked by us, so files that their owner may not read are opened all the same;
+    their recorded mode stays. Raises EnvironmentRefused for a file that cannot be read.
     """
     root = Folder()
     inodes: dict[int, File] = {}
@@ -57,9 +58,9 @@ def read_folder(top: Path, *, ours: bool = False) -> Folder:
 
 
 def read_tar(file: Path, offset: int, size: int, spare: Path) -> list[TreeEntry]:
-    """The members of an uncompressed tar that lies within a file. ValueError: damaged.
+    """The members of an uncompressed tar within a file.
 
-    spare: a fresh folder, for what lies in the tar in pieces (sparse files).
+    spare: an empty folder, for sparse files. Raises ValueError if the tar is damaged.
     """
     entries = []
     with file.open("rb") as raw:
@@ -77,7 +78,7 @@ def read_tar(file: Path, offset: int, size: int, spare: Path) -> list[TreeEntry]
 
 
 def write_tar(root: Folder, out: BinaryIO, written: Written) -> None:
-    """EnvironmentRefused: a file could not be read, or changed meanwhile."""
+    """Raises EnvironmentRefused if a file cannot be read, or changes meanwhile."""
     with _Sources() as sources:
         for item in walk(root):
             info = _header(item)
@@ -91,7 +92,7 @@ def write_tar(root: Folder, out: BinaryIO, written: Written) -> None:
 
 
 class Window(io.RawIOBase):
-    """A part of a file as a file of its own."""
+    """A byte range of a file, as a file."""
 
     def __init__(self, raw: BinaryIO, offset: int, size: int) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class Window(io.RawIOBase):
 
 
 class _Sources:
-    """The few files that bytes are taken from, kept open: layers, or the last file of a folder."""
+    """Source files kept open: layers, or the last file of a folder."""
 
     def __init__(self) -> None:
         self._open: dict[str, int] = {}
@@ -203,7 +204,7 @@ def _spread(archive: tarfile.TarFile, member: tarfile.TarInfo, spare: Path) -> C
 
 
 def _check_end(window: Window, at: int, size: int) -> None:
-    """A tar ends in zeros; one cut between two members would else be taken for whole."""
+    """Raises ValueError without the zeros at the end: the tar was cut between two members."""
     window.seek(at)
     if at + _BLOCK > size or any(window.read(_BLOCK)):
         raise ValueError("it is truncated: its end mark is missing")

@@ -1,4 +1,4 @@
-"""Programs for several environments: compiled once, put where all of them see them."""
+"""Programs for several environments: compiled once, into a folder that all of them see."""
 
 import shutil
 from collections.abc import Iterable
@@ -21,12 +21,12 @@ class BinaryCache:
         self._bundles: dict[str, Bundle] = {}
 
     def build_ahead(self, builds: Iterable[Build]) -> None:
-        """Compile them at once, so that no compiler runs later; `built` says why one cannot be."""
+        """Compile them now, so that no compiler runs later; errors are raised by `built`."""
         with suppress(FlowosError, OSError):
             self._build(builds)
 
     def _build(self, builds: Iterable[Build]) -> None:
-        """Compile on the host, those that were compiled before from the cache. FlowosError."""
+        """Compile on the host, or take from the cache. Raises FlowosError if that fails."""
         new = {b.key: b for b in builds if b.key not in self._built}
         flow = flow_of_builds(new.values())
         if flow is not None:
@@ -36,7 +36,7 @@ class BinaryCache:
                 )
 
     def built(self, build: Build) -> Path:
-        """FlowosError where it cannot be compiled, which is tried once."""
+        """The binary. Raises FlowosError if it cannot be compiled, which is tried once."""
         if error := self._failed.get(build.key):
             raise error
         try:
@@ -47,7 +47,7 @@ class BinaryCache:
         return self._built[build.key]
 
     def bundled(self, program: Path, also: tuple[Path, ...] = ()) -> Bundle:
-        """The same bundle for the same files. MeasureError."""
+        """The bundle of these files, made once. Raises MeasureError if a library is missing."""
         key = "\0".join(map(str, (program, *also)))
         if key not in self._bundles:
             folder = self._folder / f"bundle-{len(self._bundles)}"
@@ -55,7 +55,7 @@ class BinaryCache:
         return self._bundles[key]
 
     def alone(self, program: Path) -> Path:
-        """A copy without libraries, for a program that is to take those of the environment."""
+        """A copy without libraries, for a program that uses those of the environment."""
         copy = self._folder / f"{program.parent.name}-{program.name}"
         if not copy.exists():
             shutil.copy2(program, copy)

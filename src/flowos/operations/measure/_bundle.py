@@ -1,12 +1,12 @@
 """A program with its own loader and libraries in one folder, so that it is the same everywhere.
 
-In an image the libraries are others, or none, and the host's are not to be seen. So the binary is
-started through a copy of its loader, which looks into its folder only:
+An image has other libraries, or none, and the host's are not visible. So the binary is started
+through a copy of its loader, which searches its folder only:
 
     FOLDER/ld.so --library-path FOLDER FOLDER/PROGRAM ...
 
-The same words start it bare, so that nothing differs but what is around it. Static linking would
-not do: a BLAS is opened at run time.
+The same command line starts it bare, so that only the environment differs. Static linking would
+not be enough: a BLAS is opened at run time.
 """
 
 import re
@@ -23,25 +23,25 @@ _LIMIT_SECONDS = 20.0
 _LIBRARY = re.compile(r"^\s*(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$")
 _PT_INTERP = 3
 _OPENED_LATER = "libgcc_s.so.1"
-"""The C library opens it by itself when a thread ends."""
+"""The C library opens it when a thread ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Where it lies; `words` start the program, arguments follow."""
+    """A bundle's folder; `words` start the program, arguments follow."""
 
     folder: Path
     words: Argv
 
     def holds(self, file: Path) -> Path:
-        """What a library that was put into the bundle is called in it."""
+        """The path in the bundle of a library that was copied into it."""
         return self.folder / file.name
 
 
 def bundle(program: Path, folder: Path, also: Iterable[Path] = ()) -> Bundle:
     """Copy a program, its loader, its libraries and those of `also` (which it opens) to a folder.
 
-    A static program is copied alone. MeasureError where a library cannot be found.
+    A static program is copied alone. Raises MeasureError if a library cannot be found.
     """
     folder.mkdir(parents=True)
     made = folder / program.name
@@ -64,7 +64,7 @@ def bundle(program: Path, folder: Path, also: Iterable[Path] = ()) -> Bundle:
 
 
 def loader_of(program: Path) -> Path | None:
-    """The loader that an ELF program names for itself; None for a static one. MeasureError."""
+    """The loader named in an ELF program; None for a static one. Raises MeasureError for no ELF."""
     content = program.read_bytes()
     if content[:4] != b"\x7fELF" or content[4] != 2:
         raise MeasureError(f"{program} is no 64-bit ELF program")
@@ -79,7 +79,7 @@ def loader_of(program: Path) -> Path | None:
 
 
 def libraries_in(listing: str) -> dict[str, str]:
-    """Name -> path (or "not found") of what a loader lists."""
+    """Name -> path (or "not found") of the libraries that a loader lists."""
     found = (_LIBRARY.match(line) for line in listing.splitlines())
     return {m[1]: m[2] for m in found if m}
 

@@ -8,9 +8,9 @@ from flowos.probes import ENV, probes_for
 
 
 def as_planned(run: Run, samples: Sequence[Sample]) -> tuple[Sample, ...]:
-    """By case as its probe plans them, the base environment first; of one case as measured.
+    """Sort by case as its probe plans them, the base environment first; within a case as measured.
 
-    So the first level of an axis, and the rows of a report, do not depend on what was drawn.
+    So the first level of an axis, and the rows of a report, do not depend on the drawn order.
     """
     environments = {entered.label: at for at, entered in enumerate(run.environments)}
     planned = tuple(_planned(run, {s.case.probe for s in samples}))

@@ -10,7 +10,7 @@ Offered = tuple[ComparedCase, ...] | Unmeasured
 
 
 def chosen(names: Sequence[str], environments: int = 1) -> tuple[Probe, ...]:
-    """The probes of these names in the table's order; all of them for no name. UsageError."""
+    """The probes of these names in the table's order; all for no name. Raises UsageError."""
     known = {probe.name: probe for probe in probes_for(environments)}
     for name in (name for name in names if name not in known):
         listed = ", ".join(known)
@@ -60,7 +60,7 @@ def _commands(program: Program) -> Iterator[str]:
 
 
 def with_variables(program: Program, line: str) -> str:
-    """As a person would type it."""
+    """The command line with the program's variables, as typed in a shell."""
     return " ".join((*(f"{n}={shlex.quote(v)}" for n, v in program.variables), line))
 
 

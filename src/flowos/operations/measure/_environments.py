@@ -1,6 +1,6 @@
-"""The environments of a run: each made ready, looked at, and told from the others.
+"""The environments of a run: each made ready, inspected, and given a unique label.
 
-All that a measurement starts is started by `PreparedEnvironment.prepared`, on its node.
+All launches of a measurement are prepared by `PreparedEnvironment.prepared`, on its node.
 """
 
 import json
@@ -39,7 +39,7 @@ from flowos.operations.measure._bundle import Bundle
 from flowos.probes import Program
 
 STORAGE = PurePath("/mnt/flowos")
-"""Where an image sees the storage to be measured, if it lies in no folder that all share."""
+"""Mount point in an image of the storage to be measured, if no shared folder contains it."""
 
 _LIMIT_SECONDS = 30.0
 
@@ -48,9 +48,9 @@ _LIMIT_SECONDS = 30.0
 class PreparedEnvironment:
     """An environment that is ready on a node.
 
-    folder: holds what is run in it, under the same path inside. scratch: the storage to be
-    measured, as it is called inside. facts: of the environment itself, where its own compilers and
-    libraries are to be measured.
+    folder: holds what is run in it, under the same path inside. scratch: path inside of the storage
+    to be measured. facts: of the environment itself, if its own compilers and libraries are
+    measured.
     """
 
     node: Node
@@ -67,11 +67,11 @@ class PreparedEnvironment:
 
     @property
     def all_ours(self) -> bool:
-        """Are all processes that a launch starts here our descendants?"""
+        """Are all processes of a launch our descendants?"""
         return not RUNTIMES[self.env.runtime].traits.has_helpers
 
     def launch(self, words: Argv, program: Program) -> Launch:
-        """How these words are started here, with what the program needs."""
+        """The launch of this command line, with what the program needs."""
         words = tuple(word.replace("{scratch}", str(self.scratch)) for word in words)
         return Launch(
             argv=words,
@@ -84,7 +84,7 @@ class PreparedEnvironment:
         )
 
     def _variables(self, own: Pairs) -> Pairs:
-        """The same everywhere for the same binary; else what a person's own command would get."""
+        """Equal in all environments for the same binary; else those of the user's own commands."""
         if self.binary == "own":
             return self.node.variables(self.env, own)
         host = dict(own_variables())
@@ -92,7 +92,7 @@ class PreparedEnvironment:
         return tuple({**kept, **dict(own)}.items())
 
     def prepared(self, words: Argv, program: Program) -> PreparedLaunch:
-        """These words, to be started here."""
+        """The prepared launch of this command line."""
         return self.node.prepare(
             self.launch(words, program),
             launcher=program.mpi_family or "direct",
@@ -100,11 +100,11 @@ class PreparedEnvironment:
         )
 
     def run(self, words: Argv, program: Program) -> Outcome:
-        """Run them here. MeasureError where they could not even be started."""
+        """Run this command line. Raises MeasureError if it cannot be started."""
         return self.started(self.prepared(words, program).run())
 
     def started(self, outcome: Outcome) -> Outcome:
-        """The same outcome. MeasureError where it could not even be started."""
+        """Return the outcome. Raises MeasureError if the program could not be started."""
         match outcome.end:
             case NotStarted(reason) | RuntimeFailed(reason):
                 raise MeasureError(f"{self.label}: {reason}")
@@ -112,7 +112,7 @@ class PreparedEnvironment:
 
 
 def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> PreparedEnvironment:
-    """Without an image, for programs that were compiled there."""
+    """The node without an image, for programs that were compiled there."""
     return PreparedEnvironment(
         node=node,
         entered=Entered(label=label_of("bare", "", "", ())),
@@ -133,8 +133,8 @@ def places(
 ) -> Iterator[tuple[PreparedEnvironment, ...]]:
     """Environments on the node of `bare`, ready until the end of the `with`.
 
-    asked: words, and what they mean. tries: the bundled program that tells what the kernel lets us
-    do; None where that is not to be asked. Raises EnvironmentRefused if one cannot be had.
+    asked: words, and their environments. tries: the bundled program that tries what the kernel
+    allows; None to skip that. Raises EnvironmentRefused if one cannot be made ready.
     """
     with ExitStack() as stack:
         made: list[PreparedEnvironment] = []
@@ -156,7 +156,7 @@ def places(
 
 
 def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
-    """A label that no other environment has: the digest tells images apart, a number the rest."""
+    """A unique label: by name, then with the image's digest, then with a number."""
     label = f"{name}@{runtime}" if digest else name
     if digest and label in taken:
         label += f"#{digest.rpartition(':')[2][:8]}"
@@ -190,7 +190,7 @@ def _entered(word: str, asked: Environment, ready: Ready, taken: Sequence[str]) 
 def _looked_at(
     place: PreparedEnvironment, wanted: Wanted, tries: Bundle | None
 ) -> PreparedEnvironment:
-    """The place with what the kernel allows in it, and with its own facts if they are wanted."""
+    """The environment with what the kernel allows in it, and its own facts if requested."""
     if tries:
         tried = _tried(place, tries)
         place = replace(place, entered=replace(place.entered, tried=tried))
@@ -200,7 +200,7 @@ def _looked_at(
 
 
 def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
-    """EnvironmentRefused: not even this runs there."""
+    """Raises EnvironmentRefused if the program cannot run there."""
     program = Program(argv=(), limit_seconds=_LIMIT_SECONDS)
     try:
         outcome = place.run((*tries.words, str(place.scratch)), program)
@@ -215,7 +215,7 @@ def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
 
 
 def _own_facts(place: PreparedEnvironment, wanted: Wanted) -> Facts | Unmeasured:
-    """What the image's own Python finds in it."""
+    """Facts that the image's own Python collects in it."""
     programs = place.folder / "programs"
     with as_file(files("flowos.probes").joinpath("programs")) as source:
         shutil.copytree(source, programs, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""What would turn an 'inconclusive' into an answer: how many rounds, and the command for them."""
+"""How many rounds would decide an 'inconclusive' verdict, and the command to run them."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from flowos.plan import rounds_to_tell
 from flowos.probes import probes_for
 
 _SLACK = 1.2
-"""Facts aside, a run takes a little more than its cases."""
+"""A run takes a little more than its cases, even without facts."""
 
 
 def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
@@ -38,7 +38,7 @@ def _told(v: Verdict, command: str) -> Verdict:
 
 
 def _round_seconds(run: Run, probes: set[str]) -> dict[str, float]:
-    """About what a round of each takes, there and back, for the cases that the run wanted."""
+    """Approximate seconds of a round of each probe, both turns, for the requested cases."""
     seconds: dict[str, float] = {}
     for probe in (probe for probe in probes_for() if probe.name in probes):
         found = offered(probe, run.facts, run.wanted)

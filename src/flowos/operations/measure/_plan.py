@@ -32,7 +32,7 @@ Refused = tuple[Case, Unmeasured]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonCase:
-    """A case in one environment, as its samples name it; the words by which it is run there."""
+    """A case in one environment, as in its samples, and the command line that runs it there."""
 
     place: PreparedEnvironment
     compared: ComparedCase
@@ -41,7 +41,7 @@ class ComparisonCase:
     words: Argv
 
     def read(self) -> Answer:
-        """Run it once and read its answer; where starting is timed, start it that often."""
+        """Run it once and read its answer; a probe of start-up is started several times."""
         took, outcome = self._run()
         times = [took]
         while outcome.ok and len(times) < self.program.starts:
@@ -53,7 +53,7 @@ class ComparisonCase:
         return timed(times), outcome
 
     def read_of(self, outcome: Outcome) -> Answer:
-        """What the program answered."""
+        """Read the program's answer."""
         readings = self.compared.probe.read(self.compared.case, outcome)
         return readings if isinstance(readings, Unmeasured) else (readings, outcome)
 
@@ -67,8 +67,8 @@ class ComparisonCase:
 class Comparison:
     """A case in one or more environments, the base first.
 
-    seconds: about what it takes in one. in_turns: do its programs run side by side, one working at
-    a time?
+    seconds: approximate time in one. in_turns: do its programs run side by side, one working at a
+    time?
     """
 
     entries: tuple[ComparisonCase, ...]
@@ -82,14 +82,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementPlan:
-    """The comparisons by probe, as the table has them, and what cannot be measured."""
+    """The comparisons in the order of the table of probes, and what cannot be measured."""
 
     comparisons: tuple[Comparison, ...]
     unmeasured: tuple[Refused, ...]
 
 
 def answers_of(entries: Sequence[ComparisonCase], seed: str) -> list[Answer]:
-    """What each answers; several run side by side, and work in turns whose order `seed` draws."""
+    """Run the cases and read their answers; several run in turns, in an order drawn from `seed`."""
     if len(entries) == 1:
         return [entries[0].read()]
     prepared = [entry.place.prepared(entry.words, entry.program) for entry in entries]
@@ -108,7 +108,7 @@ def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> Answer:
 def offers_in(
     places: Sequence[PreparedEnvironment], node: Facts, wanted: Wanted
 ) -> dict[Probe, list[Offered]]:
-    """What each of the probes wanted measures in each environment."""
+    """What each of the requested probes measures in each environment."""
     return {
         probe: [_offered(probe, place, node, wanted, len(places)) for place in places]
         for probe in chosen(wanted.probes, len(places))
@@ -118,7 +118,7 @@ def offers_in(
 def builds_of(
     places: Sequence[PreparedEnvironment], offers: Mapping[Probe, Sequence[Offered]]
 ) -> Iterator[Build]:
-    """What this node's compilers make."""
+    """The builds for this node's compilers."""
     for found in offers.values():
         for place, has in zip(places, found, strict=True):
             ours = place.binary == "same" or place.env.image is None
@@ -133,7 +133,7 @@ def plan_of(
     node: Facts,
     cache: BinaryCache,
 ) -> MeasurementPlan:
-    """All that can be measured of this, and the words by which it is run."""
+    """Plan all that can be measured, with the command lines to run."""
     comparisons: list[Comparison] = []
     unmeasured: list[Refused] = []
     for probe, (base, *others) in offers.items():
@@ -153,7 +153,7 @@ def plan_of(
 def _offered(
     probe: Probe, place: PreparedEnvironment, node: Facts, wanted: Wanted, environments: int
 ) -> Offered:
-    """What this environment has of the probe."""
+    """The probe's cases in this environment."""
     if place.binary == "same" or place.env.image is None:
         return offered(probe, node, wanted, environments)
     if isinstance(place.facts, Unmeasured):
@@ -176,7 +176,7 @@ def _like_the_node(own: Facts, node: Facts) -> Facts:
 
 
 def _of_case(shown: Case, has: Offered) -> ComparedCase | Unmeasured | None:
-    """What an environment has of this case; None if that is nothing."""
+    """This case in an environment; None if it has none."""
     if isinstance(has, Unmeasured):
         return has
     return next((compared for compared in has if compared.shown == shown), None)
@@ -205,7 +205,7 @@ def _entries(
 def _entry(
     of: ComparedCase, case: Case, place: PreparedEnvironment, cache: BinaryCache
 ) -> ComparisonCase:
-    """MeasureError: it cannot be run in this environment."""
+    """Raises MeasureError if the case cannot be run in this environment."""
     image = place.env.image
     entry_point = image.config.entrypoint if image else ()
     if of.way == "run" and image and not entry_point:
@@ -216,7 +216,7 @@ def _entry(
 
 
 def _tells(entries: Sequence[ComparisonCase]) -> bool:
-    """Entering by run is something of its own only where an image has an entry point."""
+    """Entering by run differs from exec only if an image has an entry point."""
     return any(entry.compared.way != "run" or entry.place.env.image for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""What a run needs before it measures: environments that stand, and what is to be run in them."""
+"""Prepares a run: environments are made ready, and the cases to run in them planned."""
 
 import shlex
 import tempfile
@@ -39,9 +39,9 @@ from flowos.probes import Build, Program, allowed_everywhere, best_compiler, bui
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyRun:
-    """Environments that stand, and what is to be run in them.
+    """Ready environments, and what is to be run in them.
 
-    spin: runs the program that looks at the machine around a sample; None where there is none.
+    spin: runs the program that checks the machine around a sample; None without one.
     """
 
     places: tuple[PreparedEnvironment, ...]
@@ -51,7 +51,7 @@ class ReadyRun:
 
 
 def check(wanted: Wanted, environments: Sequence[str]) -> None:
-    """UsageError for an unknown probe, EnvironmentRefused for an environment that nobody has."""
+    """Raises UsageError for an unknown probe, EnvironmentRefused for an unknown environment."""
     chosen(wanted.probes, len(environments))
     for word in environments:
         environment(word)
@@ -61,10 +61,10 @@ def check(wanted: Wanted, environments: Sequence[str]) -> None:
 def ready_run(
     wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str], on_progress: OnProgress
 ) -> Iterator[ReadyRun]:
-    """Ready until the end of the `with`. Raises EnvironmentRefused if an environment cannot be had.
+    """Ready until the end of the `with`.
 
-    One environment takes programs as they are compiled for it; what is compared takes what `wanted`
-    says.
+    A single environment runs programs compiled for it; for a comparison `wanted.binary` decides.
+    Raises EnvironmentRefused if an environment cannot be made ready.
     """
     several = len(environments) > 1
     wanted = wanted if several else replace(wanted, binary="own")
@@ -96,7 +96,7 @@ def ready_run(
 
 
 def _tries(facts: Facts, cache: BinaryCache) -> Bundle | None:
-    """The program that tells what the kernel lets us do; None without a compiler."""
+    """The program that tries what the kernel allows; None without a compiler."""
     compiler = best_compiler(facts)
     if compiler is None:
         return None
@@ -104,7 +104,7 @@ def _tries(facts: Facts, cache: BinaryCache) -> Bundle | None:
 
 
 def _with_tried(facts: Facts, tried: Sequence[Tried]) -> Facts:
-    """The node's facts, allowed no more than all environments are."""
+    """The node's facts, restricted to what all environments allow."""
     merged = {t.name: t for t in (*facts.tried, *tried)}
     return replace(facts, tried=tuple(merged.values()))
 
@@ -128,7 +128,7 @@ def _spin(
 def described_in(
     wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str]
 ) -> list[dict[str, object]]:
-    """Each case with the whole command line by which it is run, as plain JSON values."""
+    """Each case with its complete command line, as plain JSON values."""
     with ready_run(wanted, facts, node, environments, lambda _: None) as ready:
         planned: list[dict[str, object]] = [
             {"case": entry.case.label, "commands": [_composed(entry)]}
@@ -139,7 +139,7 @@ def described_in(
 
 
 def _composed(entry: ComparisonCase) -> str:
-    """launcher . runtime . flowos-init . argv, as it would be started."""
+    """The command line as it would be started: launcher . runtime . flowos-init . argv."""
     prepared = entry.place.prepared(entry.words, entry.program)
     try:
         words, _ = engine.composed(prepared)

@@ -1,4 +1,4 @@
-"""Samples to a book: the numbers, what was found in them, and how they are drawn."""
+"""From samples to a report: numbers, findings and charts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ _BINARY = {
 
 
 def book_of(run: Run, samples: Sequence[Sample]) -> Report:
-    """All that is concluded from a run; the same samples give the same book."""
+    """The report of a run; the same samples give the same report."""
     limits = limits_for(run.facts.architecture, (s.state for s in samples))
     ordered = as_planned(run, samples)
     suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPECT))}
@@ -89,7 +89,7 @@ def _of_one_environment(
 
 
 class _Found:
-    """What is concluded from the numbers of one probe."""
+    """Findings from the numbers of one probe."""
 
     def __init__(
         self,
@@ -110,13 +110,13 @@ class _Found:
 
 
 def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | None:
-    """None where nothing was measured that could be advised on."""
+    """All advice, best first; None if nothing was measured that could be advised on."""
     given = [advice for advice in found if advice is not None]
     return merged_advice(each for advice in given for each in advice) if given else None
 
 
 def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ...]:
-    """In words, with the number that the report shows for this case."""
+    """The best setting in words, with the number that the report shows for this case."""
     found = next(m for m in measured if (m.case, m.metric) == (best.best, best.metric))
     return in_words(best, number(found.value, found.unit))
 
@@ -136,7 +136,7 @@ def _measurements(
 
 
 def _as_ceiling(m: Measurement) -> Measurement:
-    """Where it bounds other numbers its best counts, here and in its own shares."""
+    """A ceiling by its best value, here and in its own shares."""
     probe = probe_named(m.case.probe)
     if probe is None or m.metric not in probe.info.ceilings:
         return m
@@ -145,12 +145,12 @@ def _as_ceiling(m: Measurement) -> Measurement:
 
 
 def _with_suspicion(m: Measurement, reason: str) -> Measurement:
-    """What the probe suspects of its own reading, in any round, counts against the number."""
+    """The measurement marked as suspicious, if the probe noted it in any round."""
     return replace(m, trust=Trust(marks=(*m.trust.marks, reason))) if reason else m
 
 
 def _steps(measured: Iterable[Measurement]) -> Iterator[ChartStep]:
-    """Where the caches end, as the curve of most cores shows it."""
+    """Where the caches end, by the curve of most cores."""
     curves = [m for m in measured if m.case.detail(CACHES_END_AT)]
     for curve in sorted(curves, key=lambda m: int(m.case.level("cores")))[-1:]:
         ends = curve.case.detail(CACHES_END_AT).split(",")

@@ -1,4 +1,4 @@
-"""What takes its rounds together, and how far it is."""
+"""Blocks of cases that share their rounds, and their state."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ from flowos.probes import ENV, Probe
 
 @dataclass(slots=True, kw_only=True)
 class Block:
-    """Cases whose rounds are drawn together, and what was seen of them so far.
+    """Cases whose rounds are drawn together, and their samples so far.
 
-    until: when its share of the time is over. reserve: the seconds that what comes later needs.
+    until: when its share of the time is over. reserve: the seconds that later blocks need.
     """
 
     design: Design
@@ -33,14 +33,14 @@ class Block:
 
     @property
     def deciding(self) -> list[Sample]:
-        """The samples that a verdict is wanted of."""
+        """The samples on which verdicts are based."""
         return [s for s in self.seen if self.probe.decides(s)]
 
 
 def blocks_of(comparisons: Sequence[Comparison], run: str) -> Iterator[Block]:
-    """With several environments each comparison is one; with one all cases of a probe are.
+    """With several environments a block per comparison; with one a block per probe.
 
-    run: its id, from which the orders of rounds are drawn.
+    run: its id, which seeds the orders of rounds.
     """
     for probe, group in groupby(comparisons, key=lambda comparison: comparison.probe):
         ours = list(group)
@@ -73,5 +73,5 @@ def _across(comparison: Comparison, run: str) -> Block:
 
 
 def without(design: Design, cases: Mapping[Case, object]) -> Design:
-    """The design for what is not among these cases."""
+    """The design without these cases."""
     return replace(design, cases=tuple(c for c in design.cases if c not in cases))

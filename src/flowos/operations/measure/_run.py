@@ -1,4 +1,4 @@
-"""From what a person wants to a kept run, its report and its files: `flowos measure` whole."""
+"""`flowos measure` from the request to a stored run, its report and its files."""
 
 import secrets
 from collections.abc import Callable
@@ -31,9 +31,10 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A measured run. `notes` say what could not be kept or written, one line each: none is lost.
+    """A measured run.
 
-    files: of the report, the page first; none where it could not be written.
+    notes: what could not be stored or written, one line each; the results are complete all the
+    same. files: of the report, the page first; none if it could not be written.
     """
 
     book: Report
@@ -66,8 +67,8 @@ def measured(
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
-    A store that cannot be written costs a note, never the results; so does a folder that no longer
-    can. UsageError: it cannot from the start.
+    If the store, or later the folder, cannot be written, a note says so and the results are
+    returned. Raises UsageError if the folder is not writable at the start.
     """
     check_out(out)
     _check(wanted)
@@ -103,13 +104,13 @@ def _environments(wanted: Wanted) -> tuple[str, ...]:
 
 
 def _check(wanted: Wanted) -> None:
-    """UsageError or EnvironmentRefused, before this node is looked at: that takes seconds."""
+    """Raises UsageError or EnvironmentRefused before facts are collected, which takes seconds."""
     with scratch_in(wanted.scratch):
         check(wanted, _environments(wanted))
 
 
 def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:
-    """Write the report in each format, or none; a note where that cannot be."""
+    """Write the report in all formats or none; adds a note if it cannot be written."""
     try:
         return write_together(out, {name: render(book) for name, render in RENDERERS.items()})
     except OSError as error:
@@ -132,9 +133,9 @@ def _opened(url: str | None, notes: list[str]) -> Store | None:
 
 @dataclass(slots=True, kw_only=True)
 class _Kept:
-    """Samples in memory and, as long as it takes them, in the store.
+    """Samples in memory and, until an error, in the store.
 
-    The run begins there with its first sample: a run that was refused leaves no trace.
+    The run is stored with its first sample: a run that was refused leaves no trace.
     """
 
     run: Run
@@ -143,7 +144,7 @@ class _Kept:
     samples: list[Sample] = field(default_factory=list)
     begun: bool = False
     lost: bool = False
-    """Something is not in the store, or there is none."""
+    """Is a sample missing in the store, or is there no store?"""
 
     def begin(self) -> None:
         if not self.begun:

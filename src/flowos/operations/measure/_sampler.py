@@ -1,4 +1,4 @@
-"""One sample after the other: the machine is looked at around each, which is kept as it comes."""
+"""Takes samples one by one, with the machine's state around each, and keeps each at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ Answer = tuple[tuple[Reading, ...], Outcome] | Unmeasured
 class Sampler:
     """Samples cases of one run, from `begin` on for so many seconds.
 
-    What runs when they are over may end within 5 s, or a tenth of them; then it is stopped.
+    A program that runs at the end of the time is stopped after another 5 s, or a tenth of the time.
     scratch: the folder on the storage to be measured, which the cases share. spin: runs the program
-    that looks at the machine.
+    that checks the machine.
     """
 
     run: Run
@@ -57,18 +57,18 @@ class Sampler:
         return self._ends - engine.now()
 
     def begin(self, seconds: float) -> None:
-        """From now on."""
+        """Start the clock."""
         self._ends = engine.now() + seconds
         self._stops = self._ends + max(_LEAST_GRACE_SECONDS, _GRACE_SHARE * seconds)
 
     def limited(self, program: Program, among: int = 1) -> Program:
-        """The same program, stopped when the time is well past. among: so many take turns."""
+        """The same program, stopped well after the end of the time. among: how many take turns."""
         left = max(1.0, self._stops - engine.now())
         return replace(program, limit_seconds=min(program.limit_seconds, left / among))
 
     @property
     def stopped(self) -> bool:
-        """Is the time well past?"""
+        """Is it well after the end of the time?"""
         return engine.now() >= self._stops
 
     def sample(
@@ -82,10 +82,10 @@ class Sampler:
     ) -> list[list[Sample] | Unmeasured]:
         """Measure a case once, as a turn of round `number`; several cases, if they run at once.
 
-        read: runs what measures them and reads their answers, in their order; it raises FlowosError
-        where that cannot be done. others: may work that is not a child of ours be taken for that of
-        others? on_storage: is it the storage below `scratch` that is measured, so that traffic of
-        others counts? Raises Cancelled when interrupted.
+        read: runs the programs and returns their answers, in their order; raises FlowosError if it
+        fails. others: is work of processes that are not our children a disturbance? on_storage: is
+        the storage of `scratch` measured, so that traffic of others is a disturbance? Raises
+        Cancelled when interrupted.
         """
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
         self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
@@ -95,7 +95,7 @@ class Sampler:
             answers = read()
         except Cancelled:
             raise
-        except (FlowosError, OSError) as error:  # a disk that is full is no end of the run
+        except (FlowosError, OSError) as error:  # a full disk does not end the run
             answers = [Unmeasured(reason=str(error))] * len(cases)
         usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
         watched = engine.state_between(look, engine.look(storage=storage), *usages)
@@ -114,7 +114,7 @@ class Sampler:
     ) -> list[Sample] | Unmeasured:
         if isinstance(answer, Unmeasured):
             answer = STOPPED if self.stopped else answer
-            if self.scratch:  # a file half written, full of holes, would be measured next
+            if self.scratch:  # else a half-written file with holes is measured next
                 emptied(self.scratch)
             return answer
         samples = [_sampled(self.run, case, number, reading, around) for reading in answer[0]]
@@ -125,9 +125,9 @@ class Sampler:
         return samples
 
     def end_early(self) -> str:
-        """After an interrupt: what was sampled is kept. KeyboardInterrupt: nothing was.
+        """Keep what was sampled after an interrupt; returns why the run ended early.
 
-        Why the run ended before its time.
+        Raises KeyboardInterrupt if there is no sample.
         """
         if not self._kept:
             raise KeyboardInterrupt("nothing was measured, so nothing is kept or written")
@@ -135,7 +135,7 @@ class Sampler:
         return INTERRUPTED
 
     def _spin(self, *, fresh: bool = False) -> state.Spin | None:
-        """What spinning shows now; the last answer serves for half a second."""
+        """The result of a spin; the last one is reused for half a second."""
         if self._spun and not fresh and engine.now() - self._spun[0] < _STALE_SECONDS:
             return self._spun[1]
         program = state.program(self.run.facts)

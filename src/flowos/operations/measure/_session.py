@@ -1,14 +1,13 @@
-"""`flowos measure`: environments stand, programs are compiled, then rounds of cases until the end.
+"""`flowos measure`: environments are made ready, programs compiled, then rounds of cases run.
 
 With one environment the cases of a probe are interleaved, and probes follow each other. With
-several each case is compared between them, and rounds of all comparisons take turns, so that each
-sees the whole time; one that is decided ends, and so does an environment inside it.
-Success: every case was measured in at least one whole round, or says why not; each comparison has
-its verdicts, or says that the time was out.
-Failure: an environment that cannot be made ready ends all before anything is measured; a case that
-fails becomes an `Unmeasured` with the reason, and the others go on.
-Ctrl-C: what was sampled is kept, and the run so far is the answer; KeyboardInterrupt, if nothing
-was.
+several each case is compared between them, and rounds of all comparisons alternate, so that each
+spans the whole time; one that is decided ends, and so does an environment inside it.
+Success: every case was measured in at least one whole round, or has a reason why not; each
+comparison has its verdicts, or says that the time was over.
+Failure: an environment that cannot be made ready ends the run before anything is measured; a case
+that fails becomes an `Unmeasured` with the reason, and the others continue.
+Ctrl-C: samples are kept, and the run so far is returned; raises KeyboardInterrupt without samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,8 +58,8 @@ def measure(
 
     on: the node that is measured; this one by default. seconds: the budget, which is used up by
     more rounds; by default that of the effort. Returns the run, with what could not be measured.
-    Raises EnvironmentRefused if an environment cannot be had. On Ctrl-C the samples kept so far
-    stand; before the first one KeyboardInterrupt is raised.
+    Raises EnvironmentRefused if an environment cannot be made ready. On Ctrl-C the samples so far
+    are kept; before the first one KeyboardInterrupt is raised.
     """
     sampler = Sampler(run=run, keep=keep, on_progress=on_progress)
     session = Session(sampler=sampler, uses_up=seconds is not None)
@@ -86,19 +85,19 @@ def measure(
 class Session:
     """A run under way: what could not be measured, and which verdicts were shown.
 
-    uses_up: are there more rounds than are needed, until the time is out? cut: was a round of a
-    probe not brought to its end, as the time was out?
+    uses_up: are rounds added until the time is over? cut: was a probe's round not finished because
+    the time was over?
     """
 
     sampler: Sampler
     uses_up: bool = False
     unmeasured: dict[Case, Unmeasured] = field(default_factory=dict)
     decided: set[tuple[str, str]] = field(default_factory=set)
-    """Probe and environment of what is decided on the whole."""
+    """Probes and environments with an overall verdict."""
     cut: bool = False
 
     def measure(self, blocks: Sequence[Block]) -> None:
-        """Rounds until all are through."""
+        """Run rounds until all blocks are finished."""
         open_ = list(blocks)
         while open_:
             block = self._turn(open_, blocks)
@@ -112,10 +111,10 @@ class Session:
     def _turn(self, open_: Sequence[Block], blocks: Sequence[Block]) -> Block:
         """Which block has the next round.
 
-        One environment: the first that is not through, as long as its share lasts. Several: of what
-        is not decided on the whole, the probe that was given least time so far; by time, as a round
-        of storage takes as long as twenty of arithmetic, which needs as many. What is decided on
-        the whole waits until the rest is; then single cases get what time is left.
+        One environment: the first unfinished block, until its share of the time is over. Several:
+        among probes without an overall verdict the one that had least time so far; by time, as a
+        round of storage takes as long as twenty of arithmetic, which needs as many. Probes with an
+        overall verdict wait for the others; then single cases get the time that is left.
         """
         first = open_[0]
         if first.design.axis:
@@ -130,7 +129,7 @@ class Session:
         return first
 
     def _undecided(self, block: Block) -> tuple[Case, ...]:
-        """Its cases in environments in which its probe is not decided on the whole, and can be."""
+        """Its cases in environments without an overall verdict of its probe, which may get one."""
         _, *others = block.design.cases
         return tuple(
             case
@@ -141,7 +140,7 @@ class Session:
         )
 
     def _next_round(self, block: Block) -> tuple[Case, ...]:
-        """The cases of the next round, in their order; () once the block is through."""
+        """The cases of the next round, in their order; () once the block is finished."""
         if not block.design.axis:
             left = block.until - engine.now()
             design = without(block.design, self.unmeasured)
@@ -151,7 +150,7 @@ class Session:
         return self._for_its_own_sake(block)
 
     def _on_the_whole(self, block: Block) -> tuple[Case, ...]:
-        """The next round of what is undecided; () where the time is out."""
+        """The next round of undecided cases; () if the time is over."""
         base = block.design.cases[0]
         order = turns((base, *self._undecided(block)), block.rounds, block.design.seed)
         seconds = sum(block.design.seconds.get(case, 0.0) for case in order)
@@ -170,7 +169,7 @@ class Session:
         return next_round(left, deciding, self.sampler.left_seconds, limits)
 
     def _judge(self, blocks: Sequence[Block]) -> None:
-        """Look at a probe on the whole, when the last of its comparisons has come to a look."""
+        """Compute a probe's overall verdict once all its comparisons have reached the same look."""
         design, name = blocks[0].design, blocks[0].probe.name
         if not design.axis:
             return
@@ -203,8 +202,8 @@ class Session:
     def _is_over(self, block: Block) -> bool:
         """Is its time out?
 
-        A round that takes longer than was thought, as on a busy machine, is cut where most of what
-        later probes need would go.
+        A round that takes longer than estimated, as on a busy machine, is cut if it would use most
+        of the time that later probes need.
         """
         left = self.sampler.left_seconds
         return left <= 0 or (engine.now() >= block.until and left < MIN_SHARE * block.reserve)
@@ -214,7 +213,7 @@ class Session:
         self.cut |= not block.design.axis
 
     def _sample(self, block: Block, cases: Sequence[Case], shares: int) -> None:
-        """Sample these cases at once; `shares`: into how many the time that it takes is divided."""
+        """Sample these cases at once. shares: number of parts that its time is divided into."""
         began = engine.now()
         entries = [self._limited(block.entries[case], len(cases)) for case in cases]
         found = self.sampler.sample(
@@ -229,7 +228,7 @@ class Session:
         for case, samples in zip(cases, found, strict=True):
             if not isinstance(samples, Unmeasured):
                 block.seen += samples
-            elif samples != STOPPED or case not in block.tried:  # what it gave before stands
+            elif samples != STOPPED or case not in block.tried:  # its samples are kept
                 self.unmeasured[case] = samples
             self.cut |= samples == STOPPED and not block.design.axis
             block.tried.add(case)
@@ -241,7 +240,7 @@ class Session:
         return replace(entry, program=self.sampler.limited(entry.program, among))
 
     def _close(self, block: Block) -> None:
-        """Say of each case that was never measured why not."""
+        """Record a reason for each case that was never measured."""
         base, why = next(iter(block.entries)), _OUT_OF_TIME
         if block.design.axis and base in self.unmeasured:
             why = Unmeasured(reason=f"{base.label}, the base, could not be measured")

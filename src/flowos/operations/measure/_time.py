@@ -1,8 +1,8 @@
 """How the time of a run is shared out.
 
-With one environment each probe is measured for its share, one after the other, so that a whole
-round of each comes before a second of any (`seconds_for`). With several, rounds take turns by
-probe, so that each comparison sees the whole time: see `_session`.
+With one environment each probe is measured for its share, one after the other, so that each has a
+whole round before any has a second (`seconds_for`). With several, rounds of the probes alternate,
+so that each comparison spans the whole time: see `_session`.
 """
 
 import sys
@@ -13,10 +13,10 @@ from flowos.model import Design, Effort
 
 ONE = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 SEVERAL = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
-"""What measuring may take; facts, builds and the report come on top. See `Sampler` for the end."""
+"""Budget of measuring, without facts, builds and the report. See `Sampler` for its end."""
 
 SLACK, MIN_SHARE = 1.1, 0.6
-"""A case may take so much of what was thought; with less of its time than this, none is begun."""
+"""A case may take SLACK times its estimate; none is started with less than MIN_SHARE of it left."""
 
 
 def budget_seconds(effort: Effort, environments: int) -> float:
@@ -24,36 +24,36 @@ def budget_seconds(effort: Effort, environments: int) -> float:
 
 
 def overhead_seconds(environments: int) -> float:
-    """About what entering an environment and looking at the machine costs beside a case."""
+    """Approximate cost per case of entering an environment and checking the machine."""
     return 0.5 if environments > 1 else 0.2
 
 
 def once_seconds(d: Design) -> float:
-    """About what each case once takes."""
+    """Approximate time of each case once."""
     return sum(d.seconds.values())
 
 
 def round_seconds(d: Design) -> float:
-    """About what a whole round takes."""
+    """Approximate time of a whole round."""
     return d.turns * once_seconds(d)
 
 
 def least_seconds(d: Design) -> float:
-    """About what its least rounds take."""
+    """Approximate time of its minimum rounds."""
     return d.min_rounds * round_seconds(d)
 
 
 def as_often_as_time_allows(d: Design) -> Design:
-    """The same, with rounds until the time is out where cases are compared: more tell more."""
+    """The design without a limit of rounds if cases are compared: more narrow the intervals."""
     return replace(d, min_rounds=sys.maxsize if d.turns > 1 else d.min_rounds)
 
 
 def seconds_for(designs: Sequence[Design], left: float) -> float:
-    """How long the first of these may take, with so many seconds left for all of them.
+    """How long the first design may take, with so many seconds left for all of them.
 
-    It has its share by what its rounds take, and first of all a whole round, as no factor is told
-    from less, if the others can have one too; if not, they keep what each of their cases takes
-    once. What its own cases take once it has, if most of it is left.
+    Its share is proportional to the time of its minimum rounds. It gets at least a whole round, as
+    fewer samples show no factor, if the others can have one too; if not, each of their cases is
+    reserved one sample. Its own cases get one sample each, if most of that time is left.
     """
     first, later = designs[0], designs[1:]
     once, whole_round = SLACK * once_seconds(first), SLACK * round_seconds(first)
@@ -66,5 +66,5 @@ def seconds_for(designs: Sequence[Design], left: float) -> float:
 
 
 def once_each(designs: Iterable[Design]) -> float:
-    """About what each case of these takes once, in seconds."""
+    """Approximate seconds to run each case of these once."""
     return sum(map(once_seconds, designs))

@@ -1,4 +1,4 @@
-"""What a probe must know of all environments beforehand is tried in each of them."""
+"""Runs the trials of probes in each environment, before any case is chosen."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ def with_trials(
     node: Facts,
     shelf: BinaryCache,
 ) -> tuple[PreparedEnvironment, ...]:
-    """The places, with what these probes had to try there among what was tried."""
+    """The environments, with the results of these probes' trials added."""
     for probe in probes:
         works = {t.name: t.works for t in allowed_everywhere(p.entered for p in places)}
         places = [_tried(probe, works, place, node, shelf) for place in places]
@@ -36,7 +36,7 @@ def _tried(
         return place
     try:
         outcome = place.run(words_in(place, trial.program, shelf), trial.program)
-    except FlowosError:  # the case that needs it says why
+    except FlowosError:  # the case that needs it reports why
         return place
     tried = Tried(name=trial.name, works=outcome.ok, says=trial.complaint(outcome))
     return replace(place, entered=replace(place.entered, tried=(*place.entered.tried, tried)))

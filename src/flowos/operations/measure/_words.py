@@ -1,4 +1,4 @@
-"""By which words a program is run in an environment: compiled, bundled, its MPI checked."""
+"""The command line of a program in an environment: compiled, bundled, its MPI checked."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _LIMIT_SECONDS = 30.0
 
 
 def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
-    """The command line of a program there, where it or what it is made of lies now. FlowosError."""
+    """The command line of a program there, compiled if needed. Raises FlowosError if that fails."""
     if program.mpi_family:
         return _mpi_words(place, program, cache)
     if place.binary == "own":
@@ -31,7 +31,7 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
 
 
 def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
-    """MKL opens parts of itself by name, which no listing of libraries shows."""
+    """The libraries with MKL's parts, which it opens by name and the loader does not list."""
     parts = (
         part
         for library in libraries
@@ -43,7 +43,7 @@ def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _mpi_words(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
-    """An MPI program takes the environment's MPI in any case."""
+    """The command line of an MPI program, which always uses the environment's MPI."""
     assert program.build is not None
     if place.binary == "own":
         binary = _own_binary(place, program.build, cache)
@@ -55,7 +55,7 @@ def _mpi_words(place: PreparedEnvironment, program: Program, cache: BinaryCache)
 
 
 def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
-    """Compiled by the environment's own compiler; nothing is taken from another image's cache."""
+    """Compile with the environment's own compiler, never from the cache of another image."""
     if place.env.image is None:
         return cache.built(build)
     made = place.folder / build.key
@@ -72,10 +72,10 @@ def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) ->
 
 
 def _check_mpi_program(place: PreparedEnvironment, program: Program, binary: Path) -> None:
-    """FlowosError: why this program, started by that starter, cannot run in the environment.
+    """Check that this program, started by its mpirun, can run in the environment.
 
-    The MPI of both sides is compared; then the environment's own loader is asked for the libraries
-    that the program would get there.
+    The MPIs of both sides are compared; then the environment's own loader lists the libraries that
+    the program would get there. Raises FlowosError, with the reason, if it cannot run.
     """
     traced = Program(argv=(), variables=_TRACED, limit_seconds=_LIMIT_SECONDS)
     variables = place.launch((), program).variables
