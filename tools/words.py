@@ -20,6 +20,7 @@ CLEAN = (
     "src/flowos/model",
     "src/flowos/operations",
     "src/flowos/plan",
+    "src/flowos/probes",
     "src/flowos/report",
     "src/flowos/solver",
     "src/flowos/store",
@@ -30,7 +31,7 @@ CLEAN = (
     "ARCHITECTURE.md",
     "README.md",
 )
-SUFFIXES = {".py", ".h", ".cpp", ".md"}
+SUFFIXES = {".py", ".c", ".h", ".cpp", ".md"}
 
 INSTEAD = {
     r"told|tells": "says, shows, distinguishes, decided",
@@ -42,13 +43,13 @@ INSTEAD = {
     r"in vain": "does nothing",
     r"how it went": "the result",
     r"what was made of": "statistics of",
-    r"(?<!Raises )(?<!Throws )(?-i:[A-Z]\w*Error:)(?= [^\"])": "Raises XError if ...",
+    r"(?<!Raises )(?<!Throws )(?-i:[A-Z]\w*(?:Error|Refused|Failed):)(?= [^\"])": "Raises X if ...",
 }
 WORDS = {
     re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE): say for pattern, say in INSTEAD.items()
 }
 CODE = re.compile(r"``?[^`]*``?")
-CPP_COMMENT = re.compile(r"(?<!:)//(.*)$", re.MULTILINE)
+CPP_COMMENT = re.compile(r"(?<!:)//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 Line = tuple[int, str]
 
@@ -64,9 +65,9 @@ def python_prose(text: str) -> Iterator[Line]:
 
 
 def cpp_prose(text: str) -> Iterator[Line]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := CPP_COMMENT.search(line):
-            yield number, found[1]
+    for comment in CPP_COMMENT.finditer(text):
+        first = text.count("\n", 0, comment.start()) + 1
+        yield from enumerate(comment[0].splitlines(), first)
 
 
 def prose_of(file: Path) -> Iterator[Line]:

@@ -15,6 +15,7 @@ WORDS = runpy.run_path(str(Path(__file__).parents[2] / "tools/words.py"))
         ("x.py", 'def f():\n    """First.\n\n    ValueError: no."""\n', [4]),
         ("x.py", '"""Raises ValueError: no, `told` is a name, who_ too."""\n', []),
         ("x.h", 'int wanted = 1;  // not wanted\nauto x = "http://told";\n', [1]),
+        ("x.c", "/* As wanted:\n * who waits */\nint told; /* told */\n", [1, 2, 3]),
         ("x.md", "A thread\nwho waits\n", [2]),
     ],
 )

@@ -1,4 +1,4 @@
-"""One file per probe; programs/ holds what measures. Pure: builds descriptions, reads answers."""
+"""One file per probe, with its programs in programs/. Pure: builds descriptions, reads answers."""
 
 from flowos.probes._advice import merged_advice
 from flowos.probes._base import (

@@ -1,4 +1,4 @@
-"""What a sweep of STREAM ends in for people: what to set, and what that is worth."""
+"""Advice from a sweep of STREAM: what to set, and what that gains."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,11 @@ from flowos.probes._placement import INTEL, OPENMP
 from flowos.probes._worth import Worth
 
 USUAL = {"stores": "plain", "pages": "system", "flags": "O2"}
-"""Axis -> the level that programs have when nobody thinks of it; of other axes every level counts.
-"""
+"""Axis -> the level that programs have by default; of other axes every level counts."""
 
 
 def advice(found: Worth) -> tuple[Advice, ...]:
-    """For each axis on which the usual level, or the worst of several, is told to be slower."""
+    """Advice for each axis on which the default level, or the worst of several, is slower."""
     told: dict[str, Verdict] = {}
     for v in found.settings:
         if v.answer == "slower" and _is_usual(found, v) and 0 < v.ratio < math.inf:
@@ -24,7 +23,7 @@ def advice(found: Worth) -> tuple[Advice, ...]:
 
 
 def _is_usual(found: Worth, v: Verdict) -> bool:
-    """Is it what programs have when nobody thinks of it? Of threads the most."""
+    """Is it the level that programs have by default? Of threads the most."""
     if v.axis == "threads":
         most = max(
             int(n)
@@ -37,7 +36,7 @@ def _is_usual(found: Worth, v: Verdict) -> bool:
 
 
 def merged_advice(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """What is worth most first; of those that say to do the same the one that is worth most."""
+    """Sort by worth, the highest first; of equal advice the one with the highest worth."""
     by_deed: dict[str, list[Advice]] = {}
     for each in sorted(found, key=lambda a: -a.worth):
         by_deed.setdefault(each.do, []).append(each)

@@ -1,4 +1,4 @@
-"""How large arrays are that memory serves, and not the caches."""
+"""Sizes of arrays that do not fit into the caches."""
 
 from flowos.model import Facts
 
@@ -8,7 +8,7 @@ MEMORY_SHARE = 0.5
 
 
 def last_cache_bytes(facts: Facts) -> int:
-    """All last-level caches that our cpus reach, together; 0 where none is known."""
+    """Total size of the last-level caches of our cpus; 0 if unknown."""
     ours = set(facts.allowed)
     near = [c for c in facts.caches if c.kind != "instruction" and ours & set(c.cpus)]
     last = max((c.level for c in near), default=0)
@@ -16,7 +16,7 @@ def last_cache_bytes(facts: Facts) -> int:
 
 
 def elements_for(facts: Facts) -> int:
-    """Doubles per array: four times the last-level caches, as far as half the memory allows."""
+    """Doubles per array: four times the last-level caches, at most what fits half the memory."""
     wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
     most = int((facts.usable_memory_bytes or 6 * wanted) * MEMORY_SHARE / 3)
     return min(wanted, most) // 8 // 64 * 64

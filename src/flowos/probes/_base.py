@@ -1,4 +1,4 @@
-"""What a probe is, and how its programs become tasks and their answers readings."""
+"""The Probe protocol, descriptions of its programs, and the reader of their answers."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ WAYS: tuple[Way, ...] = ("exec", "shell", "run")
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One of the few numbers by which a machine is known: the best one with these levels."""
+    """A key number of a machine: the best measurement with these levels."""
 
     label: str
     metric: str
@@ -54,16 +54,16 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeInfo:
-    """What is fixed of a probe.
+    """Constants of a probe.
 
-    rounds: how many its conclusions need; four, where levels are compared.
+    rounds: how many its conclusions need; four, if levels are compared.
     ceilings: metrics that bound other numbers, so that their best value counts.
-    tunes: the rate that its sweep is to raise: its best setting, and what each setting is worth.
+    tunes: the rate that its sweep maximises: best setting, and what each setting gains.
     deciding: metrics whose verdict decides between environments; none where it is not compared.
     margin: a difference between environments counts as equal up to this share.
-    env_charts: how it is drawn where environments lie side by side.
-    nominal: name and value of what data sheets promise for a case's number in a unit.
-    alone: is it measured in one environment, too?
+    env_charts: charts for a comparison of environments.
+    nominal: name and value in data sheets for a case's number in a unit.
+    alone: is it measured in a single environment too?
     """
 
     name: str
@@ -84,8 +84,8 @@ class ProbeInfo:
 class ComparedCase:
     """A case of a probe that is measured in every environment.
 
-    case: the probe's own, from the facts of one environment. shown: what it is called in all of
-    them; its details tell of this one.
+    case: the probe's own, from the facts of one environment. shown: its name in all of them; its
+    details are of this one.
     """
 
     probe: "Probe"
@@ -94,13 +94,13 @@ class ComparedCase:
 
     @property
     def way(self) -> Way:
-        """By which the environment is entered."""
+        """How the environment is entered."""
         return next((way for way in WAYS if way == self.shown.level("way")), "exec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is run once in each environment, to learn what a tool can do in all of them.
+    """A program run once in each environment, to learn what a tool can do in all of them.
 
     name: as in `Facts.tried`. complaint: why it cannot; "" if it can.
     """
@@ -111,7 +111,7 @@ class Trial:
 
 
 class Probe(Protocol):
-    """One kind of measurement, and all that the house knows of it; what has a body is optional."""
+    """One kind of measurement. Methods with a body are optional."""
 
     info: ClassVar[ProbeInfo]
 
@@ -124,11 +124,11 @@ class Probe(Protocol):
         ...
 
     def seconds(self, case: Case) -> float:
-        """About how long one measurement of the case takes, building aside."""
+        """Approximate time of one measurement of the case, without compiling."""
         ...
 
     def program(self, case: Case) -> "Program":
-        """What is to be compiled and run to measure the case."""
+        """The program to compile and run to measure the case."""
         ...
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
@@ -136,11 +136,11 @@ class Probe(Protocol):
         return read_answer(outcome)
 
     def ceiling(self, case: Case) -> Case | None:
-        """The case whose best value bounds this one's; its probe, levels and metric by `at`."""
+        """The case whose best value bounds this one's; `at` sets its probe, levels and metric."""
         return None
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
-        """What is measured in every environment, in one with these facts: few cases."""
+        """The few cases measured in every environment, for one with these facts."""
         cases = self.cases(facts, wanted)
         if isinstance(cases, Unmeasured):
             return cases
@@ -151,38 +151,38 @@ class Probe(Protocol):
         return sample.metric in self.info.deciding
 
     def trial(self, facts: Facts, works: Mapping[str, bool]) -> Trial | None:
-        """What must be tried in every environment; works: what else is allowed in all of them."""
+        """A program to try in every environment. works: what else all of them allow."""
         return None
 
     def differences(self, base: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        """What is better said in words than as a ratio of environments to the base."""
+        """Differences to the base in words, for numbers whose ratio says little."""
         return ()
 
     def checked(self, measured: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
-        """The same, marked where one number shows that another cannot be believed."""
+        """The measurements, marked where one number shows that another is implausible."""
         return measured
 
     def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-        """What a program was asked for and did not measure."""
+        """Cases that a program should have measured and left out."""
         return ()
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        """What these numbers of its own show, in sentences."""
+        """Conclusions from the probe's own measurements, in sentences."""
         return ()
 
     def advice(
         self, measured: Sequence[Measurement], best: Worth | None
     ) -> tuple[Advice, ...] | None:
-        """What to do, by numbers of its own; best: where it tunes. None: nothing was looked for."""
+        """Advice from the probe's own measurements; None if there was nothing to look for."""
         return None
 
 
 def compared_case(
     probe: Probe, case: Case, kept: Sequence[str], stack: str = "", **added: str
 ) -> ComparedCase:
-    """The case, shown with the axes `kept` and `added` only: others differ between environments.
+    """The case, shown only with axes that do not differ between environments: `kept` and `added`.
 
-    stack: what it is made of in this environment.
+    stack: the software used in this environment.
     """
     levels: Pairs = tuple(pair for pair in case.levels if pair[0] in kept)
     details = (*case.details, ("stack", stack))
@@ -199,8 +199,8 @@ def with_details(case: Case, **details: str) -> Case:
 class Build:
     """How a program is compiled: sources, compiler, flags, libraries.
 
-    source: the one that it is named after. also: its other sources. folder: of the package, where
-    they are data, with the headers beside each. include_folder: headers are named from there on.
+    source: the one that names the program. also: its other sources. folder: of the package, where
+    they are data, with the headers next to each. include_folder: headers are named from there on.
     """
 
     source: str
@@ -223,7 +223,7 @@ class Build:
 
     @property
     def key(self) -> str:
-        """Changes with all that can change the binary's speed."""
+        """A hash of all that can change the binary's speed."""
         names = (self.source, *self.also)
         folders = dict.fromkeys(str(PurePath(self.folder, name).parent) for name in names)
         digest = hashlib.sha256()
@@ -235,7 +235,7 @@ class Build:
 
 
 def package_data(folder: str) -> Traversable:
-    """A folder of this package, which is read as data: none of its code is imported."""
+    """A folder of this package, read as data: none of its code is imported."""
     return files("flowos").joinpath(*PurePath(folder).parts)
 
 
@@ -246,14 +246,14 @@ def _headers(folder: str) -> list[Traversable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What measures one case: an optional build, then a command line.
+    """The program that measures one case: an optional build, then a command line.
 
     argv: without `build` the whole command line, else the arguments of the built binary; a word
-    "{scratch}" stands for a fresh folder on the file system to be measured.
-    ranks/mpi_family/starter: for an MPI program, how many and by whom.
-    starts: how often it is started where starting it is what is timed, else 0.
-    takes_turns: can it run beside others of which one works at a time (flowos_turns.h)?
-    memory_bytes: what it keeps while others have their turns, where that is much.
+    "{scratch}" is replaced by a new folder on the file system to be measured.
+    ranks/mpi_family/starter: for an MPI program, their number, its MPI and mpirun.
+    starts: number of starts if start-up is measured, else 0.
+    takes_turns: can it run side by side with others, one working at a time (flowos_turns.h)?
+    memory_bytes: memory held during turns of others, if large.
     opens: libraries among the words of `argv`, which it loads by these names.
     """
 
@@ -272,7 +272,7 @@ class Program:
 
     @property
     def on_storage(self) -> bool:
-        """Does it measure the storage that was asked for?"""
+        """Does it measure storage?"""
         return any("{scratch}" in word for word in self.argv)
 
 
@@ -287,18 +287,18 @@ def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ())
 
 
 def best_compiler(facts: Facts) -> Compiler | None:
-    """The C compiler for programs whose compiler is not what is measured: gcc first."""
+    """The C compiler for programs that do not measure compilers: gcc first."""
     order = ("gcc", "clang", "icx", "nvc", "other")
     found = [c for c in facts.compilers if c.language == "c"]
     return min(found, key=lambda c: order.index(c.family), default=None)
 
 
 def read_answer(outcome: Outcome, program: str = "") -> tuple[Reading, ...] | Unmeasured:
-    """Read what a measuring program of ours printed.
+    """Parse the output of one of our measuring programs.
 
     Format: one JSON object {"readings": [{"metric", "unit", "values", "levels"?, "notes"?}, ...]}
     where levels and notes are objects of strings; on exit 77 {"cannot": reason, "remedy"?}.
-    program: whose own complaint counts, which the starter of its ranks buries under others.
+    program: its name, to find its own error message among those of mpirun.
     """
     said = outcome.stderr.decode(errors="replace").splitlines()
     own = [line.removeprefix(f"{program}: ") for line in said if line.startswith(f"{program}: ")]

@@ -1,4 +1,4 @@
-"""Which of several settings is the best: the one rule for headlines and for the end of a sweep.
+"""Which of several settings is the best: one rule for headlines and sweeps.
 
 The best is not the highest median: a machine that runs faster for a minute would make the cases of
 that minute the best. Each turn is taken as case effect plus round effect, fitted by median polish
@@ -19,10 +19,10 @@ SWEEPS = 10
 
 
 def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Case, float]:
-    """How good each case is (log), once what a whole round has in common is taken out.
+    """The effect of each case (log), without what all cases of a round have in common.
 
-    Samples of one metric with positive values; disturbed ones count only where the others do not
-    hold every case. The best case has the highest effect, whatever the unit.
+    Samples of one metric with positive values; disturbed ones are used only if the others do not
+    contain every case. The best case has the highest effect, whatever the unit.
     """
     turns: dict[tuple[Case, Hashable], list[float]] = {}
     for s in _calm(samples, limits):
@@ -38,7 +38,7 @@ def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Cas
 
 
 def _calm(samples: Sequence[Sample], limits: NoiseThresholds) -> Sequence[Sample]:
-    """The undisturbed samples, if they hold every case; else all."""
+    """The undisturbed samples, if they contain every case; else all."""
     quiet = [s for s in samples if assess_trust([s.state], limits=limits).good]
     return quiet if {s.case for s in quiet} == {s.case for s in samples} else samples
 

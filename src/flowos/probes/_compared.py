@@ -1,8 +1,8 @@
 """Environments side by side: how they are entered, what all of them allow, and which is faster.
 
-What of each probe is compared it says itself: few cases, all cores. After figures 5 to 10 of Sato
-and Ogawa, Linux containers on AI clouds: matrix products, STREAM entered by exec, shell and run,
-MPI, storage; and start-up.
+Each probe chooses its compared cases: few, on all cores. After figures 5 to 10 of Sato and Ogawa,
+Linux containers on AI clouds: matrix products, STREAM entered by exec, shell and run, MPI, storage;
+and start-up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from flowos.probes._base import ENV, Probe, Way
 
 
 def in_environment(shown: Case, label: str) -> Case:
-    """The case as shown for the environment of this label."""
+    """The case with the label of an environment."""
     return replace(shown, levels=((ENV, label), *shown.levels))
 
 
@@ -24,7 +24,7 @@ def verdicts_between(
     seen: Iterable[Sample],
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> tuple[Verdict, ...]:
-    """Each environment beside the first: on the whole, then in all that a verdict is wanted of."""
+    """Compare each environment with the first: overall, then on each deciding number."""
     base = environments[0].label
     deciding: dict[Probe, list[Sample]] = {}
     for sample in seen:
@@ -47,7 +47,7 @@ def entered(way: Way, words: Argv, entry_point: Argv) -> Argv:
 
 
 def allowed_everywhere(environments: Iterable[Entered]) -> tuple[Tried, ...]:
-    """What works in all of them; of what does not, the first complaint."""
+    """What works in all of them; else the first error message."""
     found: dict[str, Tried] = {}
     for tried in (t for env in environments for t in env.tried):
         if tried.name not in found or found[tried.name].works:
@@ -56,7 +56,7 @@ def allowed_everywhere(environments: Iterable[Entered]) -> tuple[Tried, ...]:
 
 
 def blocked(environments: Sequence[Entered]) -> tuple[str, ...]:
-    """What works in some of them only, in words: it is then used in none."""
+    """What works only in some of them, in words: it is then used in none."""
     works = {t.name for env in environments for t in env.tried if t.works}
     complaints: dict[str, list[str]] = {}
     for env in environments:

@@ -1,4 +1,4 @@
-"""Which cpus a ceiling or library is measured on, and what a case must remember to be built."""
+"""Sets of cpus that ceilings and libraries are measured on, and a case's details for its build."""
 
 from flowos.model import Argv, Case, Compiler, Facts, LogicalCpu, Pairs, Unmeasured
 from flowos.probes._base import Build
@@ -26,14 +26,14 @@ def _numbers(cpus: list[LogicalCpu]) -> tuple[int, ...]:
 
 
 def list_of(cpus: tuple[int, ...]) -> str:
-    """As the programs read it: 0,1,2."""
+    """The list in the format of the programs: 0,1,2."""
     return ",".join(map(str, cpus))
 
 
 def on_cores(
     probe: str, compiler: Compiler, cpus: tuple[int, ...], levels: Pairs = (), details: Pairs = ()
 ) -> Case:
-    """A case on these cpus: axis `cores` is how many, `levels` come after it."""
+    """A case on these cpus: axis `cores` is their number, `levels` follow it."""
     return Case(
         probe,
         levels=(("cores", str(len(cpus))), *levels),
@@ -42,12 +42,12 @@ def on_cores(
 
 
 def remembered(compiler: Compiler) -> Pairs:
-    """What `build_for` needs, as details of a case."""
+    """Details of a case for `build_for`."""
     return (("compiler", str(compiler.path)), ("compiler_version", compiler.version))
 
 
 def build_for(case: Case, source: str, flags: Argv, libraries: Argv = ()) -> Build:
-    """How the program is compiled by the compiler that the case remembers."""
+    """The build with the compiler in the case's details."""
     return Build(
         source=source,
         compiler=case.detail("compiler"),

@@ -1,11 +1,11 @@
-"""Charts in which environments lie side by side."""
+"""Charts that compare environments."""
 
 from flowos.model import Chart
 from flowos.probes._base import ENV
 
 
 def env_curve(title: str, x: str, metric: str, facet: str, about: str, y_label: str) -> Chart:
-    """Over sizes, a line for each environment."""
+    """A curve over sizes for each environment."""
     return Chart(
         title=title,
         kind="curve",
@@ -23,7 +23,7 @@ def env_curve(title: str, x: str, metric: str, facet: str, about: str, y_label: 
 
 
 def env_bars(title: str, x: str, metric: str, facets: tuple[str, ...], y_label: str) -> Chart:
-    """A group per level of `x`, in it a bar for each environment."""
+    """A group for each level of `x`, with a bar for each environment."""
     return Chart(
         title=title,
         kind="bars",

@@ -25,7 +25,7 @@ _UNLIMITED_BYTES = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a memory module sits or could: its label, bus width, and rate (0: empty, unknown)."""
+    """A slot for a memory module: its label, bus width, and rate (0: empty, unknown)."""
 
     label: str
     width_bytes: int
@@ -55,7 +55,7 @@ def memory_limit_of(tree: Tree, memory_bytes: int) -> int | None:
 
 
 def nominal_memory(binaries: Mapping[str, str]) -> Memory:
-    """Channels x transfers/s x width, of the modules that SMBIOS lists; empty if it tells none."""
+    """Channels x transfers/s x width, of the modules that SMBIOS lists; empty if it lists none."""
     tables = [path for path in sorted(binaries) if path.endswith("/DMI")] or sorted(binaries)
     slots = [slot for path in tables for slot in _slots(_bytes(binaries[path]))]
     label_of = _channel_labels(slots)
@@ -73,7 +73,7 @@ def nominal_memory(binaries: Mapping[str, str]) -> Memory:
 
 
 def _channel_labels(slots: list[Slot]) -> Callable[[Slot], object] | None:
-    """How to tell the channel of a slot, socket included; None if the labels do not tell."""
+    """A function from a slot to its channel and socket; None if the labels do not name it."""
     for pattern in _CHANNELS:
         if all(pattern.search(slot.label) for slot in slots):
             return partial(_channel_of, pattern)
@@ -92,7 +92,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _structures(table: bytes) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-    """Each structure's formatted part and its strings; stops where the table is cut."""
+    """Each structure's formatted part and its strings, up to where the table is truncated."""
     at = 0
     while at + 4 <= len(table):
         length = table[at + 1]
@@ -121,7 +121,7 @@ def _word(raw: bytes, at: int, size: int = 2) -> int:
 
 
 def _rate(raw: bytes) -> int:
-    """The rate that is set, else the module's, in millions of transfers a second; 0 unknown."""
+    """The configured rate, else the module's, in millions of transfers a second; 0 if unknown."""
     for at, extended in ((0x20, 0x58), (0x15, 0x54)):
         rate = _word(raw, at)
         rate = _word(raw, extended, 4) if rate == _UNKNOWN else rate

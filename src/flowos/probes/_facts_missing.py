@@ -1,4 +1,4 @@
-"""What could not be found, what is lost by it, and the command that mends it."""
+"""What could not be found, what is lost without it, and the command that installs it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Words the command that installs: the system's package manager, sudo where we are not root."""
+    """Makes install commands: the system's package manager, with sudo if we are not root."""
 
     command: str
     sudo: str
@@ -71,7 +71,7 @@ def installer_of(os_release: str, uid: object) -> Installer:
 def missing_of(
     facts: Facts, tree: Tree, raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer
 ) -> tuple[Missing, ...]:
-    """All that is absent from the facts, what matters most first."""
+    """All that is missing in the facts, the most important first."""
     return (
         *_missing_programs(facts, by),
         *_broken(raw, by),
@@ -99,7 +99,7 @@ def _missing_programs(facts: Facts, by: Installer) -> Iterator[Missing]:
 
 
 def _broken(raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer) -> Iterator[Missing]:
-    """What is there and does not work, with its own complaint."""
+    """What was found and does not work, with its own error message."""
     for part, role in (("compilers", "compiler"), ("mpis", "MPI"), ("libraries", "BLAS library")):
         for entry in raw.get(part, ()):
             path = word(entry, "path") or word(entry, "compiler")
@@ -118,7 +118,7 @@ def _repair(part: str, by: Installer) -> str:
 
 
 def _without_threads(facts: Facts, by: Installer) -> Iterator[Missing]:
-    """Kinds of compilers of which none has OpenMP (Debian has one runtime for all clangs)."""
+    """Families of compilers none of which has OpenMP (Debian has one runtime for all clangs)."""
     c = [compiler for compiler in facts.compilers if compiler.language == "c"]
     threaded = {compiler.family for compiler in c if compiler.openmp}
     for compiler in c:
@@ -173,7 +173,7 @@ def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missin
 
 
 def _dmi(facts: Facts, by: Installer) -> str:
-    """Where an administrator of real hardware finds it."""
+    """The remedy on real hardware: where an administrator finds the data."""
     return "" if facts.hypervisor or not by.sudo else ", see `sudo dmidecode -t memory`"
 
 
@@ -193,7 +193,7 @@ _NOT_ALLOWED = {
     "memory files": ("arrays between processes are copied", "use Linux 3.17 or newer"),
     "pinning": ("threads wander between cores, so numbers scatter", "allow sched_setaffinity here"),
 }
-"""What the collector tried -> what is lost where it fails, and what mends it."""
+"""What the collector tried -> what is lost if it fails, and the remedy."""
 
 
 _WHY = {
@@ -208,7 +208,7 @@ _OFTEN = {
     "Function not implemented": "the kernel has none",
     "No such file or directory": "there is no such folder or device",
 }
-"""What the kernel answers (errno) -> what it means for what was tried."""
+"""The kernel's answer (errno) -> its meaning for what was tried."""
 
 
 def _in_words(tried: Tried) -> str:

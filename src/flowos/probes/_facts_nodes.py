@@ -1,6 +1,6 @@
-"""Memory nodes from sysfs: whose CPUs, how much, and of which kind.
+"""Memory nodes from sysfs: their CPUs, size and kind.
 
-Linux Documentation/admin-guide/mm/numaperf.rst (who has the shortest way to a node, and its speed);
+Linux Documentation/admin-guide/mm/numaperf.rst (the nearest CPUs of a node, and its speed);
 /proc/driver/nvidia/gpus/*/numa_status for memory of GPUs.
 """
 
@@ -15,13 +15,13 @@ Kind = Literal["", "HBM", "NVM", "GPU"]
 
 _NODE = "/sys/devices/system/node/node"
 _CLEARLY_FASTER = 2.0
-"""Memory of so many times the read bandwidth of the slowest is HBM: DDR channels differ less."""
+"""HBM has at least this multiple of the slowest node's read bandwidth: DDR channels differ less."""
 _XEON_PHI = re.compile(r"(?m)^cpu family\s*: 6\nmodel\s*: (87|133)$")
-"""Whose nodes without CPUs are MCDRAM, and whose firmware states no bandwidth."""
+"""The processor whose nodes without CPUs are MCDRAM, and whose firmware states no bandwidth."""
 
 
 def nodes_of(tree: Tree, online: tuple[int, ...], memory_bytes: int) -> tuple[NumaNode, ...]:
-    """Memory nodes, those without CPUs too; one with all there is where the kernel lists none."""
+    """Memory nodes, also those without CPUs; a single one for everything if none is listed."""
     own = own_cpus(tree, online)
     if not own:
         return (NumaNode(number=0, cpus=online, memory_bytes=memory_bytes),)
@@ -47,14 +47,14 @@ def own_cpus(tree: Tree, online: tuple[int, ...]) -> Mapping[int, tuple[int, ...
 
 
 def _memory_bytes(tree: Tree, node: int, least: int) -> int:
-    """As the node says: memory added to a virtual machine while it runs may not be in that."""
+    """As the node says, at least `least`: it may miss memory hot-added to a virtual machine."""
     return max(kilobytes(tree.text(f"{_NODE}{node}/meminfo"), "MemTotal") or 0, least)
 
 
 def _nearest(tree: Tree, node: int, own: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """The CPUs with the shortest way to memory that has none: as firmware says, else by distance.
+    """The nearest CPUs of a memory node without any: as firmware says, else by distance.
 
-    Of the two classes of initiators in sysfs, access1 holds CPUs alone.
+    Of the two classes of initiators in sysfs, access1 contains only CPUs.
     """
     for access in ("access1", "access0"):
         pattern = rf"{_NODE}{node}/{access}/initiators/node(\d{{1,6}})/cpulist"
@@ -68,7 +68,7 @@ def _nearest(tree: Tree, node: int, own: Mapping[int, tuple[int, ...]]) -> tuple
         if own[other] and number(way) is not None
     }
     if len(set(ways.values())) < 2 < len(own):
-        return ()  # as far from all of them
+        return ()  # equally far from all of them
     best = min(ways.values(), default=0)
     return tuple(sorted(cpu for other, way in ways.items() if way == best for cpu in own[other]))
 
@@ -94,12 +94,12 @@ def _kinds(tree: Tree, own: Mapping[int, tuple[int, ...]]) -> Mapping[int, Kind]
 
 
 def _nodes_in(tree: Tree, paths: str, what: str) -> set[int]:
-    """The node that each of these files names."""
+    """The nodes that these files name."""
     found = (re.search(what, text) for _, text in tree.matching(paths))
     return {int(match[1]) for match in found if match}
 
 
 def _bandwidth(tree: Tree, node: int) -> int:
-    """For reading, from the nearest CPUs, in MB/s; 0: not known."""
+    """Read bandwidth from the nearest CPUs, in MB/s; 0 if unknown."""
     rates = (tree.number(f"{_NODE}{node}/access{n}/initiators/read_bandwidth") for n in (1, 0))
     return next((rate for rate in rates if rate), 0)

@@ -49,7 +49,7 @@ _NEEDED_FLAGS = (
     ("neon", ({"asimd"}, {"neon"})),
     ("sve", ({"sve"},)),
 )
-"""Our names -> the flags of the kernel, any of these sets."""
+"""Our names -> sets of kernel flags, any of which is enough."""
 
 _GPU_MAKERS = {"0x10de": "NVIDIA GPU", "0x1002": "AMD GPU", "0x8086": "Intel GPU"}
 """By PCI vendor; the displays of service processors and hypervisors compute nothing."""
@@ -69,7 +69,7 @@ def blocks_of(cpuinfo: str) -> tuple[Block, ...]:
 
 
 def model_of(tree: Tree, blocks: tuple[Block, ...], architecture: str) -> str:
-    """The name people know the processor by, of each kind of core."""
+    """The processor's marketing name, for each kind of core."""
     named = (name for block in blocks if (name := block.get("model name") or _arm_name(block)))
     others = (block.get(key, "") for block in blocks for key in ("cpu", "cpu model", "uarch"))
     board = (tree.text("/sys/firmware/devicetree/base/model"), architecture)
@@ -91,7 +91,7 @@ def _arm_name(block: Block) -> str:
 
 
 def instruction_sets_of(blocks: tuple[Block, ...], allowed: tuple[int, ...]) -> tuple[str, ...]:
-    """What every core that we may run on can do, in rising order."""
+    """The instruction sets of every core that we may run on, narrow to wide."""
     flags = [
         set((block.get("flags") or block.get("features", "")).split())
         for block in blocks

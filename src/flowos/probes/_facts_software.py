@@ -1,4 +1,4 @@
-"""Compilers, MPIs, BLAS libraries and tools from what they said of themselves."""
+"""Compilers, MPIs, BLAS libraries and tools, from what they print about themselves."""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ _LIBRARIES: tuple[tuple[BlasFamily, str], ...] = (
     ("mkl", r"Math Kernel Library"),
     ("other", ""),
 )
-"""Families -> what in a program's own words tells them; the first that fits."""
+"""Family -> pattern in a program's own output; the first match counts."""
 
 
 def _family(table: tuple[tuple[Family, str], ...], says: str) -> Family:
@@ -57,7 +57,7 @@ def version_in(text: str) -> str:
 
 
 def compilers_of(entries: Sequence[Entry]) -> tuple[Compiler, ...]:
-    """In order of language and name."""
+    """The compilers by language and name."""
     found = [_compiler(entry) for entry in entries if works(entry)]
     c, cxx = (told_apart([f for f in found if f.language == each]) for each in ("c", "c++"))
     return (*c, *cxx)
@@ -76,7 +76,7 @@ def _compiler(entry: Entry) -> Compiler:
 
 
 def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
-    """Those that built a program and have a starter."""
+    """The MPIs that built a program and have an mpirun."""
     whole = (entry for entry in entries if works(entry) and word(entry, "starter"))
     return told_apart([_mpi(entry) for entry in whole])
 
@@ -113,7 +113,7 @@ def _library(entry: Entry) -> Blas:
 
 
 def _library_name(path: PurePath, family: str) -> str:
-    """Debian's flavour (openblas-pthread), the wheel (numpy), else family or file name."""
+    """Named by Debian's flavour (openblas-pthread), the wheel (numpy), else family or file."""
     folder = path.parent.name
     if re.fullmatch(r"(openblas|blis)-\w+", folder):
         return folder
@@ -139,7 +139,7 @@ def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
 
 
 def told_apart(things: Sequence[Named]) -> tuple[Named, ...]:
-    """By name; equal names get the version, then the place, so that a name names one thing."""
+    """Make names unique: equal names get the version, then the path."""
     by_version = _suffixed(things, lambda thing: thing.version)
     by_place = _suffixed(by_version, lambda thing: _place(thing).strip("/").replace("/", "-"))
     return tuple(sorted(by_place, key=lambda thing: thing.name))

@@ -1,4 +1,4 @@
-"""Of which kind the storage is that a person wants measured, and how much room it has."""
+"""The kind and free space of the storage to be measured."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ def storage_of(raw: object, mounts: str) -> FileSystemFacts:
 
 
 def _file_system(folder: str, mounts: str) -> str:
-    """That of the deepest mount above the folder; of several at one place the last hides others."""
+    """The type of the folder's mount; of several mounts at one path the last hides the others."""
     path = PurePath(folder)
     above = [each for each in _mounted(mounts) if path.is_relative_to(each[0])]
     deepest = max((len(at.parts) for at, _ in above), default=0)
@@ -26,7 +26,7 @@ def _file_system(folder: str, mounts: str) -> str:
 
 
 def _mounted(mounts: str) -> Iterator[tuple[PurePath, str]]:
-    """(where, type) by proc(5): the fifth word with octal escapes, and the first behind a dash."""
+    """(where, type) by proc(5): the fifth field with octal escapes, and the first after a dash."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         words, kind = before.split(), after.split()

@@ -1,8 +1,8 @@
 """Cores, sockets and caches from sysfs (Linux Documentation/ABI/stable, cputopology).
 
-Core numbers of the kernel are unique in a socket only, on Arm not even there, and s390, POWER and
-Itanium give no number of a socket, so both are told apart by who shares them; what is told apart
-gets new numbers from 0, in the order of the CPUs.
+Core numbers of the kernel are unique only in a socket, on Arm not even there, and s390, POWER and
+Itanium give no number of a socket, so both are identified by the CPUs that share them, and numbered
+anew from 0 in the order of the CPUs.
 """
 
 import re
@@ -17,11 +17,11 @@ Kind = Literal["", "performance", "efficiency"]
 
 _CPUS = "/sys/devices/system/cpu"
 _CLEARLY_SLOWER = 0.85
-"""Of the fastest core: favoured cores of one kind differ by a few percent, kinds by a quarter."""
+"""Share of the fastest core: cores of one kind differ by a few percent, kinds by a quarter."""
 
 
 def online_cpus(tree: Tree, processors: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """The CPUs that are online, from the best source there is."""
+    """The CPUs that are online, from the best source available."""
     described = {
         int(match[1]) for match, _ in tree.matching(rf"{_CPUS}/cpu(\d{{1,6}})/topology/.*")
     }

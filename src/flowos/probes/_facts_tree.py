@@ -1,4 +1,4 @@
-"""What the collector found, read without trusting it: garbage is absence, never an exception."""
+"""Reads the collector's output without trusting it: invalid values are absent, never an error."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class Tree:
         return cpu_list(self.text(path))
 
     def matching(self, pattern: str) -> Iterator[tuple[re.Match[str], str]]:
-        """(match, text) of each path that the pattern describes wholly, in order of path."""
+        """(match, text) of each path that fully matches the pattern, sorted by path."""
         compiled = re.compile(pattern)
         for path in sorted(self.files):
             if match := compiled.fullmatch(path):
@@ -60,14 +60,14 @@ def kilobytes(text: str, name: str) -> int | None:
 
 
 def texts(raw: object) -> dict[str, str]:
-    """The text values of what should be an object of texts."""
+    """The text values of an object; other values are left out."""
     if not isinstance(raw, Mapping):
         return {}
     return {str(name): text for name, text in raw.items() if isinstance(text, str)}
 
 
 def entries(raw: object) -> tuple[dict[str, object], ...]:
-    """The objects of what should be a list of objects."""
+    """The objects of a list; other values are left out."""
     if not isinstance(raw, list):
         return ()
     return tuple({str(k): v for k, v in each.items()} for each in raw if isinstance(each, Mapping))
@@ -79,6 +79,6 @@ def word(entry: Mapping[str, object], name: str) -> str:
 
 
 def renumbered(keys: Mapping[int, object]) -> dict[int, int]:
-    """Equal keys get equal numbers from 0, in the order of what they are keys of."""
+    """Number equal keys equally from 0, in the order of the mapping's own keys."""
     order = {key: place for place, key in enumerate(dict.fromkeys(keys[n] for n in sorted(keys)))}
     return {n: order[key] for n, key in keys.items()}

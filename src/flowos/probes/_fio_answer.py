@@ -1,7 +1,7 @@
-"""What a fio command printed, as readings; or why it measured nothing.
+"""Parses the output of a fio command to readings, or the reason why it measured nothing.
 
-With --status-interval fio prints one JSON document for each interval and one at the end, each of
-all that was done so far. After an error it prints valid JSON full of zeros.
+With --status-interval fio prints one cumulative JSON document for each interval and one at the end.
+After an error it prints valid JSON full of zeros.
 """
 
 import json
@@ -32,7 +32,7 @@ Document = Mapping[str, Any]
 def read_answer_of_fio(
     case: Case, outcome: Outcome, block_bytes: int, window_seconds: float
 ) -> tuple[Reading, ...] | Unmeasured:
-    """Each direction's rate in each window, and its latencies. MeasureError for no fio JSON."""
+    """Each direction's rate in each window, and its latencies. Raises MeasureError if not JSON."""
     if not isinstance(outcome.end, Exited):
         return Unmeasured(reason=f"fio ended by {outcome.end}")
     try:
@@ -53,7 +53,7 @@ def read_answer_of_fio(
 
 
 def _documents(stdout: bytes) -> Iterator[Any]:
-    """Between them fio may print lines of words."""
+    """The JSON documents; fio may print lines of text between them."""
     text = stdout.decode(errors="replace")
     start = re.compile(r"^\{", re.MULTILINE)
     at = start.search(text)
@@ -98,9 +98,9 @@ def _readings(
 def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tuple[float, ...]:
     """Requests per second in each window.
 
-    When fio has run in it counts time (ms) and requests anew: its time then falls behind the
-    clock's, and only what follows counts. A window much shorter than it should be, such as the rest
-    at the end, is left out.
+    After its ramp time fio restarts its counts of time (ms) and requests: its time then lags the
+    clock's, and only what follows counts. A window that is much too short, such as the remainder at
+    the end, is left out.
     """
     least = 500 * window_seconds
     clock = [int(each["timestamp_ms"]) for each in documents]
@@ -118,7 +118,7 @@ def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tu
 
 
 def _refused(case: Case, error: int, outcome: Outcome) -> Unmeasured:
-    """fio did not do it: why, in one line, and what mends it."""
+    """Why fio failed, in one line, and the remedy."""
     said, engine = _complaint(outcome), case.level("engine")
     if error in NO_ROOM:
         size = int(case.detail("file_bytes")) >> 20
@@ -146,7 +146,7 @@ def _refused(case: Case, error: int, outcome: Outcome) -> Unmeasured:
 
 
 def _complaint(outcome: Outcome) -> str:
-    """fio's first complaint without where in its source it arose."""
+    """fio's first error message, without the position in its source."""
     lines = (outcome.stderr + b"\n" + outcome.stdout).decode(errors="replace").splitlines()
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio: ")]
     return said[0].rpartition("error=")[2] if said else "it said nothing"
@@ -162,7 +162,7 @@ def _in_memory(case: Case) -> str:
 
 
 def _changed(rates: Sequence[float]) -> str:
-    """A cache that fills or warms up shows as two halves that differ."""
+    """A note if the two halves differ, as for a cache that fills or warms up."""
     if len(rates) < 4:
         return ""
     half = len(rates) // 2

@@ -1,4 +1,4 @@
-"""Storage numbers beside each other show what none shows alone: a cache answered, not a device."""
+"""Detects, by comparing storage numbers, that a cache answered and not the device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ Key = tuple[frozenset[tuple[str, str]], str]
 
 
 def cache_answers(measured: Sequence[Measurement], probe: str) -> tuple[Measurement, ...]:
-    """The same measurements, with a mark on those of storage that a cache may have answered."""
+    """The measurements, with a mark on those of storage that a cache may have answered."""
     storage = [m for m in measured if m.case.probe == probe]
     typical = {_key(m.case, m.metric): m.median for m in storage}
     return tuple(_marked(m, typical) if m.case.probe == probe else m for m in measured)
@@ -29,7 +29,7 @@ def _marked(m: Measurement, typical: Mapping[Key, float]) -> Measurement:
 
 
 def _too_quick(m: Measurement, typical: Mapping[Key, float]) -> str:
-    """No device answers a request of its own in less than some microseconds."""
+    """A note if single requests take less than some microseconds, which no device can do."""
     workload = m.case.level("workload").replace("sequential", "random")
     alone = _key(m.case, "latency_p50", workload=workload, iodepth="1")
     seconds = typical.get(alone, MIN_DEVICE_SECONDS)
@@ -39,7 +39,7 @@ def _too_quick(m: Measurement, typical: Mapping[Key, float]) -> str:
 
 
 def _write_cache(m: Measurement, typical: Mapping[Key, float]) -> str:
-    """The writes of a mix are fewer by order, and prove nothing."""
+    """A note if writes are much faster than reads; the writes of a mix follow its ratio."""
     workload = m.case.level("workload")
     if m.metric not in ("bandwidth", "iops") or workload not in (
         "sequential write",

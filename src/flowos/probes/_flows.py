@@ -7,14 +7,14 @@ from flowos.probes._base import Build
 
 
 def flow_of_builds(builds: Iterable[Build]) -> Flow | None:
-    """One flow that compiles them all, each once; None where there is nothing to compile."""
+    """One flow that compiles each of them once; None if there is nothing to compile."""
     once = {build.key: build for build in builds}
     ports = tuple(build_task(build)() for build in once.values())
     return flow_output(*ports, name="builds") if ports else None
 
 
 def build_task(build: Build) -> Task:
-    """Compile one program; what was compiled under the same key before is taken from the cache."""
+    """Compile one program; a binary of the same key is taken from the cache."""
     words: tuple[Word, ...] = (build.compiler, *build.flags, *build.include_flags)
     words += tuple(map(str, build.sources))
     words += ("-o", Out("binary"), *build.libraries)

@@ -1,4 +1,4 @@
-"""The few numbers by which a machine is known, out of the hundreds that are measured."""
+"""The key numbers of a machine, among the hundreds that are measured."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ def headlines_of(
     samples: Sequence[Sample],
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Iterator[tuple[Headline, Measurement]]:
-    """Each headline of which something was measured, with the number that stands for it."""
+    """Each headline that was measured, with its number."""
     for probe in _tables.PROBES:
         ours = [m for m in measured if m.case.probe == probe.name]
         for headline in probe.info.headlines:
@@ -28,9 +28,9 @@ def best_of(
     samples: Sequence[Sample] = (),
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Measurement | None:
-    """Of a probe's settings that fit the best by `_best`'s rule; None where none was measured.
+    """The best of a headline's settings by the rule of `_best`; None if none was measured.
 
-    Of ceilings, and where there is no sample of positive values, the one of the best value.
+    For ceilings, and without samples of positive values, the one with the best value.
     """
     fitting = {m.case: m for m in measured if headline.fits(m)}
     if not fitting:

@@ -1,4 +1,4 @@
-"""What data sheets promise: clock x width x pipes, channels x rate. Beside what was measured."""
+"""Nominal values of data sheets: clock x width x pipes, channels x rate."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ VECTOR_BITS = {"sse4.2": 128, "avx": 256, "avx2": 256, "avx512f": 512, "neon": 1
 TYPE_BITS = {"f32": 32, "f64": 64}
 PIPES = 2
 """Vector units per core that multiply and add, as in most server cores since 2013. CPUID does not
-tell; where a core has one or four, the measured ceiling is the one to trust."""
+report it; for a core with one or four, trust the measured ceiling."""
 
 
 Nominal = Callable[[Case, str, Facts], tuple[str, float] | None]
-"""For a case and a unit."""
+"""(case, unit, facts) -> name and value, or None."""
 
 
 def no_nominal(_case: Case, _unit: str, _facts: Facts) -> None:
@@ -23,7 +23,7 @@ def no_nominal(_case: Case, _unit: str, _facts: Facts) -> None:
 
 
 def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | None:
-    """clock x lanes x 2 x pipes x cores in flop/s, as seed 001, section 3.1; None for no width."""
+    """clock x lanes x 2 x pipes x cores in flop/s; None for an unknown width."""
     bits = VECTOR_BITS.get(isa)
     if bits is None or type_ not in TYPE_BITS:
         return None
@@ -31,7 +31,7 @@ def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | 
 
 
 def nominal_arithmetic(case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-    """Of a rate of operations: name and value, if the clock and the width of vectors are known."""
+    """Name and value for a rate of operations, if clock and vector width are known."""
     clock_hz = min((cpu.nominal_hz for cpu in facts.usable if cpu.nominal_hz), default=0.0)
     isa = case.detail("widest") if case.level("isa") == "default" else case.level("isa")
     cores = case.level("cores", "1")
@@ -43,7 +43,7 @@ def nominal_arithmetic(case: Case, unit: str, facts: Facts) -> tuple[str, float]
 
 
 def nominal_memory(case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:
-    """Of a rate of bytes that come from memory: name and value, if its speed is known."""
+    """Name and value for a rate of bytes from memory, if its speed is known."""
     rate = facts.memory.bytes_per_second
     beyond = CACHES_PER_ARRAY * last_cache_bytes(facts)
     in_memory = int(case.level("bytes", str(beyond))) >= beyond

@@ -1,7 +1,7 @@
-"""Where OpenMP puts threads, so that settings that come to the same are measured once.
+"""Where OpenMP places threads, so that equivalent settings are measured once.
 
 Sources: OpenMP 5.2 section 10.1.3 (close, spread); Intel's Thread Affinity Interface (compact,
-scatter). Where the standard leaves a choice, that of libgomp and libomp.
+scatter). Where the standard leaves a choice, as in libgomp and libomp.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from flowos.model import LogicalCpu, Pairs
 Places = Literal["threads", "cores", "sockets"]
 Bind = Literal["close", "spread", "compact", "scatter"]
 Placement = tuple[tuple[int, ...], ...]
-"""For each thread the cpus it may run on; sorted, as it does not matter which thread is where."""
+"""For each thread the cpus it may run on; sorted, as threads are interchangeable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def placement(affinity: Affinity, cpus: Sequence[LogicalCpu], threads: int) -> P
 def distinct(
     affinities: Iterable[Affinity], cpus: Sequence[LogicalCpu], threads: int
 ) -> tuple[tuple[Affinity, tuple[Affinity, ...]], ...]:
-    """The affinities that differ on these cpus, each with those that come to the same."""
+    """The distinct affinities on these cpus, each with those equivalent to it."""
     found: dict[Placement, list[Affinity]] = {}
     for affinity in affinities:
         found.setdefault(placement(affinity, cpus, threads), []).append(affinity)
@@ -78,7 +78,7 @@ def distinct(
 
 
 def _compact(cpus: Iterable[LogicalCpu]) -> list[LogicalCpu]:
-    """As the machine is built: socket by socket, core by core."""
+    """The cpus socket by socket, core by core."""
     return sorted(cpus, key=lambda c: (c.socket, c.core, c.number))
 
 
@@ -93,7 +93,7 @@ def _places(kind: Places, cpus: Iterable[LogicalCpu]) -> list[tuple[int, ...]]:
 
 
 def _scattered(cpus: Iterable[LogicalCpu]) -> list[LogicalCpu]:
-    """Sockets in turn, then cores in turn, second hardware threads last."""
+    """Alternate sockets, then cores; second hardware threads last."""
     ranks: list[tuple[int, int, int, LogicalCpu]] = []
     for socket, in_socket in groupby(_compact(cpus), key=lambda c: c.socket):
         for core, (_, in_core) in enumerate(groupby(in_socket, key=lambda c: c.core)):

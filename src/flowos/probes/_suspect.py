@@ -1,4 +1,4 @@
-"""Readings that answered but may not be what they seem carry a note `suspect`, which says why."""
+"""Readings that may be wrong carry a note `suspect` with the reason."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ SUSPECT = "suspect"
 
 
 def suspected(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Reading, ...]:
-    """The readings with these reasons noted, beside those noted before."""
+    """The readings with these reasons added to those noted before."""
     said = [reason for reason in reasons if reason]
     return tuple(_noted(reading, said) if said else reading for reading in readings)
 
 
 def crowded(readings: Sequence[Reading], threads: int) -> str:
-    """In words, where the threads shared cpus that they were to have for themselves."""
+    """A reason if threads shared cpus; "" if each had its own."""
     cpus = int(dict(readings[0].notes).get("cpus", threads))
     return f"{threads} threads were seen on {cpus} cpus" if cpus < threads else ""
 

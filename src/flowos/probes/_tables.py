@@ -1,4 +1,4 @@
-"""The one table of probes, in the order in which they are measured and shown."""
+"""The table of probes, in the order in which they are measured and shown."""
 
 from flowos.probes._base import Probe
 from flowos.probes.clock import Clock
@@ -25,12 +25,12 @@ PROBES: tuple[Probe, ...] = (
 
 
 def probes_for(environments: int = 1) -> tuple[Probe, ...]:
-    """Those that are measured in one environment; with several, those that are compared."""
+    """The probes measured in a single environment; with several, those that are compared."""
     if environments > 1:
         return tuple(probe for probe in PROBES if probe.info.deciding)
     return tuple(probe for probe in PROBES if probe.info.alone)
 
 
 def probe_named(name: str) -> Probe | None:
-    """The probe of a case; None where a run of another version measured it."""
+    """The probe of a case; None if another version measured it."""
     return next((probe for probe in PROBES if probe.name == name), None)

@@ -1,4 +1,4 @@
-"""What a sweep ends in: the best setting, and what each setting is worth, all else equal."""
+"""The result of a sweep: the best setting, and what each setting gains, all else equal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ SETTING = "setting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """The best case (see `_best`), and what becomes of it when one setting is changed.
+    """The best case (see `_best`), and the effect of changing one setting of it.
 
-    rivals: other cases that are not told from the best by `margin`.
-    settings: per axis and other level a verdict beside the best's level. Its `rest` is that of the
-    best, or the nearest that was measured; where all else could not be equal (a compiler with
-    flags of its own), that level's best case stands for it.
+    rivals: other cases that do not differ from the best by more than `margin`.
+    settings: a verdict of each other level of each axis against the best's level. Its `rest` is
+    that of the best, or the nearest that was measured; if all else cannot be equal (a compiler with
+    flags of its own), it is of that level's best case.
     """
 
     metric: str
@@ -33,7 +33,7 @@ def worth(
     margin: float = MARGIN,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Worth | None:
-    """The end of a sweep over `metric`, a rate; None where nothing of it was measured."""
+    """The result of a sweep over `metric`, a rate; None if it was not measured."""
     samples = [s for s in seen if s.metric == metric and s.values and min(s.values) > 0]
     if not samples:
         return None
@@ -60,7 +60,7 @@ def worth(
 
 
 def _alike(v: Verdict) -> bool:
-    """Not told from the best in the median; a sweep is too short to show what stalls."""
+    """Is it faster, or equal within the margin, by the median? A sweep is too short for stalls."""
     within = 1 / (1 + v.margin) <= v.low and v.high <= 1 + v.margin
     return v.answer == "faster" or within
 
@@ -78,7 +78,7 @@ def _varied(cases: Iterable[Case]) -> dict[str, list[str]]:
 def _compare_whole(
     samples: Sequence[Sample], best: Case, margin: float, limits: NoiseThresholds
 ) -> tuple[Verdict, ...]:
-    """Every case beside the best, each as one level of a single axis."""
+    """Compare every case with the best, each as one level of a single axis."""
     named = [
         replace(s, case=Case(s.case.probe, levels=((SETTING, s.case.label),))) for s in samples
     ]
@@ -86,7 +86,7 @@ def _compare_whole(
 
 
 def _nearest(verdicts: Iterable[Verdict], best: Case, level: str) -> Verdict | None:
-    """The verdict on this level whose other settings are most like the best's."""
+    """The verdict on this level whose other settings are nearest to the best's."""
     alike = [v for v in verdicts if v.other == level and v.rounds]
     return max(alike, key=lambda v: len(set(v.rest) & set(best.levels)), default=None)
 
@@ -94,14 +94,14 @@ def _nearest(verdicts: Iterable[Verdict], best: Case, level: str) -> Verdict | N
 def _stand_in(
     effects: Mapping[Case, float], whole: Mapping[str, Verdict], best: Case, axis: str, level: str
 ) -> Verdict:
-    """The level's best case beside the best of all."""
+    """Compare the level's best case with the best of all."""
     case = max((c for c in effects if c.level(axis) == level), key=effects.__getitem__)
     rest = tuple(pair for pair in case.levels if pair[0] != axis)
     return replace(whole[case.label], axis=axis, base=best.level(axis), other=level, rest=rest)
 
 
 def in_words(found: Worth, value: str) -> tuple[str, ...]:
-    """The best setting with its number, and what is not told from it."""
+    """The best setting with its number, and cases that do not differ from it."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
     lines = [f"best {found.metric}: {value} with {setting}"]
     if found.rivals:

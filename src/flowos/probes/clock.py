@@ -1,4 +1,4 @@
-"""The true clock of a core: how many dependent adds it does per second."""
+"""The actual clock of a core, by dependent adds per second."""
 
 from flowos.model import Case, Chart, Facts, Unmeasured, Wanted
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler

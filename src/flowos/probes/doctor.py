@@ -1,4 +1,4 @@
-"""What can be measured and used on a node; for the rest why not, and the command that mends it."""
+"""What can be measured and used on a node; for the rest the reason, and the command to fix it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from flowos.probes._base import Probe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One line of the doctor's answer. Without what is `needed`, `flowos measure` is in vain."""
+    """One line of the report. needed: without it `flowos measure` has nothing to measure."""
 
     group: Literal["measure", "use", "enter"]
     name: str
@@ -24,7 +24,7 @@ class Check:
 def diagnose(
     facts: Facts, probes: Iterable[Probe], wanted: Wanted | None = None
 ) -> tuple[Check, ...]:
-    """Ask each probe what it would measure here, then list what there is and what is missing."""
+    """List what each probe would measure here, then what was found and what is missing."""
     missing = {each.what: each for each in facts.missing}
     present = [check for check in _present(facts) if check.name not in missing]
     absent = [
@@ -43,7 +43,7 @@ def diagnose(
 
 
 def can_measure(checks: Sequence[Check]) -> bool:
-    """Is the main job possible?"""
+    """Is all that `flowos measure` needs available?"""
     return all(check.works for check in checks if check.needed)
 
 
@@ -58,13 +58,13 @@ def _asked(probe: Probe, facts: Facts, wanted: Wanted) -> Check:
 
 
 def _worded_for_here(unmeasured: Unmeasured, facts: Facts) -> str:
-    """The remedy of what the reason names, in this system's words; else the probe's own."""
+    """The remedy for this system of what the reason names; else the probe's own."""
     named = (each.remedy for each in facts.missing if each.what in unmeasured.reason)
     return next(named, unmeasured.remedy)
 
 
 def _present(facts: Facts) -> Iterator[Check]:
-    """What there is to use, had none of it been missing."""
+    """Checks of what was found, or would be if it were not missing."""
     c = [each for each in facts.compilers if each.language == "c"]
     threaded = [each.name for each in c if each.openmp]
     memory = f"{(facts.memory.bytes_per_second or 0) / 1e9:.1f} GB/s by {facts.memory.source}"
@@ -89,7 +89,7 @@ def _works(name: str, says: str, *, needed: bool = False) -> Check:
 
 
 def _cpus(facts: Facts) -> Check:
-    """How many CPUs are ours; a quota is no fault, but full load is then throttled."""
+    """The number of our CPUs; a quota is no failure, but full load is then throttled."""
     cores, sockets = len(facts.one_per_core), len({cpu.socket for cpu in facts.usable})
     says = (
         f"{len(facts.usable)} of {_count(len(facts.cpus), 'CPU')}, {_count(cores, 'core')}, "

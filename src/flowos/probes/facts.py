@@ -1,6 +1,6 @@
-"""From what the collector found on a node to Facts: pure, and never an exception.
+"""Converts the collector's output to Facts: pure, and never raises.
 
-The collector is programs/collect.py; its output, read as JSON, is all that this needs.
+The collector is programs/collect.py; its JSON output is the only input.
 """
 
 import re
@@ -27,11 +27,11 @@ Nominal = Sequence[tuple[str, float]]
 
 MEMORY_NOMINAL, CLOCK_NOMINAL = "memory_bytes_per_second", "clock_hz"
 NOMINAL = (CLOCK_NOMINAL, MEMORY_NOMINAL)
-"""The names of what a person may say of a machine that does not say it (Wanted.nominal)."""
+"""Names of values that a user may give if the machine does not report them (`Wanted.nominal`)."""
 
 
 def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
-    """Facts of a node; what is absent or unreadable is in `missing`. `nominal` is believed."""
+    """Facts of a node; what is absent or unreadable is in `missing`. `nominal` has precedence."""
     tree = Tree(texts(collected.get("files")))
     software = {p: entries(collected.get(p)) for p in ("compilers", "mpis", "libraries", "tools")}
     facts = replace(
@@ -48,7 +48,7 @@ def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
 
 
 def with_nominal(facts: Facts, nominal: Nominal) -> Facts:
-    """The facts with the speeds that a person gave for memory (byte/s) and clock (Hz)."""
+    """The facts with the given speeds of memory (byte/s) and clock (Hz)."""
     given = dict(nominal)
     memory, clock = given.get(MEMORY_NOMINAL), given.get(CLOCK_NOMINAL)
     if memory is not None:
@@ -101,7 +101,7 @@ def _distribution(tree: Tree) -> str:
 
 
 def _allowed(tree: Tree, online: tuple[int, ...]) -> tuple[int, ...]:
-    """The online CPUs of our cpuset; all of them where it is not told."""
+    """The online CPUs of our cpuset; all of them if it is unknown."""
     match = re.search(r"(?m)^Cpus_allowed_list:(.*)$", tree.text("/proc/self/status"))
     ours = set(cpu_list(match[1])) if match else set()
     return tuple(n for n in online if n in ours) or online

@@ -1,7 +1,7 @@
 """Storage, by fio: the set of figures 9 and 10 of Sato and Ogawa, Linux containers on AI clouds.
 
 128 KiB sequential read and write; 4 KiB random read, write and 70:30 at depths 1 and 16. Each case
-is one plain fio command over the session's one file, so that it runs wherever a fio is.
+is one plain fio command on the session's single file, so that it runs with any fio.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ from flowos.probes._fio_cache import cache_answers
 
 
 class Setting(NamedTuple):
-    """How long a command measures, after it has run in; the rate of each window is one value."""
+    """How long a command measures after its ramp time; the rate of each window is one value."""
 
     file_bytes: int
     seconds: float
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
     @property
     def ramp_seconds(self) -> float:
-        """fio counts from before it starts; what is left is more than a window."""
+        """fio counts from before it starts; the rest is more than a window."""
         return 2 * self.window_seconds
 
 
@@ -55,7 +55,7 @@ SETTINGS = {
 }
 
 STARTUP_SECONDS = 0.3
-"""fio waits a fixed time for its threads, whatever it is asked to do."""
+"""fio waits a fixed time for its threads, whatever the job."""
 MIN_BYTES = 256 << 20
 STEP_BYTES = 1 << 20
 SLOWEST_LAYOUT, USUAL_LAYOUT = 50e6, 1e9
@@ -81,7 +81,7 @@ LEVELS: tuple[Pairs, ...] = (
 
 
 TRIED = ("--name=try", "--filename={scratch}/flowos-try", "--size=64k", "--rw=randread")
-"""A little job, which shows whether an engine answers."""
+"""A short job that shows whether an engine works."""
 
 
 def _headline(label: str, metric: str, workload: str, depth: str) -> Headline:
@@ -91,7 +91,7 @@ def _headline(label: str, metric: str, workload: str, depth: str) -> Headline:
 class Fio(Probe):
     """Metrics bandwidth (byte/s), iops (1/s), latency_p50, latency_p99 (second).
 
-    Numbers that another engine gave are another case, and are never compared. The program of a mix
+    Numbers of different engines are different cases, and never compared. The program of a mix
     sweeps the axis workload itself: mixed read, mixed write.
     """
 
@@ -173,15 +173,15 @@ class Fio(Probe):
         return (Case(self.name, first.levels, (*details, ("lays_out", "yes"))), *others)
 
     def seconds(self, case: Case) -> float:
-        """The first case pays for the file's layout."""
+        """The first case includes the layout of the file."""
         setting = SETTINGS[case.detail("effort")]
         layout = int(case.detail("file_bytes")) / USUAL_LAYOUT if case.detail("lays_out") else 0.0
         return STARTUP_SECONDS + setting.ramp_seconds + setting.seconds + layout
 
     def program(self, case: Case) -> Program:
-        """A missing or short file is laid out by fio, fully written and synced, before it starts.
+        """fio lays out a missing or short file, fully written and synced, before it starts.
 
-        --end_fsync: what one case leaves in caches must not burden the next.
+        --end_fsync: a case must not leave dirty caches to the next.
         """
         setting, size = SETTINGS[case.detail("effort")], int(case.detail("file_bytes"))
         rw, block_bytes = PATTERNS[case.level("workload")]
@@ -219,7 +219,7 @@ class Fio(Probe):
         return read_answer_of_fio(case, outcome, block_bytes, window)
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
-        """Each workload, for a short time: of the same minutes many short turns tell more."""
+        """Each workload, for a short time: in equal time many short turns decide more."""
         effort: Effort = "normal" if wanted.effort == "full" else "quick"
         cases = self.cases(facts, replace(wanted, effort=effort))
         if isinstance(cases, Unmeasured):
@@ -233,10 +233,10 @@ class Fio(Probe):
         return sample.metric == ("bandwidth" if sequential else "iops")
 
     def trial(self, facts: Facts, works: Mapping[str, bool]) -> Trial | None:
-        """Does each environment's fio get its answers by libaio, where io_uring is out for all?
+        """Does each environment's fio work with libaio, if io_uring is blocked in one?
 
-        What a libaio calls depends on its version, and some containers let its older calls through
-        only: so it is not the system call that is tried, but the fio that will measure.
+        The system calls of a libaio depend on its version, and some containers allow only its older
+        ones: so it is not the system call that is tried, but the fio that will measure.
         """
         tool = facts.tool("fio")
         if tool is None or works.get("io_uring", False):
@@ -257,7 +257,7 @@ def _complaint(outcome: Outcome) -> str:
 
 
 def _file_bytes(facts: Facts, wanted: int) -> int:
-    """At most half of what is free; a file system in memory gets a quarter of the memory."""
+    """At most half of the free space; of a file system in memory a quarter of the memory."""
     room = facts.storage.free_bytes
     size = wanted if room is None else min(wanted, room // 2)
     if facts.storage.file_system in IN_MEMORY:
@@ -266,10 +266,10 @@ def _file_bytes(facts: Facts, wanted: int) -> int:
 
 
 def _way(facts: Facts) -> Iterator[tuple[str, str]]:
-    """How the file is reached, known before the first run: all sides of a comparison do the same.
+    """Engine and direct I/O, chosen before the first run, equally for all sides of a comparison.
 
-    What was not tried: libaio is older than io_uring, and most file systems have direct I/O. Where
-    both are blocked, the C library's threads (posixaio) keep the depth.
+    Defaults if not tried: libaio, which is older than io_uring, and direct I/O, which most file
+    systems have. If both engines are blocked, the C library's threads (posixaio) keep the depth.
     """
     works = {"io_uring": False, "libaio": True, **{t.name: t.works for t in facts.tried}}
     yield "engine", next((e for e in ("io_uring", "libaio") if works[e]), "posixaio")

@@ -65,10 +65,10 @@ class Flops(Probe):
 
 
 def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
-    """Where a wider instruction set came out slower than a narrower one, in one sentence.
+    """One sentence on instruction sets that were slower than a narrower one; () if none.
 
-    Each does at least what the narrower does, so less than 0.9 of it means a disturbed
-    measurement, or (for AVX-512) a clock that falls under wide work.
+    Each includes the narrower one, so less than 0.9 of its rate means a disturbed measurement, or
+    (for AVX-512) a clock that drops under wide vectors.
     """
     best = {
         (m.case.level("cores"), m.case.level("type"), m.case.level("isa")): m.best for m in measured

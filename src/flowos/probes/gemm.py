@@ -1,4 +1,4 @@
-"""Matrix products by every BLAS found, over n, and per instruction set where it can be forced.
+"""Matrix products by every BLAS found, over n, and per instruction set if it can be forced.
 
 After figures 5 and 6 of seed 001: GEMM over matrix size per instruction set, below its ceiling.
 """
@@ -39,11 +39,11 @@ from flowos.probes._worth import Worth
 
 SIGILL, SIGABRT = 4, 6
 SLOW = 0.8
-"""A default is called slow where it does less than this share of the best forced kernels."""
+"""A default is slow if it does less than this share of the best forced kernels."""
 
 LARGE = 1000
 TYPES = ("f64", "f32")
-"""In the order in which the program measures them."""
+"""The types, in the order in which the program measures them."""
 
 DEFAULT = "default"
 FORCED: dict[str, dict[str, str]] = {
@@ -64,7 +64,7 @@ FORCED: dict[str, dict[str, str]] = {
     },
     "mkl": {"sse4.2": "SSE4_2", "avx": "AVX", "avx2": "AVX2", "avx512f": "AVX512"},
 }
-"""family -> instruction set -> the name by which its kernels are asked for."""
+"""Family -> instruction set -> the library's name for its kernels."""
 
 SIZES = {
     "quick": (256, 1000, 2048),
@@ -75,18 +75,18 @@ SIZES = {
     ),
 }
 SECONDS = {"quick": 4.5, "normal": 12.0, "full": 600.0}
-"""For all cases together, once; starts aside."""
+"""For all cases together, once; without start-up."""
 MAX_SECONDS_PER_CASE = {"quick": 1.0, "normal": 1.8, "full": 40.0}
 MEMORY_SHARE = 0.5
 
 COMPARED_SIZES = {"quick": "1000", "normal": "1000,2048", "full": "512,1000,2048,4096"}
 COMPARED_SECONDS = {"quick": "0.8", "normal": "1.5", "full": "8.0"}
-"""Between environments: the sizes, and how long once may take."""
+"""For comparisons of environments: the sizes, and the time limit of one run."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmPoint:
-    """A library, on these cpus, with kernels of an instruction set or of its own choice."""
+    """A library on these cpus, with kernels of an instruction set or those it chooses."""
 
     library: Blas
     cpus: tuple[int, ...]
@@ -188,7 +188,7 @@ class Gemm(Probe):
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
-        """One library: with its widest kernels where the binary is the same, else as it comes."""
+        """One library: its widest kernels if the binary is the same, else its default ones."""
         cases = self.cases(facts, replace(wanted, effort="quick"))
         if isinstance(cases, Unmeasured):
             return cases
@@ -219,7 +219,7 @@ class Gemm(Probe):
 def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
     """Each library by default and with its widest kernels, and one library's narrower ones.
 
-    Most of the time goes to all cores, where large n count. All is measured with full effort only.
+    Most of the time is for all cores, where large n matter. Only full effort measures everything.
     """
     sets = core_sets(facts)
     forceable = (library for library in facts.blas if _forceable(library, facts))
@@ -236,7 +236,7 @@ def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
 
 
 def _forceable(library: Blas, facts: Facts) -> tuple[str, ...]:
-    """Instruction sets, narrow to wide. MKL heeds such wishes on Intel's processors only."""
+    """Instruction sets, narrow to wide. MKL lets them be forced only on Intel's processors."""
     if library.family == "mkl" and "Intel" not in facts.cpu_model:
         return ()
     known = FORCED.get(library.family, {})
@@ -267,7 +267,7 @@ def _case(
 
 
 def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-    """The sizes that a program was asked for and had no time for, as cases with several n."""
+    """The requested sizes that a program had no time for, as cases with several n."""
     done: dict[Pairs, set[tuple[str, str]]] = {}
     cases: dict[Pairs, Case] = {}
     for m in measured:
@@ -295,7 +295,7 @@ def _no_time(case: Case) -> Unmeasured:
 
 
 def slow_defaults(measured: Sequence[Measurement]) -> tuple[Advice, ...]:
-    """For libraries that chose slower kernels than others that they have: the remedy.
+    """The remedy for libraries that chose slower kernels than others that they have.
 
     For each library its worst case, by the best values at one n of at least LARGE.
     """
@@ -315,7 +315,7 @@ def slow_defaults(measured: Sequence[Measurement]) -> tuple[Advice, ...]:
 
 
 def _chose_slower(default: Measurement, forced: Measurement) -> bool:
-    """The same kernels, where the library names them, were slower for another reason."""
+    """False if the library names the same kernels: then the reason is another one."""
     kernels = [m.case.detail("kernel").lower() for m in (default, forced)]
     return default.best < SLOW * forced.best and (kernels[0] != kernels[1] or not kernels[0])
 

@@ -1,7 +1,7 @@
 """Two MPI ranks on this node, for each MPI found: latency, bandwidth, allreduce over sizes.
 
-The whole curve is shown, since a single size says little: at 8 KiB two MPIs of one machine were
-seen to differ eightfold, by their eager protocols.
+The whole curve is shown, since a single size says little: at 8 KiB two MPIs of one machine can
+differ eightfold, by their eager protocols.
 Source: OSU micro-benchmarks' definitions; figures 5 and 6 of Nagai et al., AXIES 2023.
 """
 
@@ -34,7 +34,7 @@ from flowos.probes._suspect import suspected
 
 RANKS = 2
 REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("15", "0.02")}
-"""Repetitions of each size, and about how long each lasts in seconds."""
+"""Repetitions of each size, and the approximate seconds of each."""
 SIZES_OF_ALL_TESTS = 65
 
 COMPARED_REPETITIONS = {"quick": "4", "normal": "8", "full": "16"}
@@ -127,7 +127,7 @@ class MpiPairs(Probe):
         return suspected(readings, ["the ranks were not bound to a core each"] if unbound else [])
 
     def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
-        """The first MPI, with full effort the first of each family."""
+        """Cases of the first MPI; with full effort of the first of each family."""
         cases = self.cases(facts, replace(wanted, effort="quick"))
         if isinstance(cases, Unmeasured):
             return cases

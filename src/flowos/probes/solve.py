@@ -2,7 +2,7 @@
 
 Strong scaling of Poisson's equation and of a circuit, after figures 12 and 13 of Nagai et al.,
 AXIES 2023, whose settings (table 2: blocks of 32 rows, 20 colours, 2 processes a node) are measured
-beside ours. x is the same bits in all of them.
+together with ours. x is the same bits in all of them.
 """
 
 import math
@@ -60,13 +60,13 @@ LIBRARY_SOURCES = (
     "simd/shared_lanes.cpp",
     "threads/team.cpp",
 )
-"""What the program needs of the solver's library."""
+"""Sources of the solver's library that the program needs."""
 FLAGS = (
     *("-std=c++20", "-O3", "-ffp-contract=off", "-fopenmp"),
-    *("-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"),  # bindings of old that nothing here needs
+    *("-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"),  # obsolete bindings, not needed
 )
 NATIVE_FLAGS = {"aarch64": "-mcpu=native"}
-"""By architecture; what another takes is -march=native. x is the same bits without, too."""
+"""By architecture; others get -march=native. x is the same bits without it too."""
 LIBRARIES = ("-ldl",)
 
 SETTINGS: dict[str, Argv] = {
@@ -87,33 +87,33 @@ GRIDS = (
 )
 """Cells in z, y and x."""
 MIN_GRID = {"quick": 0, "normal": 1, "full": 4}
-"""Which of GRIDS an effort takes where the caches do not ask for more: the paper's for full."""
+"""Index of GRIDS for an effort, unless the caches need a larger one: the paper's for full."""
 
 SECONDS = {"quick": 0.4, "normal": 1.0, "full": 5.0}
-"""For how long solving is repeated; once in any case."""
+"""How long solving is repeated; at least once."""
 
 CIRCUIT_ROWS = 1_585_478
 CIRCUIT_SECONDS = 0.6
-"""About what it takes to make or read the circuit."""
+"""Approximate time to generate or read the circuit."""
 
 BYTES_PER_ROW = {"default": 185, "paper": 275}
-"""At its peak, of one rank that solves Poisson's equation, by setting; as measured."""
+"""Measured peak memory of one rank that solves Poisson's equation, by setting."""
 BYTES_PER_ROW_AND_RANK = 50
-"""More, for each other rank."""
+"""Additional memory for each other rank."""
 SETUP_BYTES_PER_ROW = 900
-"""What the set-up moves."""
+"""Bytes moved by the set-up."""
 ITERATION_BYTES_PER_ROW = 82
-"""Of the leanest iteration: in fp32, by Eisenstat's trick."""
+"""Bytes of the cheapest iteration: in fp32, by Eisenstat's trick."""
 CACHES = 2
 MEMORY_SHARE = 0.75
 """The rest is left to the system."""
 BANDWIDTH, MAX_STREAMS = 10e9, 16
-"""What a core is taken to move in a second, and how many of them together."""
+"""Assumed bytes a second of a core, and the number of cores up to which they add up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is solved: as the program is told it, its name and size, and how many unknowns."""
+    """A problem: the program's argument for it, its name and size, and the number of unknowns."""
 
     word: str
     name: str
@@ -123,7 +123,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SolvePoint:
-    """One point of the sweep. layout: how the cores are shared out between ranks and threads."""
+    """One point of the sweep. layout: how the cores are divided into ranks and threads."""
 
     problem: Problem
     setting: str
@@ -186,7 +186,7 @@ class Solve(Probe):
         return tuple(_case(point, facts, wanted) for point in points)
 
     def seconds(self, case: Case) -> float:
-        """Each core is taken to move 10 GB/s, up to 16 of them."""
+        """Assumes 10 GB/s for each core, up to 16 of them."""
         cores = int(case.level("cores"))
         rows, rate = int(case.detail("rows")), BANDWIDTH * min(cores, MAX_STREAMS)
         iterations = math.cbrt(rows)
@@ -234,7 +234,7 @@ class Solve(Probe):
         return suspected(readings, [crowded(readings, int(case.level("cores")))])
 
     def ceiling(self, case: Case) -> Case | None:
-        """The best triad of as many cores, whoever shared them out how."""
+        """The best triad of as many cores, in any layout."""
         return Case(self.name, (("cores", case.level("cores")),)).at(metric="triad")
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ class Solve(Probe):
 
 
 def poisson(facts: Facts, wanted: Wanted) -> Problem:
-    """The effort's grid, larger where caches would hold it, smaller where memory would not."""
+    """The effort's grid, larger if it fits into the caches, smaller if not into memory."""
     most = (facts.usable_memory_bytes or 8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
     least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
     large = (g for g in GRIDS[MIN_GRID[wanted.effort] :] if math.prod(g) >= least)
@@ -254,20 +254,20 @@ def poisson(facts: Facts, wanted: Wanted) -> Problem:
 
 
 def _bytes_per_row(facts: Facts) -> int:
-    """Of the setting and the layout that take most: a rank on each core."""
+    """Maximum over the settings, with a rank on each core."""
     others = core_counts(facts)[-1] - 1
     return max(BYTES_PER_ROW.values()) + BYTES_PER_ROW_AND_RANK * others
 
 
 def circuit(wanted: Wanted) -> Problem:
-    """A person's own matrix, by the name of its file; else one that is like G3_circuit."""
+    """The user's own matrix, by the name of its file; else one that is like G3_circuit."""
     if wanted.matrix is None:
         return Problem("g3like", "g3like", str(CIRCUIT_ROWS), CIRCUIT_ROWS)
     return Problem(str(wanted.matrix), wanted.matrix.stem, "", CIRCUIT_ROWS)
 
 
 def layouts(cores: int) -> tuple[tuple[str, int, int], ...]:
-    """Name, ranks and threads of each way in which so many cores are shared out."""
+    """Name, ranks and threads of each layout of so many cores."""
     ways = [("threads", 1, cores)]
     if cores > 1:
         ways.append(("ranks", cores, 1))
@@ -277,7 +277,7 @@ def layouts(cores: int) -> tuple[tuple[str, int, int], ...]:
 
 
 def core_counts(facts: Facts) -> tuple[int, ...]:
-    """1, 2, 4 .. all cores; no more than a cgroup quota feeds."""
+    """1, 2, 4 .. all cores; no more than a cgroup quota allows."""
     most = max(1, int(min(len(facts.one_per_core), facts.quota_cpus or math.inf)))
     return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
 
@@ -311,7 +311,7 @@ def _scaling(
 
 
 def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> SolvePoint:
-    """As the paper shares out a node: between two ranks."""
+    """The paper's layout of a node: two ranks."""
     return SolvePoint(problem, setting, mpi, *layouts(cores)[-1])
 
 

@@ -1,7 +1,7 @@
-"""Start-up: what it takes to start a program that does nothing, until its end is known.
+"""Start-up: the time from starting a program that does nothing to seeing its end.
 
-The instrument is the engine's clock around a launch: our own part of it (flowos-init, pipes) is the
-same in every environment, and what a container adds is the difference to bare.
+It is measured by the engine's clock around a launch: our own part of it (flowos-init, pipes) is the
+same in every environment, and the difference to bare is what a container adds.
 """
 
 from collections.abc import Sequence
@@ -66,11 +66,11 @@ class Startup(Probe):
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
-        """Nothing, where it started: the times are not the program's to tell, see `timed`."""
+        """No readings if it started: the engine takes the times, see `timed`."""
         return () if outcome.end == Exited(0) else read_answer(outcome)
 
     def differences(self, base: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        """What each environment adds to the start of a program, which no ratio tells well."""
+        """What each environment adds to the start of a program, in seconds: a ratio says little."""
         medians = {m.case.level(ENV): m.median for m in measured}
         bare = medians.pop(base, 0.0)
         added = ", ".join(f"{env} {1e3 * (m - bare):+.1f} ms" for env, m in medians.items())
@@ -81,5 +81,5 @@ class Startup(Probe):
 
 
 def timed(seconds: Sequence[float]) -> tuple[Reading, ...]:
-    """What the engine's clock showed, a value per start."""
+    """Readings of the engine's clock, a value per start."""
     return (Reading(metric="startup", unit="second", values=tuple(seconds)),)

@@ -1,6 +1,6 @@
-"""Is the machine ours? A tenth of a second of spinning, before and after what is measured.
+"""Is the machine quiet? A tenth of a second of spinning, before and after each measurement.
 
-Not a probe of its own: its answers become the `MachineState` of samples.
+Not a probe: its answers become the `MachineState` of samples.
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from flowos.probes._base import Program, best_compiler, built_by, read_answer
 from flowos.probes._cores import NO_COMPILER, core_sets, list_of
 
 SECONDS = 0.12
-"""About how long one look takes."""
+"""Approximate time of one check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:
-    """What was seen while we did nothing but spin; the terms are those of `MachineState`."""
+    """Result of spinning; the terms are those of `MachineState`."""
 
     clock_hz: float
     add_imul_ratio: float
@@ -25,7 +25,7 @@ class Spin:
 
 
 def program(facts: Facts) -> Program | Unmeasured:
-    """The program for this node: one cpu per core, performance cores where there are two kinds."""
+    """The program for this node: one cpu per core, performance cores if there are two kinds."""
     compiler = best_compiler(facts)
     if compiler is None:
         return NO_COMPILER
@@ -41,7 +41,7 @@ def program(facts: Facts) -> Program | Unmeasured:
 
 
 def read(outcome: Outcome) -> Spin | Unmeasured:
-    """The program's answer. Raises MeasureError when it is not what the program prints."""
+    """Parse the program's output. Raises MeasureError if it is invalid."""
     answer = read_answer(outcome)
     if isinstance(answer, Unmeasured):
         return answer
@@ -58,7 +58,7 @@ def read(outcome: Outcome) -> Spin | Unmeasured:
 
 
 def around(watched: MachineState, before: Spin | None, after: Spin | None) -> MachineState:
-    """The state with what spinning before and after showed; where one is missing, without."""
+    """The state with the results of spinning before and after, if there are both."""
     if before is None or after is None:
         return watched
     pressures = (before.io_pressure, after.io_pressure)

@@ -43,13 +43,13 @@ from flowos.probes._worth import Worth
 KERNELS = ("copy", "scale", "add", "triad")
 STORES = ("nt", "plain")
 USUAL_PAGES = "system"
-"""What a program gets unasked, as the official STREAM and likwid-bench do."""
+"""The defaults of a program, as of the official STREAM and likwid-bench."""
 BYTES_PER_PASS = 80
 REPEATS = {"quick": (8, 0.2), "normal": (8, 0.2), "full": (20, 1.0)}
-"""Passes at most, and seconds after which no more begin."""
+"""Maximum number of passes, and seconds after which no more are started."""
 
 COMPARED_REPEATS = {"quick": "9", "normal": "17", "full": "33"}
-"""With the first, which warms up; their number must not hang on how fast an environment is."""
+"""Including warm-up; the number must not depend on how fast an environment is."""
 COMPARED_WAYS = {"quick": WAYS[:1], "normal": WAYS, "full": WAYS}
 
 
@@ -69,7 +69,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class StreamPoint:
-    """One point of the sweep. `same`: the affinities that come to the same here."""
+    """One point of the sweep. same: affinities that are equivalent here."""
 
     stack: Stack
     stores: str
@@ -138,7 +138,7 @@ class Stream(Probe):
         return tuple(_case(p, elements, wanted, facts) for p in points)
 
     def seconds(self, case: Case) -> float:
-        """Taken as 10 GB/s per thread, up to 16 threads; page faults at a fifth of it."""
+        """Assumes 10 GB/s per thread, up to 16 threads; page faults at a fifth of it."""
         rate = 10e9 * min(16, int(case.level("threads")))
         elements = int(case.detail("elements"))
         one_pass = BYTES_PER_PASS * elements / rate
@@ -188,7 +188,7 @@ class Stream(Probe):
         return suspected(readings, doubts)
 
     def ceiling(self, case: Case) -> Case | None:
-        """What memory gave one core; with more threads, what it gave at best."""
+        """The memory rate of one core; with more threads, the best one."""
         alone = {"cores": "1"} if case.level("threads") == "1" else {}
         return Case("working_set").at(metric="memory", **alone)
 
@@ -224,7 +224,7 @@ class Stream(Probe):
 
 
 def merged(cases: Iterable[Case]) -> tuple[str, ...]:
-    """Which placements were left out, because they come to the same on this machine."""
+    """Which placements were left out, because they are equivalent on this machine."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for case in cases:
         if same := tuple(case.detail("same_as").split()):
@@ -259,10 +259,10 @@ def stacks_of(facts: Facts) -> tuple[Stack, ...]:
 
 
 def _flags(family: str, native: str, wide: bool) -> Iterable[tuple[str, Argv]]:
-    """Sets of flags of a family, the one to take first first.
+    """Sets of flags of a family, the preferred one first.
 
-    No loop may become a call of memcpy, for libraries store past the caches as they like. For nvc
-    no such flag is known: its copy may be the library's.
+    No loop may become a call of memcpy, as libraries may store past the caches. For nvc no such
+    flag is known: its copy may be the library's.
     """
     if family == "nvc":
         yield "fast", ("-fast", "-mp", "-Mconcur")
@@ -287,7 +287,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def thread_counts(facts: Facts) -> tuple[int, ...]:
-    """1, 2, 4 .. all cores, and all hardware threads; no more than a cgroup quota feeds."""
+    """1, 2, 4 .. all cores, and all hardware threads; no more than a cgroup quota allows."""
     cores, most = max(1, len(facts.one_per_core)), max(1, len(facts.usable))
     counts = {2**i for i in range(cores.bit_length())} | {cores, most}
     quota = most if facts.quota_cpus is None else max(1, int(facts.quota_cpus))
@@ -295,7 +295,7 @@ def thread_counts(facts: Facts) -> tuple[int, ...]:
 
 
 def _at(facts: Facts, stack: Stack, threads: int) -> list[tuple[Affinity, tuple[Affinity, ...]]]:
-    """The affinities that differ for this compiler, the usual one (cores+close) first."""
+    """The distinct affinities for this compiler, the default (cores+close) first."""
     possible = OPENMP + INTEL if stack.compiler.family == "icx" else OPENMP
     return list(distinct(possible, facts.usable, threads))
 
@@ -336,7 +336,7 @@ def _normal(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
 
 
 def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
-    """Everything with everything, except that other pages are tried on all cores only."""
+    """All combinations, except that other pages are measured only on all cores."""
     for stack in stacks:
         for stores in STORES:
             yield _with_huge_pages(_usual(facts, stack, stores, _all(facts)))
@@ -346,7 +346,7 @@ def _full(facts: Facts, stacks: tuple[Stack, ...]) -> Iterable[StreamPoint]:
 
 
 def _all(facts: Facts) -> int:
-    """As many threads as there are cores for them."""
+    """A thread for each core."""
     return max(n for n in thread_counts(facts) if n <= max(1, len(facts.one_per_core)))
 
 
@@ -378,7 +378,7 @@ def _case(point: StreamPoint, elements: int, wanted: Wanted, facts: Facts) -> Ca
 
 
 def _doubt(elements: int, facts: Facts) -> str:
-    """What the arrays' size says against the number, or nothing."""
+    """A reason to doubt the number if the arrays are too small; "" if not."""
     cache = last_cache_bytes(facts)
     if not cache:
         return "the caches are unknown: the arrays may be too small"

@@ -1,4 +1,4 @@
-"""The memory ceiling: how fast data come, over the size of the working set."""
+"""The memory ceiling: bandwidth over the size of the working set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from flowos.probes._suspect import suspected
 
 KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"
-"""The metric of what lies beyond the last cache: what bounds STREAM."""
+"""The metric of bandwidth beyond the last cache, which bounds STREAM."""
 
 CACHES_END_AT = "caches_end_at"
 """The note of MEMORY that holds the steps found: bytes, rising, between commas."""
@@ -21,20 +21,20 @@ CACHES_END_AT = "caches_end_at"
 MIN_BYTES_PER_CORE = 16 << 10
 MEMORY_SHARE = 0.5
 BEYOND_CACHES = 3
-"""From so many times the last-level caches on, hardly anything is found in them."""
+"""Multiple of the last-level caches from which on hardly any access hits them."""
 
 FARTHEST_BYTES = 8 << 30
-"""Beyond which no curve goes on only because it still falls: one core would take minutes."""
+"""Maximum size of a curve that still falls: one core would take minutes."""
 
 FLAT = 0.9
-"""The best rate over that of half the bytes, at least, where the curve has become flat. The program
-has the same number: it goes on to larger sizes until then, or to the limit."""
+"""The curve is flat if the best rate is at least this share of that at half the bytes. The program
+has the same number: it continues to larger sizes until then, or to the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How far the curve goes: so many bytes, or times the last-level caches, and a size beyond what
-    STREAM works on. farther: so many times that, where it is not flat yet.
+    """How far the curve goes: to so many bytes, or times the last-level caches, and beyond STREAM's
+    size. farther: so many times that, if it is not flat yet.
     """
 
     bytes: int
@@ -52,11 +52,11 @@ EFFORTS = {
 
 
 class WorkingSet(Probe):
-    """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: what comes from beyond caches.
+    """Metrics read, triad, triad_nt (byte/s) over bytes, and memory: the rate beyond the caches.
 
     `bytes` is the working set of all cores together. Memory is the best rate of the last plateau,
-    at sizes from STREAM's own on, as it bounds STREAM. Its reading notes where the caches end, as
-    the curve itself shows it; where the curve falls to its end, that is said.
+    at sizes from STREAM's own on, as it bounds STREAM. Its reading has notes on where the caches
+    end by the curve itself, and on a curve that still falls at its end.
     """
 
     info = ProbeInfo(
@@ -110,7 +110,7 @@ class WorkingSet(Probe):
         )
 
     def seconds(self, case: Case) -> float:
-        """Taken as 20 GB/s, 2 ms for each repetition of a small size, and no size beyond `most`."""
+        """Assumes 20 GB/s, 2 ms for each repetition of a small size, and no size beyond `most`."""
         per_octave, repetitions = int(case.detail("per_octave")), int(case.detail("repetitions"))
         swept = int(case.detail("most")) / (1 - 2 ** (-1 / per_octave))
         small = 12 * per_octave * 0.002
@@ -141,7 +141,7 @@ class WorkingSet(Probe):
 
 
 def caches_found(measured: Sequence[Measurement]) -> tuple[str, ...]:
-    """In words, per number of cores: where the curve shows caches to end and memory to begin."""
+    """A sentence per number of cores: where the curve shows caches to end and memory to begin."""
     ours = [m for m in measured if m.metric == MEMORY]
     return tuple(
         f"with {counted(m.case.level('cores'), 'core')} in use the working-set curve falls at"
@@ -160,7 +160,7 @@ def _in_words(sizes: str) -> str:
 
 
 def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
-    """To where the curve goes, and to where it goes on while it still falls."""
+    """The largest size of the curve, and its limit while it still falls."""
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
     wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
     ours = facts.usable_memory_bytes
@@ -170,7 +170,7 @@ def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
 
 
 def _stream_bytes(facts: Facts) -> int:
-    """What STREAM's three arrays take."""
+    """Bytes of STREAM's three arrays."""
     return 3 * 8 * elements_for(facts)
 
 
@@ -203,7 +203,7 @@ def _memory(readings: Sequence[Reading], beyond: float, stream: float) -> Iterab
 
 
 def _still_falls(readings: Sequence[Reading]) -> str:
-    """In words, where the best rate of the largest size is clearly below that of half its bytes."""
+    """A reason if the best rate of the largest size is clearly below that of half its bytes."""
     best: dict[float, float] = {}
     for size, rate in (point for kernel in KERNELS for point in _points(readings, kernel)):
         best[size] = max(rate, best.get(size, 0.0))

@@ -1,4 +1,4 @@
-"""Collects what is to be known of this machine; judges nothing. Prints one JSON object.
+"""Collects raw facts of this machine, without interpreting them. Prints one JSON object.
 
 usage: python collect.py [--scratch DIR] [--deps DIR] [--root DIR]
 
@@ -97,7 +97,7 @@ def read(root: Path, path: str) -> bytes | None:
 
 
 def matching(root: Path, patterns: Iterable[str]) -> list[str]:
-    """What there is under the root of these patterns, named without it."""
+    """The paths under the root that match these patterns, without the root."""
     return [f"/{hit.relative_to(root)}" for each in patterns for hit in sorted(root.glob(each[1:]))]
 
 
@@ -184,7 +184,7 @@ def tried(action: Callable[[], str]) -> dict[str, Any]:
 
 
 def system_call(number: int, *arguments: Any) -> int:
-    """A file descriptor, or OSError."""
+    """Returns a file descriptor. Raises OSError if the call fails."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     found = call(ctypes.c_long(number), *arguments)
@@ -230,7 +230,7 @@ def direct_io(folder: str) -> str:
 
 
 def storage(folder: str) -> dict[str, Any]:
-    """What of it is there; a file system that counts no blocks, such as ramfs, has no room told."""
+    """Path and free bytes; a file system that counts no blocks, such as ramfs, has no size."""
     try:
         room = os.statvfs(folder)
     except OSError:
@@ -287,7 +287,7 @@ def lscpu() -> str:
 
 
 def of_this_machine(scratch: str) -> dict[str, Any]:
-    """What no dump can hold."""
+    """Facts that are not in a dump."""
     return {
         "uname": list(os.uname()),
         "uid": os.geteuid(),

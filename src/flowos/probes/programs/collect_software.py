@@ -2,8 +2,8 @@
 
 usage: python collect_software.py [--deps DIR]
 
-Standard library only, Python 3.8 or newer. Judges no version: each entry holds what the program
-said, and in "fails" the complaint where it did not work ("" where it did).
+Standard library only, Python 3.8 or newer. Versions are not parsed: each entry holds the program's
+output, and in "fails" the error message if it did not work ("" if it did).
   compilers  name, path, language, says, fails, openmp (built and ran a program with OpenMP)
   mpis       compiler, starter, shows (the command that the wrapper stands for), says, fails, cxx
              (the C++ compiler, if it made a program)
@@ -126,7 +126,7 @@ def real(path: Path) -> str:
 
 
 def programs(deps: str) -> list[Path]:
-    """All that can be run on PATH, in the vendors' usual folders and below `deps`."""
+    """All executables in PATH, in the vendors' usual folders and below `deps`."""
     folders = [f for f in os.environ.get("PATH", "").split(os.pathsep) if f.startswith("/")]
     folders += folders_like(VENDOR_BINS) + ([f"{deps}/usr/bin"] if deps else [])
     return [path for path in files_in(folders) if os.access(path, os.X_OK)]
@@ -265,7 +265,7 @@ def library(path: Path) -> dict[str, Any]:
 
 
 def tried(deps: str, folder: Path) -> dict[str, Any]:
-    """All of them, some at a time; what they build goes into the folder."""
+    """Try all of them, several at a time; binaries are written to the folder."""
     there = programs(deps)
     with ThreadPoolExecutor(AT_ONCE) as at:
         parts = {

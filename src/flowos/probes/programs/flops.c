@@ -1,4 +1,4 @@
-/* The most floating-point operations per second that this machine can do, per instruction set.
+/* The maximum rate of floating-point operations of this machine, per instruction set.
  *
  *   flops --cpus 0,1 [--repetitions 9] [--seconds 0.008]
  *
@@ -55,7 +55,7 @@ static void fill(const struct kernel *kernel, union registers *in) {
   }
 }
 
-/* Ends the program unless each chain holds what so many steps make of it. */
+/* Ends the program unless each chain has the value expected after so many steps. */
 static void check(const struct kernel *kernel, const union registers *in,
                   const union registers *out) {
   const int lanes = kernel->vector_bytes() / kernel->element_bytes;

@@ -153,7 +153,7 @@ static int blis_number(void *library, const char *core) {
   return -1;
 }
 
-/* The variable by which a person, or we, force the kernels of a library of this family. */
+/* The variable that forces the kernels of a library of this family. */
 static const char *variable_of(const char *family) {
   if (!strcmp(family, "openblas")) return "OPENBLAS_CORETYPE";
   if (!strcmp(family, "blis")) return "BLIS_ARCH_TYPE";
@@ -195,7 +195,7 @@ static const char *kernel_of(void *library) {
   return mkl.processor ? mkl.processor : "unknown";
 }
 
-/* Notes: the kernels, and VARIABLE=VALUE by which we, or the person's environment, forced them. */
+/* Notes: the kernels, and VARIABLE=VALUE if they were forced, by us or the environment. */
 static void describe(const struct asked *asked, void *library, char *notes, size_t room) {
   const char *variable = variable_of(asked->family);
   const char *value = variable ? getenv(variable) : NULL;
@@ -321,5 +321,5 @@ int main(int count, char **words) {
   measure(&asked, types, notes);
   fm_end();
   fflush(stdout);
-  _exit(FM_OK); /* not all libraries come to an end when their threads are taken away */
+  _exit(FM_OK); /* some libraries hang at exit once their threads are gone */
 }

@@ -1,5 +1,5 @@
 /* Two MPI ranks: latency, bandwidth and allreduce over message sizes, as the OSU benchmarks define
- * them, so that the numbers can be laid beside theirs.
+ * them, so that the numbers can be compared with theirs.
  *
  *   mpi_pairs REPETITIONS SECONDS [LARGEST_BYTES]
  *
@@ -171,7 +171,7 @@ static void measure(const Test *test, const Pair *pair, int bytes, int repetitio
   }
 }
 
-/* Where the two ranks run, on rank 0: "0 1"; a mask of several cpus is told by a star. */
+/* Where the two ranks run, on rank 0: "0 1"; a star stands for a mask of several cpus. */
 static void describe_cpus(const Pair *pair, char *text, size_t size) {
   cpu_set_t allowed;
   int mine[2] = {sched_getcpu(), 0}, both[2 * RANKS] = {0};
@@ -228,7 +228,7 @@ int main(int count, char **words) {
             MAX_REPETITIONS);
   const Pair pair = {rank, 1 - rank, page_aligned((size_t)largest), page_aligned((size_t)largest)};
   measure_all(&pair, repetitions, seconds, largest);
-  fm_turn(); /* what follows must not weigh on another's turn */
+  fm_turn(); /* what follows is not part of another's turn */
   free(pair.sent);
   free(pair.received);
   MPI_Finalize();

@@ -1,2 +1,2 @@
-/* Does nothing: what it takes from asking for this program to its end is start-up. */
+/* Does nothing: the time to start it and to see its end is start-up. */
 int main(void) { return 0; }

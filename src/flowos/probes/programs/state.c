@@ -1,4 +1,4 @@
-/* Is the machine ours right now? Takes about a tenth of a second.
+/* Is the machine quiet right now? Takes about a tenth of a second.
  *
  *   state --cpus 0,1
  *
@@ -41,7 +41,7 @@ static void fill_pipes(void) {
 }
 #endif
 
-/* What spinning for a while showed: median rates per second, and the share of stalled time. */
+/* Result of spinning: median rates per second, and the share of stalled time. */
 struct spin {
   double adds, multiplies, blocks, starved;
 };

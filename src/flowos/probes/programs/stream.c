@@ -236,7 +236,7 @@ static int measure(const Arrays *x, Kernel *const *kernels, int repeats, double 
     }
     pass++;
   }
-  fm_turn(); /* what follows must not weigh on another's pass */
+  fm_turn(); /* what follows is not part of another's pass */
   return pass;
 }
 
@@ -292,7 +292,7 @@ static long number(const char *text, long least, long most, const char *name) {
   return value;
 }
 
-/* Which of the words that are allowed this is; the first is 0. */
+/* The index of the word among the allowed ones. */
 static int choice(const char *word, const char *first, const char *second, const char *third,
                   const char *allowed) {
   if (strcmp(word, first) == 0) return 0;

@@ -1,4 +1,4 @@
-/* What does the kernel let us do here? Containers forbid some system calls, and a program that
+/* Tries what the kernel allows here. Containers forbid some system calls, and a program that
  * falls back in one environment only would be compared with another program.
  *
  *   tries [FOLDER]
@@ -23,7 +23,7 @@
 #endif
 enum { BLOCK = 4096, RING_ENTRIES = 4, RING_PARAMETERS = 120, MPOL_DEFAULT_ = 0 };
 
-/* Each answers 0, or the error that it met. */
+/* Each returns 0, or the error. */
 typedef int Try(const char *folder);
 
 static int ended(long descriptor) {
@@ -68,7 +68,7 @@ static int memory_placement(const char *folder) {
   return failed ? errno : 0;
 }
 
-/* What lets MPI ranks copy from each other in one step. */
+/* The system call that lets MPI ranks copy from each other in one step. */
 static int copying_between_processes(const char *folder) {
   (void)folder;
   char from = 'x', to = 0;

@@ -1,4 +1,4 @@
-/* How fast data come from wherever they fit: from the first cache to memory.
+/* Bandwidth over the size of the working set, from the first cache to memory.
  *
  *   working_set --cpus 0,1 [--least 16384] [--most 1073741824] [--limit 0] [--per-octave 3]
  *               [--repetitions 4] [--seconds 0.002]
