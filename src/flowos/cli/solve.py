@@ -49,19 +49,22 @@ def _add_system(command: argparse.ArgumentParser) -> None:
         help="until ||b - A x|| <= R ||b|| (default 1e-7)",
     )
     command.add_argument("--maxiter", type=positive, metavar="N", help="iterations at most")
-    command.add_argument(
+    triangles = command.add_mutually_exclusive_group()
+    triangles.add_argument(
         "--lower", action="store_true", help="look at the lower triangle alone of a general file"
     )
-    command.add_argument(
+    triangles.add_argument(
         "--symmetrize", action="store_true", help="take (A + A') / 2 of a general file"
     )
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("method", "What is left out is chosen from the matrix.")
-    group.add_argument("--threads", type=positive, metavar="N", help="x is the same with any")
-    group.add_argument("--block", type=positive, metavar="N", help="rows of a block")
-    group.add_argument("--colours", type=positive, metavar="N", help="at least so many")
+    group.add_argument(
+        "--threads", type=_whole("threads"), metavar="N", help="x is the same with any"
+    )
+    group.add_argument("--block", type=_whole("block"), metavar="N", help="rows of a block")
+    group.add_argument("--colours", type=_whole("colours"), metavar="N", help="at least so many")
     group.add_argument(
         "--relax",
         type=_up_to(1),
@@ -87,6 +90,20 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--dry-run", action="store_true", help="say what would be solved")
     add_json(command)
+
+
+def _whole(option: str) -> Callable[[str], int]:
+    """A whole number, as large as the solver takes it."""
+
+    def number(word: str) -> int:
+        from flowos.operations.solve import MAX_OPTIONS
+
+        most = MAX_OPTIONS[option]
+        if not (word.isdecimal() and len(word) < 20 and 1 <= int(word) <= most):
+            raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number, 1 to {most}")
+        return int(word)
+
+    return number
 
 
 def _up_to(most: float) -> Callable[[str], float]:

@@ -2,16 +2,19 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
 from flowos.model import SolveError, UsageError
-from flowos.solver import Csr, g3like, poisson, read_matrix
+from flowos.solver import Csr, g3like, poisson, read_matrix, vector
 
 _POISSON = re.compile(r"poisson:(\d{1,9})(?:x(\d{1,9}))?(?:x(\d{1,9}))?")
 _SEEDED = re.compile(r"(g3like|random)(?::(\d{1,18}))?")
@@ -45,20 +48,58 @@ def system_of(word: str) -> LinearProblem:
 
 
 def right_side(word: str, rows: int) -> NDArray[np.float64]:
-    """ones, random[:SEED] (uniform in [-1, 1]), or the array of a .npy file."""
+    """ones, random[:SEED] (uniform in [-1, 1]), or the array of a .npy file.
+
+    Raises SolveError if it is no vector of so many rows.
+    """
     if word == "ones":
         return np.ones(rows)
     if found := _seeded(word, "random"):
         return np.random.default_rng(found[0]).uniform(-1.0, 1.0, rows)
     if not word.endswith(".npy"):
         raise UsageError(f"--rhs {word}: expected ones, random, random:SEED or a file: NAME.npy")
+    return vector(word, _array_of(Path(word)), rows)
+
+
+def _array_of(file: Path) -> NDArray[Any]:
     try:
-        loaded = np.load(word, allow_pickle=False)
+        with file.open("rb") as opened:
+            return read_array(opened, allow_pickle=False)
     except OSError as error:
-        raise SolveError(f"{word}: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise SolveError(f"{word}: {error}") from None
-    return np.asarray(loaded)
+        raise SolveError(f"{file}: {error.strerror or error}") from None
+    except (ValueError, EOFError, MemoryError):
+        raise SolveError(
+            f"{file}: no NumPy file of numbers, or cut off; numpy.save(NAME, b) writes one"
+        ) from None
+
+
+_NUMBERED = re.compile(r"\b(row |column )(\d+)|\((\d+), (\d+)\)")
+_OPTIONS = {
+    "`lower`": "--lower",
+    "`symmetrize`": "--symmetrize",
+    "lower: ": "--lower: ",
+    'coarse="none"': "--coarse none",
+    "leave nullspace out": "leave --nullspace out",
+    "take the transpose, A.T": "swap the row and the column of each entry",
+}
+"""The solver's words -> those of the command line."""
+
+
+@contextmanager
+def in_the_commands_words(name: str) -> Iterator[None]:
+    """A SolveError names the system, rows from 1 on as its file does, and options."""
+    try:
+        yield
+    except SolveError as error:
+        text = _NUMBERED.sub(_from_one, str(error))
+        for keyword, option in _OPTIONS.items():
+            text = text.replace(keyword, option)
+        raise SolveError(f"{name}: {text}") from None
+
+
+def _from_one(found: re.Match[str]) -> str:
+    what, number, row, column = found.groups()
+    return f"{what}{int(number) + 1}" if what else f"({int(row) + 1}, {int(column) + 1})"
 
 
 def _seeded(word: str, name: str) -> tuple[int] | None:

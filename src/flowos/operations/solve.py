@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from flowos.engine import now
 from flowos.model import OnProgress, Progress, SolveError
-from flowos.operations._linear_problems import right_side, system_of
+from flowos.operations._linear_problems import in_the_commands_words, right_side, system_of
 from flowos.operations._progress import INTERVAL_SECONDS
 from flowos.report import ConvergencePlot, convergence_html, convergence_svg, number
+from flowos.solver import MAX_OPTIONS as MAX_OPTIONS
 from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords
 
 
@@ -81,10 +82,11 @@ def solved(request: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDAr
     b = right_side(request.rhs, matrix.shape[0])
     on_progress(Progress(doing="setting up"))
     ready = now()
-    solver = Solver(matrix, **request.options)
-    set_up = now()
     history = History(request.rtol, on_progress)
-    x, info = solver.solve(b, rtol=request.rtol, maxiter=request.maxiter, callback=history.see)
+    with in_the_commands_words(system.name):
+        solver = Solver(matrix, **request.options)
+        set_up = now()
+        x, info = solver.solve(b, rtol=request.rtol, maxiter=request.maxiter, callback=history.see)
     done = Solved(
         planned=_planned(request, system.name, *_size_of(matrix)),
         converged=info.converged,

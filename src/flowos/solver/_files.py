@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from flowos.model import SolveError
 from flowos.solver._csr import Csr, csr_of
 
+_MARKET = b"%%matrixmarket"
 _GZIP, _USTAR, _USTAR_AT = b"\x1f\x8b", b"ustar", 257
 
 
@@ -41,6 +42,8 @@ def _text_of(path: Path) -> bytes:
 
 def _unpacked(data: bytes, path: Path) -> bytes:
     if not data.startswith(_GZIP):
+        if path.suffix in (".gz", ".tgz") and not data[: len(_MARKET)].lower() == _MARKET:
+            raise SolveError(f"{path}: no gzip file, though named so, nor a Matrix Market file")
         return data
     try:
         data = gzip.decompress(data)

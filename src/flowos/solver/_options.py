@@ -15,7 +15,8 @@ Precision: TypeAlias = Literal["auto", "fp32", "fp64"]
 Coarse: TypeAlias = Literal["auto", "none", "aggregates"]
 Nullspace: TypeAlias = Literal["constant"]
 
-_MAX_BLOCK, _MAX_COLOURS, _MAX_THREADS = 4096, 1024, 1024
+MAX_OPTIONS = {"block": 4096, "colours": 1024, "threads": 1024}
+"""The largest values of options that are whole numbers."""
 
 
 class SolverKeywords(TypedDict, total=False):
@@ -84,8 +85,7 @@ def _problems(c: SolverOptions) -> Iterator[str]:
     for name in ("lower", "symmetrize"):
         if type(getattr(c, name)) is not bool:
             yield f"{name}={shown(getattr(c, name))}; expected True or False"
-    limits = {"block": _MAX_BLOCK, "colours": _MAX_COLOURS, "threads": _MAX_THREADS}
-    for name, max_ in limits.items():
+    for name, max_ in MAX_OPTIONS.items():
         if not _is_none_or_whole(getattr(c, name), max_):
             yield f"{name}={shown(getattr(c, name))}; expected a whole number, 1 to {max_}"
     if c.relax is not None and not is_number(c.relax, max_=1.0):

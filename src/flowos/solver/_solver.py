@@ -238,7 +238,8 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
         raise SolveError(
             f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
         )
-    values = np.ascontiguousarray(array.reshape(rows), np.float64)
+    with np.errstate(over="ignore"):  # what is too large is told below
+        values = np.ascontiguousarray(array.reshape(rows), np.float64)
     if not isfinite(_largest(values)):
         bad = np.flatnonzero(~np.isfinite(values))[0]
         raise SolveError(f"{name}[{bad}] is {values[bad]}: expected finite numbers")

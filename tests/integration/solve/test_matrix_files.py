@@ -73,6 +73,7 @@ def test_the_archive_of_the_collection_is_read(tmp_path: Path) -> None:
         ("cut.mtx", (HEAD + "9 9 9\n1 1 2\n").encode(), "line 3: 9 entries are promised"),
         ("a.mtx.gz", gzip.compress(HEAD.encode(), mtime=0)[:-6], "damaged"),
         ("b.mtx.gz", b"\x1f\x8b" + b"\xff" * 40, "damaged"),
+        ("p.mtx.gz", b"hello", "no gzip file, though named so, nor a Matrix Market file"),
         ("c.mtx.gz", gzip.compress(b"hello", mtime=0), "line 1: no Matrix Market file"),
     ],
 )

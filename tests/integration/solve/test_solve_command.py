@@ -67,7 +67,8 @@ def test_one_triangle_of_a_general_file_is_enough(flowos: Flowos, tmp_path: Path
     lower = sparse.tril(laplacian(6, 6))
     scipy_io.mmwrite(tmp_path / "lower.mtx", lower, symmetry="general")
     refused = flowos("solve", "lower.mtx", code=1).stderr
-    assert "of one with a triangle alone say `lower`" in refused
+    assert refused.startswith("flowos solve: lower.mtx: the matrix is not symmetric: ")
+    assert "(2, 1) and (1, 2) differ; of one with a triangle alone say --lower, and" in refused
     told = flowos("solve", "lower.mtx", "--lower", "--json").stdout
     assert json.loads(told)["info"]["reason"] == "converged"
 
@@ -94,9 +95,17 @@ def test_all_choices_are_taken(flowos: Flowos) -> None:
         (("nosuch.mtx",), 1, "nosuch.mtx: No such file or directory"),
         (("poisson:4", "--rhs", "b"), 2, "expected ones, random, random:SEED or a file: NAME.npy"),
         (("poisson:4", "--rhs", "b.npy"), 1, "b.npy: No such file or directory"),
-        (("poisson:4", "--rhs", "text.npy"), 1, "text.npy: "),
-        (("poisson:4", "--rhs", "short.npy"), 1, "b has shape (3,): expected (4,)"),
-        (("poisson:4", "--block", "5000"), 1, "expected a whole number, 1 to 4096"),
+        (("poisson:4", "--rhs", "text.npy"), 1, "text.npy: no NumPy file of numbers, or cut off"),
+        (("poisson:4", "--rhs", "objects.npy"), 1, "objects.npy: no NumPy file of numbers, or"),
+        (("poisson:4", "--rhs", "cut.npy"), 1, "cut.npy: no NumPy file of numbers, or cut off"),
+        (("poisson:4", "--rhs", "short.npy"), 1, "short.npy has shape (3,): expected (4,)"),
+        (("poisson:4", "--rhs", "two.npy"), 1, "two.npy has shape (4, 2): expected (4,)"),
+        (("poisson:4", "--rhs", "words.npy"), 1, "words.npy holds <U1: expected real numbers"),
+        (("poisson:4", "--rhs", "nan.npy"), 1, "nan.npy[1] is nan: expected finite numbers"),
+        (("poisson:4", "--rhs", "large.npy"), 1, "large.npy[0] is inf: expected finite numbers"),
+        (("poisson:4", "--nullspace", "constant"), 1, "poisson:4: row 1: does not add up to 0"),
+        (("diagonal.mtx",), 1, "diagonal.mtx: row 3: the diagonal is -2; only positive definite"),
+        (("upper.mtx", "--lower"), 1, "upper.mtx: --lower: the matrix has an entry (1, 2) above"),
         (("text.mtx",), 1, "text.mtx: line 1: no Matrix Market file"),
     ],
 )
@@ -106,6 +115,14 @@ def test_bad_words_are_one_line(
     (tmp_path / "text.mtx").write_text("hello")
     (tmp_path / "text.npy").write_text("hello")
     np.save(tmp_path / "short.npy", np.ones(3))
+    np.save(tmp_path / "two.npy", np.ones((4, 2)))
+    np.save(tmp_path / "words.npy", np.array(list("abcd")))
+    np.save(tmp_path / "nan.npy", [1.0, np.nan, 1.0, 1.0])
+    np.save(tmp_path / "large.npy", np.full(4, np.longdouble("1e4000")))
+    np.save(tmp_path / "objects.npy", np.array([None, {}]), allow_pickle=True)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "two.npy").read_bytes()[:-9])
+    scipy_io.mmwrite(tmp_path / "diagonal.mtx", sparse.diags_array([1.0, 3, -2]))
+    scipy_io.mmwrite(tmp_path / "upper.mtx", sparse.triu(laplacian(2, 2)), symmetry="general")
     refused = flowos("solve", *words, code=code).stderr
     assert refused.startswith("flowos solve: ")
     assert said in refused
@@ -119,6 +136,10 @@ def test_bad_words_are_one_line(
         ("--plot", "r.png"),
         ("--plot", "no/r.svg"),
         ("--threads", "0"),
+        ("--threads", "99999"),
+        ("--block", "5000"),
+        ("--colours", "1025"),
+        ("--lower", "--symmetrize"),
         ("--rtol", "-1"),
         ("--relax", "1.5"),
     ],

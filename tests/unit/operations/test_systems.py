@@ -3,7 +3,7 @@
 import pytest
 
 from flowos.model import Progress, SolveError, UsageError
-from flowos.operations._linear_problems import right_side, system_of
+from flowos.operations._linear_problems import in_the_commands_words, right_side, system_of
 from flowos.operations.solve import History
 
 
@@ -62,3 +62,18 @@ def test_the_way_to_the_goal_stays_between_none_and_all(
     told: list[Progress] = []
     History(goal, told.append, lambda: 0.0).see(1, residual)
     assert [step.done for step in told] == [share]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("row 0: has column 9, but there are 9", "row 1: has column 10, but there are 9"),
+        ("its entries (1, 0) and (0, 1) differ", "its entries (2, 1) and (1, 2) differ"),
+        ('solve with coarse="none".', "solve with --coarse none."),
+        ("x[3] is larger than any double", "x[3] is larger than any double"),
+    ],
+)
+def test_an_error_of_the_solver_is_in_the_words_of_the_command(said: str, told: str) -> None:
+    with pytest.raises(SolveError) as refused, in_the_commands_words("a.mtx"):
+        raise SolveError(said)
+    assert str(refused.value) == f"a.mtx: {told}"
