@@ -15,7 +15,7 @@ constexpr std::int64_t kRun = 1 << 15;
 constexpr std::int64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15ULL;  // of the keys, as SplitMix64's
 
-// Both halves of a word and its place's key multiplied, as NH does (Black et al., UMAC, CRYPTO 1999):
+// NH (Black et al., UMAC, CRYPTO 1999): both halves of a word and its place's key multiplied,
 // by 32 bits, which vectors can.
 std::uint64_t mixed(std::uint64_t word, std::uint64_t key) {
   const std::uint64_t sum = word + key;
