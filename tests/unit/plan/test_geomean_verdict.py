@@ -102,6 +102,7 @@ def test_rounds_that_were_all_disturbed_are_used_and_counted() -> None:
     assert verdict(seen([1.0, 1.0], 4, state=DISTURBED)).disturbed == 4
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("count", [4, 8, 16])
 def test_the_true_ratio_lies_outside_in_at_most_one_of_eighty(count: int) -> None:
     true, trials = 0.98, 400

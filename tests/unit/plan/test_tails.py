@@ -59,6 +59,7 @@ def rounds(
     ]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "stalls",
     [Stalls(share=0.1, factor=2.0), Stalls(share=0.15, factor=2.0)],
@@ -77,11 +78,13 @@ def test_side_by_side_turns_that_stall_are_slower(stalls: Stalls) -> None:
     assert answers(20, QUIET, stalls, side_by_side=16)["slower"] == 20
 
 
+@pytest.mark.no_cover
 def test_side_by_side_processes_that_are_slow_are_not_equal() -> None:
     half = Stalls(share=0.15, factor=2.0, of_processes=True)
     assert answers(40, QUIET, half, side_by_side=8)["equal"] <= 3
 
 
+@pytest.mark.no_cover
 def test_equal_cases_are_still_called_equal_and_by_few_different() -> None:
     for noise, side_by_side in ((QUIET, 0), (NoiseModel(spread=0.02), 0), (QUIET, 8)):
         found = answers(40, noise, side_by_side=side_by_side)
