@@ -1,4 +1,4 @@
-"""The engines of others that benchmarks/engine.py sets beside ours, each as its users drive it."""
+"""The engines that benchmarks/engine.py compares with ours, each used as its documentation says."""
 
 import os
 import sys
@@ -59,7 +59,7 @@ def futures(kind: Callable[[int], Executor]) -> Callable[[], AbstractContextMana
 
 @contextmanager
 def pool_of_processes() -> Iterator[Cases]:
-    """multiprocessing: waves of tasks alone, as no task of it can wait for another."""
+    """multiprocessing: only waves of tasks, as its tasks cannot wait for one another."""
     from multiprocessing import Pool
 
     with Pool(WORKERS) as pool:
@@ -124,7 +124,7 @@ def parsl_tasks(processes: bool) -> Callable[[], AbstractContextManager[Cases]]:
 
 @contextmanager
 def private_ray() -> Iterator[Any]:
-    """A Ray of our own: one that is found on the machine is somebody's work."""
+    """A Ray cluster of our own: never one that already runs on the machine."""
     import ray
 
     os.environ.pop("RAY_ADDRESS", None)
@@ -179,7 +179,7 @@ def ray_graphs() -> Iterator[Cases]:
 
 
 class CompiledGraph:
-    """The one that was asked for last: an actor works for one compiled graph at a time."""
+    """The compiled graph used last: an actor works for one compiled graph at a time."""
 
     def __init__(self, input_node: Any) -> None:
         self._input_node = input_node

@@ -1,4 +1,4 @@
-"""What every contestant of benchmarks/engine.py computes, and how much of it."""
+"""The tasks of benchmarks/engine.py, equal for all contestants, and their numbers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ TASKS_OF = {
     "hop": HOPS,
     "array": 1,
 }
-"""Tasks that the seconds of a case are shared by; a flow of two counts as one run."""
+"""Number of tasks in a case, by which its seconds are divided; a flow of two counts as one."""
 WORKERS = 2
 
 Cases = Mapping[str, Callable[[], object]]
-"""Case -> what runs it once and gives its result, the same from every engine."""
+"""Case -> a function that runs it once and returns its result, equal for every engine."""
 
 
 def add(x: int, y: int) -> int:
@@ -38,7 +38,7 @@ _made: Any = None
 
 
 def produce(count: int) -> Any:
-    """The same array each time, so that making it is not what is measured."""
+    """Return the same array each time, so that creating it is not measured."""
     global _made
     if _made is None:
         import numpy

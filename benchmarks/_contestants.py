@@ -1,4 +1,4 @@
-"""The engines that benchmarks/engine.py sets side by side, each run in a process of its own.
+"""The engines that benchmarks/engine.py compares, each run in a process of its own.
 
 `python benchmarks/_contestants.py NAME SECONDS` starts engine NAME, repeats each case for about
 SECONDS (three times at least), checks that a wrong value is refused where ports are checked, and
@@ -82,7 +82,7 @@ def typed(fun: Any, *, back: object, **types: object) -> Any:
 
 
 def refuses(*slices: Any) -> int:
-    """The checks are on in what is timed: wrong inputs and, by overflow, wrong results refused."""
+    """Test that the timed slices check types: wrong inputs and overflowing results are refused."""
     from flowos import ValueRefused
 
     refused = 0
@@ -107,7 +107,7 @@ CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Cases]]] = {
 
 
 def pss_bytes() -> tuple[int, int]:
-    """Proportional memory of this process and all below it, and how many they are."""
+    """Proportional memory of this process and its descendants, and their number."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -128,7 +128,7 @@ def pss_bytes() -> tuple[int, int]:
 
 
 def repeated(run: Callable[[], object], seconds: float) -> tuple[list[float], str]:
-    """Seconds of each repetition, and the checksum of the result, which is always the same."""
+    """Seconds of each repetition, and the checksum of the result, which must not change."""
     checksum = hashlib.sha256(repr(run()).encode()).hexdigest()[:16]
     taken: list[float] = []
     until = time.perf_counter() + seconds

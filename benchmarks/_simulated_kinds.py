@@ -1,4 +1,4 @@
-"""The machines and the truths on which comparisons are simulated: `benchmarks/aa.py --table`."""
+"""Noise models and true ratios for simulated comparisons: `benchmarks/aa.py --table`."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +20,7 @@ DIFFERENT = ("slower", "faster")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is simulated. wrong: answers that are false here, at most `most` of all.
+    """A simulation. wrong: answers that are false here, at most `most` of all.
 
     ratio: of the true times of other and base. stalls: of other. side_by_side: do the programs run
     at once, with TURNS turns each in a round?
@@ -37,7 +37,7 @@ class Kind:
     most: float = 0.05
 
     def trial(self, seed: int) -> tuple[str, int]:
-        """The answer, and after how many rounds it came."""
+        """The answer, and the number of rounds that it took."""
         switches = self.switches(seed) if self.switches else None
         seen = simulate(
             DESIGN,
@@ -52,7 +52,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What came of so many trials of a kind. rounds: the mean, of all that were called equal."""
+    """Results of the trials of a kind. rounds: their mean over trials with the answer equal."""
 
     kind: Kind
     answers: Counter[str]
@@ -68,7 +68,7 @@ class Rates:
 
 
 def rates_of(kind: Kind, trials: int) -> Rates:
-    """As many trials, seeds 0 and on."""
+    """Run so many trials, with seeds from 0."""
     found = [kind.trial(seed) for seed in range(trials)]
     equal = [rounds for answer, rounds in found if answer == "equal"]
     return Rates(

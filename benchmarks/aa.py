@@ -1,10 +1,10 @@
-"""How often a comparison is wrong: equal things called different, a slowdown of 5 % not found.
+"""Error rates of comparisons: equal programs called different, a slowdown of 5 % not found.
 
 `python benchmarks/aa.py [--json] [--simulated N] [--real N] [--table]`
-Simulated: N comparisons of each kind of machine and of truth (`_simulated_kinds`); --table prints
-their rates as docs/comparisons.md has them, and nothing else. Real: N times the same program beside
-itself, and N times beside itself with 5 % more work, run here as any launch.
-Rates come with their 95 % Wilson interval. Exit 1 when a rate misses its claim.
+Simulated: N comparisons for each noise model and true ratio (`_simulated_kinds`); --table prints
+only their rates, as in docs/comparisons.md. Real: a program compared N times with itself, and N
+times with itself doing 5 % more work, run on this machine.
+Rates are printed with their 95 % Wilson interval. Exit 1 when a rate misses its claim.
 """
 
 import argparse
@@ -71,20 +71,20 @@ def rate(
 
 
 def different(what: str, answers: Iterable[str]) -> dict[str, Any]:
-    """Of equal things, how many were called slower or faster."""
+    """The share of equal programs that were called slower or faster."""
     counted = Counter(answers)
     hits = counted["slower"] + counted["faster"]
     return rate(what, hits, counted.total(), 0, MAX_FALSE, answers=dict(counted))
 
 
 def found(what: str, answers: Iterable[str]) -> dict[str, Any]:
-    """Of true slowdowns, how many were called slower."""
+    """The share of true slowdowns that were called slower."""
     counted = Counter(answers)
     return rate(what, counted["slower"], counted.total(), MIN_FOUND, 1, answers=dict(counted))
 
 
 def simulated(trials: int) -> Iterator[dict[str, Any]]:
-    """Each kind of machine and of truth; `hits` are the answers that are false there."""
+    """Each noise model and true ratio; `hits` are the false answers."""
     for kind in KINDS:
         rates = rates_of(kind, trials)
         yield rate(
@@ -99,7 +99,7 @@ def simulated(trials: int) -> Iterator[dict[str, Any]]:
 
 
 def print_table(trials: int) -> None:
-    """The rates as docs/comparisons.md has them, a row as soon as it is known."""
+    """Print the rates as in docs/comparisons.md, each row as soon as it is known."""
     print("| truth and machine | equal | slower | faster | inconclusive | rounds to equal |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for kind in KINDS:
@@ -116,7 +116,7 @@ def answer(seen: Iterable[Sample]) -> str:
 
 
 def regimes_simulated(trials: int) -> Iterator[dict[str, Any]]:
-    """Rows of 16 values, a third of them in the other regime or none."""
+    """Series of 16 values, a third of them in a second regime, or none."""
     for step, least, most in ((1.5, MIN_FOUND, 1), (1.0, 0, MAX_FALSE)):
         machines = (SimulatedMachine(seed, NoiseModel(regime=1.0)) for seed in range(trials))
         rows = ([m.measure(step if i % 3 == 0 else 1.0) for i in range(16)] for m in machines)
@@ -127,7 +127,7 @@ def regimes_simulated(trials: int) -> Iterator[dict[str, Any]]:
 
 
 def real(trials: int) -> Iterator[dict[str, Any]]:
-    """A/A and planted trials take turns, so that both meet the same machine."""
+    """Alternate A/A and planted trials, so that both see the same machine."""
     equal: list[str] = []
     planted: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +141,7 @@ def real(trials: int) -> Iterator[dict[str, Any]]:
 
 
 def compared(binary: str, others_units: int, seed: str) -> list[Sample]:
-    """One whole comparison, run here, in an order drawn from the seed."""
+    """Run a whole comparison here, in an order drawn from the seed."""
     design = replace(DESIGN, seed=seed)
     units = {BASE: UNITS, OTHER: others_units}
     seen: list[Sample] = []

@@ -1,7 +1,7 @@
-"""Every claim, one after the other; long, and for a quiet machine.
+"""Runs every benchmark, one after the other; takes hours, and needs a quiet machine.
 
 `python benchmarks/all.py [NAME ...]`
-Each benchmark prints its JSON; here it is kept in build/benchmarks/NAME.json and shown.
+The JSON of each benchmark is written to build/benchmarks/NAME.json and printed.
 """
 
 import subprocess

@@ -1,16 +1,15 @@
-"""What a task costs, beside concurrent.futures, multiprocessing, joblib, Parsl, Ray and Dask.
+"""Cost of a task, compared with concurrent.futures, multiprocessing, joblib, Parsl, Ray and Dask.
 
 `python benchmarks/engine.py [--json] [--rounds 3] [--seconds 1] [--only flowos,futures]`
 for example `python benchmarks/engine.py --rounds 1 --only flowos`
 
-Each engine runs in a process of its own, alone, one after another, in turns of `--rounds`. Cases:
-two: add, then subtract, from values to result; wide: 1000 tasks that wait for none; deep: 1000
-tasks in a row (FlowOS fuses them); loop: runs of one task, one after the other; map: 10,000 items
-through one task, in chunks of 64 where a peer takes chunks; hop: tasks in a row, each sent to a
-worker by itself; array: 100 MB made in one process and read in another. All give the same results:
-their checksums are compared. In FlowOS every value is checked against its port, and that wrong ones
-are refused is tried on the very slices that are timed. Exit 1 when a claim is missed or results
-differ.
+Each engine runs alone, in a process of its own, once in every round. Cases:
+two: add, then subtract, from values to result; wide: 1000 independent tasks; deep: a chain of 1000
+tasks (FlowOS fuses them); loop: runs of one task, one after the other; map: 10,000 items through
+one task, in chunks of 64 if the engine has chunks; hop: a chain of tasks, each sent to a worker by
+itself; array: 100 MB written in one process and read in another. Results must be equal: their
+checksums are compared. FlowOS checks every value against its port; a test on the timed slices shows
+that it refuses wrong ones. Exit 1 when a claim is missed or results differ.
 """
 
 import argparse
@@ -39,7 +38,7 @@ CLAIMS = (
 )
 MAX_PSS_BYTES = 60_000_000
 MAX_SECONDS = 300
-"""After which a contestant is given up: Ray waits for ever in places."""
+"""Time limit of a contestant: Ray can hang."""
 
 Answer = dict[str, Any]
 
@@ -87,7 +86,7 @@ def contest(name: str, seconds: float, answers: list[Answer], skipped: dict[str,
         skipped[name] = done.stderr.strip().splitlines()[-1]
     elif done.returncode != 0 and name.startswith("flowos"):
         raise SystemExit(f"{name} failed:\n{done.stderr}")
-    elif done.returncode != 0:  # the others are measured all the same
+    elif done.returncode != 0:  # the other engines are still measured
         skipped[name] = f"it failed: {done.stderr.strip().splitlines()[-1]}"
     else:
         answers.append(json.loads(done.stdout.splitlines()[-1]))

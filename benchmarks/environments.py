@@ -1,16 +1,17 @@
-"""What environments cost: their start-up over bare, and whether work in them is as fast as bare.
+"""Cost of environments: start-up compared with bare, and the speed of programs inside.
 
 `python benchmarks/environments.py [--json] [--image NAME] [--minutes 30] [--only PROBE,...]`
-Root becomes an ordinary user by tools/as-user. The image is one of the user's library; by default
-it is built, once: Debian with Open MPI, MPICH and an entry point, about a minute.
-1. Start-up of a program that does nothing, over bare: per round the difference of two medians, in
-   turns; the median of the rounds is held against its target.
-   And what a person types, `flowos exec -- true`, next to each runtime's own command, in turns; and
-   from a project folder, which an image has no place for, next to the same from /tmp.
-2. The image's folder to a squashfs, within 30 s per 335 MB.
-3. GEMM, STREAM, MPI and fio in ch-run, bwrap and podman beside bare, and bare beside itself. On the
-   whole, each probe must come to an answer in each, and bare to 'equal'; of twenty verdicts on
-   single cases of bare one may err. Exit 1 when a target is missed.
+If run as root, it switches to an ordinary user by tools/as-user. --image names an image in the
+user's library; by default one is built, once: Debian with Open MPI, MPICH and an entry point, about
+a minute.
+1. Start-up of a program that does nothing, minus that of bare: per round the difference of two
+   medians, interleaved; the median over rounds is compared with its target.
+   Also the command line, `flowos exec -- true`, compared with each runtime's own command; and from
+   a project folder, which the image does not contain, compared with the same from /tmp.
+2. Converting the image's folder to a squashfs, within 30 s per 335 MB.
+3. GEMM, STREAM, MPI and fio in ch-run, bwrap and podman compared with bare, and bare with itself.
+   Each probe must have an overall answer in each environment, 'equal' for bare; of twenty verdicts
+   on single cases of bare one may be wrong. Exit 1 when a target is missed.
 """
 
 import argparse
@@ -43,16 +44,16 @@ TARGET_SECONDS = {
     ("apptainer", "squashfs"): 0.2,
     ("podman", "folder"): 0.25,
 }
-"""Runtime and form -> what a start may take over bare, as a median."""
+"""Runtime and form -> target for the median start-up minus that of bare."""
 
 CONVERSION = 335e6 / 30.0
 MAX_WRONG = 0.05
 TYPED_PAIRS = 20
 PROJECT_SECONDS = 0.005
-"""What a start from a project folder may take over one from /tmp, as a median."""
+"""Target for the median start-up from a project folder minus that from /tmp."""
 COMPARED = ("ch-run", "bwrap", "podman")
 Places = dict[tuple[str, str], str]
-"""Runtime and form -> the word for `--env`."""
+"""Runtime and form -> value of `--env`."""
 
 
 def main() -> int:
@@ -62,7 +63,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="for the comparisons")
     parser.add_argument("--only", default="gemm,stream,mpi,fio", help="of the comparisons")
     args = parser.parse_args()
-    if os.geteuid() == 0:  # podman enters nothing as root
+    if os.geteuid() == 0:  # podman is not usable as root
         os.execv(AS_USER, [str(AS_USER), sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory(prefix="flowos-bench-", dir="/var/tmp") as name:
         places = words_for(args.image, Path(name))
@@ -79,7 +80,7 @@ def main() -> int:
 
 
 def words_for(image: str, folder: Path) -> Places:
-    """The image in each form, for each runtime that can be used here."""
+    """The image in each form, for each runtime that is usable here."""
     if f'"{image}"' not in flowos("image", "ls", "--json"):
         built(image, folder / "Dockerfile")
     forms = {"folder": folder / "image", "squashfs": folder / "image.sqfs"}
@@ -101,7 +102,7 @@ def built(image: str, recipe: Path) -> None:
 
 
 def converted(folder: Path) -> dict[str, Any]:
-    """The folder as an image of the library, which is forgotten again."""
+    """Time the import of the folder as an image, which is removed again."""
     size = sum(p.lstat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
     name = f"flowos-bench-{os.getpid()}"
     began = time.monotonic()
@@ -137,7 +138,7 @@ def startups(places: Places) -> Iterator[dict[str, Any]]:
 
 
 def typed_beside_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
-    """What FlowOS adds to a command that does nothing; bare also to a Python that does nothing."""
+    """Overhead of FlowOS for a command that does nothing; for bare also over an empty Python."""
     for runtime, own in own_commands(folder).items():
         word = places.get((runtime, "folder"), "bare" if runtime in ("bare", "python") else "")
         if not word or shutil.which(own[0]) is None:
@@ -148,7 +149,7 @@ def typed_beside_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def project_over_tmp(places: Places, project: Path) -> Iterator[dict[str, Any]]:
-    """A folder that no image has, such as ~/proj: the image gets a mount point for it."""
+    """A folder that is in no image, such as ~/proj: a mount point is added to the image."""
     project.mkdir()
     for (runtime, form), word in places.items():
         command = [FLOWOS, "exec", "--env", word, "--", "/bin/true"]
@@ -159,11 +160,11 @@ def project_over_tmp(places: Places, project: Path) -> Iterator[dict[str, Any]]:
 
 
 Typed = tuple[list[str], Path]
-"""A command, and the folder that it is typed in."""
+"""A command and its working directory."""
 
 
 def paired(name: str, base: Typed, other_name: str, other: Typed) -> dict[str, Any]:
-    """Milliseconds of two commands that take turns, and what the other adds to the base."""
+    """Milliseconds of two interleaved commands, and the difference of the other to the base."""
     pairs = [taken_in_turns(base, other, n) for n in range(TYPED_PAIRS + 1)][1:]
     added = sorted(b - a for a, b in pairs)
     return {
@@ -203,14 +204,14 @@ def own_commands(folder: Path) -> dict[str, list[str]]:
 
 
 def taken_in_turns(a: Typed, b: Typed, number: int) -> tuple[float, float]:
-    """Seconds of each, the one first in one round and the other in the next."""
+    """Seconds of each; which is first alternates between rounds."""
     first, second = (a, b) if number % 2 else (b, a)
     one, other = seconds_of(*first), seconds_of(*second)
     return (one, other) if number % 2 else (other, one)
 
 
 def seconds_of(command: list[str], folder: Path) -> float:
-    variables = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants one
+    variables = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run requires it
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder)
     if done.returncode != 0:
@@ -219,7 +220,7 @@ def seconds_of(command: list[str], folder: Path) -> float:
 
 
 def over_bare(samples: Iterable[Sample], label: str) -> Iterator[float]:
-    """Per round: the median start there less that of bare."""
+    """Per round: the median start there minus that of bare."""
     rounds: dict[int, dict[str, list[float]]] = {}
     for s in samples:
         rounds.setdefault(s.round, {}).setdefault(s.case.level("env"), []).extend(s.values)
@@ -229,7 +230,7 @@ def over_bare(samples: Iterable[Sample], label: str) -> Iterator[float]:
 
 
 def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
-    """Answers by probe and environment; bare#2 is bare beside itself."""
+    """Answers by probe and environment; bare#2 is bare compared with itself."""
     words = [places[runtime, "folder"] for runtime in COMPARED if (runtime, "folder") in places]
     book = measured(["bare", "bare", *words], probes, minutes)
     verdicts = [from_plain(Verdict, v) for v in book["verdicts"]]
@@ -272,7 +273,7 @@ def told(v: Verdict) -> dict[str, Any]:
 
 
 def measured(environments: list[str], probes: str, minutes: float) -> Any:
-    """The book of a run side by side."""
+    """The report of a run that compares the environments."""
     words = [word for env in environments for word in ("--env", env)]
     with tempfile.TemporaryDirectory() as out:
         kept = ("--out", out, "--store", f"sqlite:///{out}/runs.db")

@@ -1,6 +1,6 @@
-"""Training data from far storage and from this node, beside what others make of it.
+"""Training data from remote storage and from this node, compared with other loaders.
 
-`python benchmarks/feed.py --help`; feed/__main__.py says what is measured and how.
+`python benchmarks/feed.py --help`; see feed/__main__.py for what is measured and how.
 """
 
 import runpy

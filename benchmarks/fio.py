@@ -1,9 +1,9 @@
-"""Our storage numbers beside fio called by hand, in turns A B B A: they agree within 5 %.
+"""Our storage numbers against fio run directly, interleaved A B B A: they agree within 5 %.
 
 `python benchmarks/fio.py [--json] [--rounds N] [--folder DIR]`; needs Debian's package fio.
-By hand means: one command per job with nothing but the job's own options, and fio's own total. Both
-go over the same file, as two files lie at different places of a disk. It shows that our windows and
-medians do not change what fio measures. About two minutes.
+Directly means: one command per job with only the job's own options, and fio's own total. Both use
+the same file, as two files have different positions on a disk. It shows that our windows and
+medians do not change fio's result. Takes about two minutes.
 """
 
 import argparse

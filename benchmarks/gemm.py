@@ -1,12 +1,13 @@
-"""Every BLAS found beside the flop ceiling, in turns A B .. B A: the best reaches 85 % of it.
+"""Every BLAS found against the flop ceiling, interleaved A B .. B A: the best reaches 85 % of it.
 
 `python benchmarks/gemm.py [--json] [--rounds N] [--minutes M] [--n 2048,4096]`
 A share is the best product of a turn over the ceiling (of its instruction set, type and cores) of
-the same round; told is the median over rounds, and the lowest and highest. Rounds end after M
-minutes, but there are two at least. A default beside forced kernels gets a third of their time: it
-can exceed a ceiling, too, but is not what the claim rests on. Every product is checked
-by the program itself (Freivalds), every ceiling kernel checks its registers. Exit 1 when no library
-reaches 85 % of the f64 ceiling on one core and on all, or one is above 102 % of any.
+the same round; printed are the median over rounds, the lowest and the highest. Rounds end after M
+minutes, but there are at least two. A library's default, if it also has forced kernels, gets a
+third of their time: it may not exceed a ceiling either, but the claim does not depend on it. Every
+product is checked by the program itself (Freivalds), every ceiling kernel checks its registers.
+Exit 1 when no library reaches 85 % of the f64 ceiling on one core and on all, or one is above 102 %
+of any.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def main() -> int:
 def rounds_of(
     turns: list[tuple[Probe, Case]], folder: Path, most: int, seconds: float
 ) -> Iterator[Round]:
-    """Rounds as long as one more fits, judging by the longest."""
+    """Run rounds while one more fits, by the time of the longest."""
     ends = monotonic() + seconds
     longest = 0.0
     for number in range(most):
@@ -100,7 +101,7 @@ def found(probe: Probe, here: Facts, effort: Effort) -> tuple[Case, ...]:
 
 
 def rates(turns: list[tuple[Probe, Case]], folder: Path) -> Round:
-    """One round, there and back."""
+    """One round, in both orders."""
     best: Round = {}
     for probe, case in (*turns, *reversed(turns)):
         for reading in measured(probe, case, folder):
@@ -135,7 +136,7 @@ def measured(probe: Probe, case: Case, folder: Path) -> tuple[Reading, ...]:
 
 
 def told(point: Point, rounds: list[Round]) -> dict[str, Any]:
-    """A library's row: its rate, and its share of the ceiling of the same round."""
+    """A library's row: its rate, and its share of the same round's ceiling."""
     cores, library, isa, kind = point
     shares = [one[point][0] / ceiling(one, point) for one in rounds if point in one]
     return {
@@ -152,7 +153,7 @@ def told(point: Point, rounds: list[Round]) -> dict[str, Any]:
 
 
 def ceiling(one: Round, point: Point) -> float:
-    """That of the point's instruction set; for a default, of the widest."""
+    """The ceiling of the point's instruction set; for a default, of the widest."""
     cores, _, isa, kind = point
     return max(
         rate

@@ -1,12 +1,13 @@
-"""Whatever is killed at whatever moment, nothing of a start stays behind.
+"""Kills parts of launches at random moments, and checks that nothing is left over.
 
 `python benchmarks/leftovers.py [--json] [--starts 1000] [--seed N] [--image NAME]`
-Root becomes an ordinary user by tools/as-user. Bare and every usable runtime and form take turns.
-Each start runs a command with two grandchildren, one of them in a session of its own and without
-any of our streams. At a random moment SIGKILL falls on one of: the outermost process (the runtime),
-flowos-init, the command, or what serves the image or watches over it (squashfuse, conmon). Then the
-launch is stopped and waited for. Counted are processes that bear the start's mark or are of its
-session, run folders, and, after all, mounts and files of this run. Exit 1 when anything was left.
+If run as root, it switches to an ordinary user by tools/as-user. Bare and every usable runtime and
+form alternate. Each start runs a command with two grandchildren, one of them in a session of its
+own and without any of our streams. At a random moment one of these gets SIGKILL: the outermost
+process (the runtime), flowos-init, the command, or the process that serves or monitors the image
+(squashfuse, conmon). Then the launch is stopped and waited for. Counted are processes with the
+start's mark or in its session, run folders, and, at the end, mounts and files of this run. Exit 1
+when anything was left.
 """
 
 import argparse
@@ -46,7 +47,7 @@ STARTS_PER_READY = 25
 
 @dataclass
 class Tally:
-    """Of one environment and victim: starts, those whose victim was there, and what was left."""
+    """Of one environment and victim: starts, those whose victim existed, and what was left."""
 
     starts: int = 0
     hit: int = 0
@@ -65,7 +66,7 @@ class Trials:
         self.random = random.Random(self.seed)
 
     def run(self, label: str, env: Environment) -> bool:
-        """One start; False where what serves the image was killed: then it is set up anew."""
+        """One start; False if a helper of the image was killed: it must be set up again."""
         self.number += 1
         victim = self.random.choice(VICTIMS)
         tally = self.tallies.setdefault((label, victim), Tally())
@@ -96,7 +97,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="drawn, and printed, by default")
     parser.add_argument("--image", default=IMAGE, help="a name in the image library")
     args = parser.parse_args()
-    if os.geteuid() == 0:  # podman enters nothing as root
+    if os.geteuid() == 0:  # podman is not usable as root
         os.execv(AS_USER, [str(AS_USER), sys.executable, *sys.argv])
     trials = Trials(args.seed if args.seed is not None else random.SystemRandom().getrandbits(32))
     before = strays()
@@ -134,7 +135,7 @@ def started(env: Environment, mark: str) -> RunningProcess:
 
 
 def killed(victim: str, running: RunningProcess) -> bool:
-    """SIGKILL to the victim, if it is there yet."""
+    """Send SIGKILL to the victim, if it exists already."""
     if victim == "runtime":
         return kill(running.pid)
     if victim == "helper":
@@ -155,7 +156,7 @@ def kill(pid: int) -> bool:
 
 
 def helpers(runtime: int) -> list[int]:
-    """What serves images of ours, or watches over containers of ours."""
+    """Processes that serve our images or monitor our containers."""
     ours = str(engine.session_folder())
     started_by_it = in_session(runtime)
     return [
@@ -167,7 +168,7 @@ def helpers(runtime: int) -> list[int]:
 
 
 def in_session(number: int) -> set[int]:
-    """Processes of that session; zombies, which are nothing any more, are not among them."""
+    """Processes of that session, without zombies."""
     found = set()
     for pid, words in processes():
         with contextlib.suppress(OSError):
@@ -181,7 +182,7 @@ def marked(mark: str) -> list[int]:
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Number and command line of every process that has one; of a zombie nothing is left."""
+    """Number and command line of every process that has one; zombies have none."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
@@ -190,7 +191,7 @@ def processes() -> Iterator[tuple[int, str]]:
 
 
 def strays() -> set[str]:
-    """Mounts of ours, and files that runtimes leave where they are killed."""
+    """Mounts of ours, and files that runtimes leave when they are killed."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     mounts = {line.split()[4] for line in lines if "/flowos-" in line.split()[4]}
     made = {str(path) for path in Path("/tmp").glob("ch-run_*")}

@@ -1,10 +1,10 @@
-"""Our MPI latency, bandwidth and allreduce beside OSU's, in turns A B B A: within 5 %.
+"""Our MPI latency, bandwidth and allreduce against OSU's, interleaved A B B A: within 5 %.
 
 `python benchmarks/mpi.py [--json] [--rounds N] [--osu FAMILY=DIR ...]`
 FAMILY is openmpi or mpich; DIR holds osu_latency, osu_bw and osu_allreduce built with that MPI
-(anywhere below it). Debian has no package of them: without any, our own numbers are shown alone.
-All data that ours sends is compared by the program. OSU prints two decimals of a microsecond, so
-half of the last one is allowed beside the 5 %.
+(anywhere below it). Debian has no package of them: without --osu, only our own numbers are shown.
+Our program verifies all data that it sends. OSU prints two decimals of a microsecond, so half of
+the last one is allowed in addition to the 5 %.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Large sparse systems solved, beside what others take for them.
+"""Solving large sparse systems, compared with other libraries.
 
-`python benchmarks/solve.py --help`; solve/solving.py says what is measured and how.
+`python benchmarks/solve.py --help`; see solve/solving.py for what is measured and how.
 """
 
 import runpy

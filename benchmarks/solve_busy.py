@@ -1,11 +1,11 @@
-"""What other programs on the same cores cost a solve with all threads, beside one thread.
+"""Slowdown of a solve with all threads by other programs, compared with one thread.
 
 `python benchmarks/solve_busy.py [--json] [--rounds 9] [--cells 64]`
 
-One thread and all of them take turns in every round, beside 0, 2, 4 and 8 loops that never rest.
+Solves with one thread and with all alternate in every round, while 0, 2, 4 and 8 busy loops run.
 `ratio` is the time with all threads over that with one: medians of paired rounds, with quartiles.
-`x` is a hash of the answer, which is the same throughout. Exit 1 if a ratio is above 1.3, or
-answers differ.
+`x` is a hash of the answer, which must not change. Exit 1 if a ratio is above 1.3, or answers
+differ.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def seconds(matrix: Csr, threads: int, answers: set[str]) -> float:
 
 
 def beside(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dict[str, Any]:
-    """Seconds with one thread and with all, and their ratios."""
+    """Seconds with one thread and with all while `count` loops run, and their ratios."""
     cores = len(os.sched_getaffinity(0))
     turns: dict[int, list[float]] = {1: [], cores: []}
     with loops(count):

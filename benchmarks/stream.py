@@ -1,9 +1,9 @@
-"""Our STREAM triad beside likwid-bench's, in turns A B B A: they agree within 3 %.
+"""Our STREAM triad against likwid-bench's, interleaved A B B A: they agree within 3 %.
 
 `python benchmarks/stream.py [--json] [--rounds N]`; needs Debian's packages likwid and gcc.
 likwid's `stream` kernels are STREAM's triad and count 24 bytes per element, as ours does (its
 `triad` is Schoenauer's, with 32). Both use vectors of the same width, arrays of the same size, the
-system's pages, and threads bound to cores. Every answer of ours is checked by the program.
+system's pages, and threads bound to cores. Our program checks its results.
 """
 
 import argparse
@@ -25,14 +25,14 @@ from flowos.probes.stream import Stream
 MARGIN = 0.03
 ELEMENTS = 16 << 20
 PASSES, LIKWID_PASSES = 16, 64
-"""likwid times its first pass too, which finds caches cold: among many it weighs little."""
+"""likwid times its first pass too, with cold caches: among many its weight is small."""
 SOURCE = Path(stream.__file__).parent / "programs" / "stream.c"
 WIDTHS = (
     ("avx512f", "stream_avx512_fma", "stream_mem_avx512"),
     ("fma", "stream_avx_fma", "stream_mem_avx"),
     ("sse2", "stream", "stream_mem"),
 )
-"""What /proc/cpuinfo calls it, and likwid's kernels with plain and non-temporal stores."""
+"""Flag in /proc/cpuinfo, and likwid's kernels with plain and non-temporal stores."""
 
 
 def main() -> int:
@@ -72,7 +72,7 @@ def built(binary: Path) -> Path:
 
 
 def taken(binary: Path, program: str, stores: str, threads: int, number: int) -> Sample:
-    """One turn, of the mean rate, since that is what likwid-bench tells."""
+    """One turn, by its mean rate, since likwid-bench reports that."""
     rate = ours(binary, stores, threads) if program == "ours" else likwid(stores, threads)
     levels = (("program", program), ("stores", stores), ("threads", str(threads)))
     return Sample(

@@ -1,13 +1,13 @@
-"""Planted disturbers must mark a measurement, quiet runs must not.
+"""Checks that planted disturbances mark a measurement as disturbed, and quiet runs do not.
 
 `python benchmarks/trust.py [--json] [--trials N]`; needs gcc.
 Each trial measures a short case as `flowos measure` does (spinning before and after each sample,
-counters around it, a disturbed sample repeated up to three times): alone, beside a spinner, beside
-a bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, where cgroups are writable);
-and random reads of a file in --scratch: alone, and beside a reader of the same disk.
-The kinds take turns. Rates come with their 95 % Wilson interval; of the samples it is told too how
-many were marked. Exit 1 when a rate misses its claim. Quiet runs need a quiet machine: what others
-do on it is marked too, and rightly.
+counters around it, a disturbed sample repeated up to three times): alone, with a busy loop, with a
+memory-bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, if cgroups are
+writable); and random reads of a file in --scratch: alone, and with a reader of the same disk.
+Trials of all kinds are interleaved. Rates are printed with their 95 % Wilson interval, and the
+share of marked samples. Exit 1 when a rate misses its claim. Quiet runs need a quiet machine: work
+of other processes is marked too, correctly.
 """
 
 import argparse
@@ -48,7 +48,7 @@ Plant = Callable[[], AbstractContextManager[object]]
 
 @dataclass
 class Tally:
-    """Of one kind: how many trials were marked, and by what."""
+    """For one kind: the number of marked trials, and their marks."""
 
     trials: int = 0
     marked: int = 0
@@ -117,7 +117,7 @@ def told(kind: str, tally: Tally) -> dict[str, Any]:
 
 
 class Watch:
-    """A short case, and the machine looked at around it."""
+    """A short case, with the machine's state around it."""
 
     def __init__(self, folder: Path) -> None:
         program = state.program(facts())
@@ -128,7 +128,7 @@ class Watch:
         self.file = written(folder / "data", FILE_BYTES)
 
     def measured(self, *, on_storage: bool) -> list[Sample]:
-        """The samples of one number: as many as a survey takes."""
+        """The samples of one number: as many as `flowos measure` takes."""
         seen: list[Sample] = []
         while next_round(DESIGN, seen, math.inf):
             seen.append(self.sample(len(seen), on_storage=on_storage))
@@ -165,7 +165,7 @@ def compiled(source: Path, binary: Path) -> str:
 
 
 def written(file: Path, size: int) -> Path:
-    """A file of this size that lies on its disk."""
+    """A file of this size, written to disk."""
     with file.open("wb") as data:
         for _ in range(size >> 20):
             data.write(os.urandom(1 << 20))
@@ -193,14 +193,14 @@ def disturber(binary: str, kind: str, *words: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Quota:
-    """A cgroup of ours with a cpu quota, and the file of the cgroup that we come from."""
+    """A cgroup of ours with a cpu quota, and the file of our original cgroup."""
 
     folder: Path
     home: Path
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """This process, and all that it starts, under the quota."""
+        """Put this process, and its children, under the quota."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
         try:
             yield
@@ -210,7 +210,7 @@ class Quota:
 
 @contextmanager
 def quota_cgroup() -> Iterator[Quota | str]:
-    """A cgroup with a quota, removed in the end; or why there is none."""
+    """A cgroup with a quota, removed at the end; or the reason why there is none."""
     reasons: list[str] = []
     cgroups = cpu_cgroups(Path("/"))
     for parent in cgroups:
@@ -236,7 +236,7 @@ def quota_cgroup() -> Iterator[Quota | str]:
 
 
 def limit(folder: Path) -> None:
-    """Half a cpu, by cgroup v1 or v2; OSError where this cgroup cannot have a quota."""
+    """Set half a cpu, by cgroup v1 or v2. Raises OSError if this cgroup cannot have a quota."""
     if (folder / "cpu.cfs_quota_us").exists():
         (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         (folder / "cpu.cfs_quota_us").write_text(str(QUOTA_US))

@@ -1,9 +1,9 @@
-"""What a worker process costs: hop beside the floor of a socket pair, fused chain, 100 MB array.
+"""Cost of a worker process: hop against the floor of a socket pair, fused chain, 100 MB array.
 
 `python benchmarks/workers.py [--json] [--rounds 11]`
 
-Floor and hop are taken in turns in every round, so that their ratio holds on a busy machine too.
-Times are medians over rounds, in seconds; `checks` are the results computed.
+Floor and hop are interleaved in every round, so that their ratio is valid on a busy machine too.
+Times are medians over rounds, in seconds; `checks` are the computed results.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from flowos.plan import compile_flow
 HOPS = 1000
 CHAIN = 1000
 ELEMENTS = 12_500_000
-"""Of float64: 100 MB."""
+"""Elements of float64: 100 MB."""
 
 
 def add(a: int, b: int) -> int:
@@ -49,7 +49,7 @@ def ends(x: Any) -> float:
 
 
 def pages(x: Any) -> float:
-    """Touches one element of every page."""
+    """Read one element of every page."""
     return float(x[:: os.sysconf("SC_PAGE_SIZE") // 8].sum())
 
 
@@ -124,7 +124,7 @@ def hops(rounds: int) -> dict[str, Any]:
 
 
 def arrays(rounds: int, use: Callable[..., Any]) -> dict[str, Any]:
-    """From one worker to another; the array exists in the first, the second uses it."""
+    """Time an array from one worker to another; it exists in the first, the second uses it."""
     kind = fo.array(fo.float64, (None,))
     seed = fo.flow_input("seed", fo.int64)
     made = task("produce", produce, (fo.int64,), kind)(seed)

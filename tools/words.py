@@ -24,6 +24,7 @@ CLEAN = (
     "src/flowos/report",
     "src/flowos/solver",
     "src/flowos/store",
+    "benchmarks",
     "bind",
     "docs/*.md",
     "docs/adr",

@@ -1,18 +1,18 @@
-"""Training data from far storage and from this node, beside what others make of it.
+"""Training data from remote storage and from this node, compared with other loaders.
 
 `python benchmarks/feed.py [--json] [--only far-1ms,local-warm] [--peers torch,spdl]
 [--rounds N] [--quick] [--kib 41|110] [--folder DIR] [--sweep] [--install] [--resume]
 [--report FOLDER [--from FILE]]`
 Debian: g++ libjpeg62-turbo-dev fuse3 iproute2. Pillow makes the pictures.
 
-Far storage is a folder behind a modelled round trip and one shared link (slowfs.cpp), and an S3
-server behind a shaped one (s3server.cpp). The time for 1,000 minibatches of 32 counts from before a
-contestant's objects are made. Each contestant runs alone, in a process and a venv of its own, with
-the settings that a sweep found best for it; what it delivers is checked against the data set's
-checksums. Then all take turns. A limit is the link's, or what limit.cpp takes beside. Data, peers
-and settings are made once and kept in --folder, outside of the repository. What was found is kept
-there as it is found: after a run that was stopped, --resume goes on. --from FILE tells again what
-a run with --json said. Exit 1 when a claim is missed.
+Remote storage is a folder behind a modelled round trip and one shared link (slowfs.cpp), and an S3
+server behind a shaped link (s3server.cpp). The time for 1,000 minibatches of 32 includes creating a
+contestant's objects. Each contestant runs alone, in a process and a venv of its own, with the best
+settings of a sweep; its samples are checked against the data set's checksums. Turns of all are
+interleaved. The limit is the link's rate, or the time of limit.cpp. Data, peers and settings are
+created once and kept in --folder, outside of the repository. Results are saved there as they come:
+--resume continues a run that was stopped. --from FILE prints the results of an earlier run with
+--json. Exit 1 when a claim is missed.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from pictures import KINDS, data_set
 from places import HERE, NotHere, default_folder, say
 from sharing import half_cache, shared
 from stores import far_files, warm
-from told import table as in_words
+from text_table import table as in_words
 from turns import TurnFailed
 
 OTHER_PARTS = ("python", "listing", "sharing", "half", "paper")
@@ -53,7 +53,7 @@ CHECK_SECONDS = 2.0
 
 def main() -> int:
     options = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken away
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is cleaned up
     try:
         report = json.loads(options.told.read_text()) if options.told else benchmark(options)
     except (NotHere, OSError, ValueError) as reason:
@@ -155,7 +155,7 @@ def machine() -> dict[str, Any]:
 
 
 def journal_of(options: argparse.Namespace, data: str) -> Journal:
-    """Figures of other code or of other contestants are not gone on with."""
+    """The journal of this code and these contestants; results of others are not reused."""
     native = find_spec("flowos._native")
     folders = {
         Path(one.origin).parent for one in (find_spec("flowos"), native) if one and one.origin
@@ -178,7 +178,7 @@ def others(
 
 
 def python_cost(table: Table) -> dict[str, Any]:
-    """What Python does for a batch that is ready; see python_cost.py."""
+    """CPU time of Python for a batch that is ready; see python_cost.py."""
     warm(table.data.files)
     words = [sys.executable, str(HERE / "python_cost.py"), str(table.data.files)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -194,7 +194,7 @@ def rounds_of(case: Case, options: argparse.Namespace) -> int:
 
 
 def store_check(table: Table) -> Iterator[dict[str, float]]:
-    """The far storage measured by itself: what so many readers get of its link."""
+    """Remote storage measured by itself: the rate of so many readers on its link."""
     warm(table.data.files)
     mean = table.data.bytes / table.data.count
     for round_trip_ms, mbit in CHECKED_LINKS:

@@ -1,4 +1,4 @@
-"""The table of claims, as data: what is read from where, what limits it, and what is promised."""
+"""The table of claims: what is read from where, what limits it, and what is claimed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ Limit = Literal["link once", "link measured", "ring", "pread", "decode"]
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """`most`: the promise, a multiple of the limit. `limit`: `link once`: all samples once over the
-    link, at its rate; `link measured`: the same at the rate that one large object comes at; `ring`,
-    `pread`, `decode`: what limit.cpp takes. `workers`: the counts that peers are swept over.
-    `settings_of`: the case whose sweep serves here too, as its round trip is the same.
-    `only`: the peers that take part; none: all. `scaled_from`: peers that keep nothing, whose rate
-    never changes, give so many batches, and their time is scaled. `stages`: ours has a cache.
-    `keeps_pages`: far storage whose pages stay in memory, as those of NFS and Lustre do while the
-    data fit; else they go at once, as where the data are larger than the memory.
+    """`most`: the claim, a multiple of the limit. `limit`: `link once`: all samples once over the
+    link, at its rate; `link measured`: the same at the rate of one large object; `ring`, `pread`,
+    `decode`: the time of limit.cpp. `workers`: the counts that peers are swept over.
+    `settings_of`: the case whose sweep is reused, as its round trip is the same.
+    `only`: the peers that take part; empty: all. `scaled_from`: peers without a cache, whose rate
+    is constant, deliver so many batches, and their time is scaled. `stages`: ours has a cache.
+    `keeps_pages`: remote storage whose pages stay in memory, as those of NFS and Lustre do while
+    the data fit; else they are dropped at once, as if the data were larger than the memory.
     """
 
     name: str

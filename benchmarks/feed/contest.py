@@ -1,4 +1,4 @@
-"""A case fought out: what is delivered is checked, settings are swept, then interleaved rounds."""
+"""Runs a case: samples are checked, settings swept, then contestants measured in rounds."""
 
 import json
 import statistics
@@ -26,7 +26,7 @@ from places import NotHere, say
 from turns import TurnFailed
 
 LOOK_SECONDS, SWEEP_SECONDS = 1.0, 3.0
-"""Each setting is looked at; the best two, if near each other, are tried again for longer."""
+"""Each setting is tried; the best two, if near each other, are tried again for longer."""
 NEAR = 1.15
 KEEPERS_BATCHES, KEEPERS_SECONDS = 200, 10.0
 WORSE_IN_A_ROW = 2
@@ -36,7 +36,7 @@ Found = dict[str, Any]
 
 
 def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
-    """All that was found in a case: per contestant its turns, the limits, what failed."""
+    """The results of a case: per contestant its turns, the limits, what failed."""
     failed: dict[str, str] = {}
     chosen: dict[str, Setting] = {}
     checks: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def fight(table: Table, case: Case, rounds: int, settings: "Settings") -> Found:
 def one_round(
     table: Table, case: Case, entrants: Sequence[Entrant], chosen: Mapping[str, Setting]
 ) -> Found:
-    """The limit, and a turn of each, one after the other."""
+    """Measure the limit, and a turn of each contestant, one after the other."""
     limit = limit_seconds(table, case)
     turns: dict[str, Found] = {}
     failed: dict[str, str] = {}
@@ -91,8 +91,8 @@ def one_round(
 def going_on(
     case: Case, entrants: Sequence[Entrant], turns: Mapping[str, Sequence[Found]], is_last: bool
 ) -> Sequence[Entrant]:
-    """All in the first round; in the second ours, the best two others and who is near them; in the
-    others and in the last ours alone, as the claims are of it."""
+    """All entrants in the first round; in the second ours, the best two others and those near them;
+    afterwards and in the last round only ours, as the claims are about it."""
     if not turns:
         return entrants
     if is_last or max(map(len, turns.values())) > 1:
@@ -107,14 +107,14 @@ def going_on(
 
 
 def rotated(entrants: Sequence[Entrant], number: int) -> Sequence[Entrant]:
-    """Nobody always comes after the same one."""
+    """Rotate the order, so that no entrant always follows the same one."""
     start = number % max(1, len(entrants))
     return [*entrants[start:], *entrants[:start]]
 
 
 def checked(table: Table, case: Case, entrant: Entrant, setting: Setting) -> Found:
-    """What it delivers in somewhat more than an epoch, from far storage without its slowness;
-    once for each kind of storage. TurnFailed, where a sample is not one of the data set's."""
+    """Check the samples of somewhat more than an epoch, from remote storage without its delays,
+    once for each kind of storage. Raises TurnFailed if a sample is not one of the data set's."""
     kind = f"{case.store}, {'decoded' if case.decoded else 'raw'}"
     return table.journal.once(
         f"{entrant.name} checked, {kind}", partial(_looked_at, table, case, entrant, setting)
@@ -136,7 +136,7 @@ def _looked_at(table: Table, case: Case, entrant: Entrant, setting: Setting) -> 
 
 
 class Settings:
-    """The best setting of each contestant in each case, swept once and kept in a file."""
+    """The best setting of each contestant in each case, swept once and stored in a file."""
 
     def __init__(self, file: Path, data: str, again: bool) -> None:
         self.file = file
@@ -151,12 +151,12 @@ class Settings:
         return f"{self.data}/{case.settings_of or case.name}/{name}"
 
     def swept(self, case: Case, name: str) -> list[Found]:
-        """In this case itself."""
+        """The sweep of this very case."""
         known: list[Found] = self.known.get(self._key(case, name), [])
         return [] if case.settings_of else known
 
     def best(self, table: Table, case: Case, entrant: Entrant) -> Setting:
-        """TurnFailed, where no setting gave a batch."""
+        """The best setting. Raises TurnFailed if no setting delivered a batch."""
         if entrant.contestant is OURS:
             return Setting(workers=BY_ITSELF)
         key = self._key(case, entrant.name)
@@ -174,7 +174,7 @@ class Settings:
 
 
 def sized(case: Case, table: Table) -> Case:
-    """Smaller where only the paths are tried: the figures then say nothing."""
+    """The case, smaller for --quick, which only tests that everything runs."""
     return replace(case, batches=case.batches // 10) if table.quick else case
 
 
@@ -183,7 +183,7 @@ def sweep(table: Table, case: Case, entrant: Entrant) -> list[Found]:
     points = list(looks(table, case, entrant))
     good = sorted((p for p in points if "seconds" in p), key=lambda p: float(p["seconds"]))
     near = [point for point in good[:2] if point["seconds"] < NEAR * good[0]["seconds"]]
-    if len(near) == 1 or keeps(case, entrant.contestant):  # whose sample is long already
+    if len(near) == 1 or keeps(case, entrant.contestant):  # whose turn is long already
         return points
     for point in near:
         setting = Setting(workers=point["workers"], options=point["options"])
@@ -194,7 +194,7 @@ def sweep(table: Table, case: Case, entrant: Entrant) -> list[Found]:
 
 
 def looks(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
-    """At each count of workers, until more only makes it worse; then at each other variant with
+    """Try each count of workers, until more only makes it worse; then each other variant with
     the best count."""
     contestant = entrant.contestant
     first, *others = contestant.decoded if case.decoded else contestant.raw
@@ -216,7 +216,7 @@ def looks(table: Table, case: Case, entrant: Entrant) -> Iterator[Found]:
 def swept_point(
     table: Table, case: Case, entrant: Entrant, setting: Setting, seconds: float
 ) -> Found:
-    """Of those that keep samples, whose rate changes, what so many batches took from the start."""
+    """For contestants with a cache, whose rate changes: the time of so many batches."""
     told: Found = {"workers": setting.workers, "options": dict(setting.options)}
     keeper = keeps(case, entrant.contestant)
     sample: Found = {"seconds": seconds}
@@ -241,7 +241,7 @@ def swept_point(
 
 
 def summary(case: Case, found: Found) -> Found:
-    """The line of the table: limit, ours, ratio, does it hold, and every peer."""
+    """The row of the table: limit, ours, ratio, whether the claim holds, and every peer."""
     told = {name: of_contestant(case, turns) for name, turns in found["turns"].items()}
     line: Found = {
         "case": case.name,
@@ -262,7 +262,7 @@ def summary(case: Case, found: Found) -> Found:
 
 
 def of_contestant(case: Case, turns: Sequence[Mapping[str, Any]]) -> Found:
-    """Medians over the rounds; the ratio to the limit is one of each round first."""
+    """Medians over the rounds; the ratio to the limit is the median of the rounds' ratios."""
     seconds = [thousand(case, turn) for turn in turns]
     sent = [turn["source_bytes"] for turn in turns if turn["source_bytes"] is not None]
     return {

@@ -1,10 +1,10 @@
-// What a core decodes: JPEGs that are in memory, one after the other, in one thread.
+// Decodes JPEGs that are in memory, one after the other, in one thread.
 //
 //   decode [--files 400] [--round 0] FOLDER LIST
 //
-// Each way takes all files once; which is the first to go changes with the round. LIST: as for
-// limit. Prints one line of JSON: of each way, CPU seconds per picture and a checksum of the
-// results.
+// Each decoder takes all files once; which one is first changes with the round. LIST: as for
+// limit. Prints one line of JSON: for each decoder, CPU seconds per picture and a checksum of
+// the results.
 // clang-format off: jpeglib.h needs cstdio
 #include <cstdio>
 #include <jpeglib.h>
@@ -47,13 +47,13 @@ std::vector<Bytes> read_files(const std::string& folder, const std::string& list
   return files;
 }
 
-// All pixels by libjpeg and no more: what no way can be faster than.
+// All pixels by libjpeg only: the bound for all decoders.
 std::uint64_t decode_only(const Bytes& bytes) {
   static std::vector<JSAMPLE> row;
   std::uint64_t sum = 0;
   jpeg_decompress_struct picture{};
   jpeg_error_mgr errors{};
-  picture.err = jpeg_std_error(&errors);  // ends this program with its words
+  picture.err = jpeg_std_error(&errors);  // exits with its message
   jpeg_create_decompress(&picture);
   jpeg_mem_src(&picture, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&picture, TRUE);
@@ -90,7 +90,7 @@ struct Contestant {
   std::uint64_t checksum = 0;
 };
 
-// Of the core that this program has, so that others on the machine do not count.
+// CPU time, so that other processes do not count.
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

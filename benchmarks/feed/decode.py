@@ -1,10 +1,10 @@
-"""Pictures that one core decodes and resizes to 224 x 224 in a second, beside what bounds it.
+"""Pictures a second that one core decodes and resizes to 224 x 224, compared with the bound.
 
     python benchmarks/feed/decode.py [--files 400] [--rounds 12] [--folder CACHE]
 
-In every round each way takes the same files out of memory: libjpeg-turbo's decoding alone (the
-bound), ours, and Pillow's decode and resize. Seconds are of CPU time, ratios of the same round.
-Prints JSON.
+In every round each decoder reads the same files from memory: libjpeg-turbo's decoding alone (the
+bound), ours, and Pillow's decode and resize. Times are CPU time, ratios of the same round. Prints
+JSON.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
 
 
 def compiled(folder: Path) -> Path:
-    """The program with the very sources of the library, as a wheel's build compiles them."""
+    """Compile the program with the library's own sources, as a wheel's build does."""
     made = folder / "programs" / "decode"
     made.parent.mkdir(parents=True, exist_ok=True)
     sources = [HERE / "decode.cpp", *(NATIVE / f"decode/{name}.cpp" for name in SOURCES)]
@@ -63,7 +63,7 @@ def compiled(folder: Path) -> Path:
 
 
 def measured(program: Path, data: DataSet, options: argparse.Namespace) -> dict[str, Any]:
-    """Of each way: pictures a second, and its time as a multiple of decoding alone."""
+    """For each decoder: pictures a second, and its time as a multiple of decoding alone."""
     files = [path.read_bytes() for path in paths(data, options.files)]
     rounds = [one_round(program, data, files, number) for number in range(options.rounds)]
     return {

@@ -1,4 +1,4 @@
-"""Who takes part in a case, from where each of them reads, and one turn of each."""
+"""The contestants of a case, the storage that each reads from, and one turn of each."""
 
 import json
 import shutil
@@ -45,7 +45,7 @@ class Entrant:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What a whole run of the benchmark works with."""
+    """The state of a run of the benchmark."""
 
     data: DataSet
     folder: Path
@@ -56,7 +56,7 @@ class Table:
 
 
 def entrants(data: DataSet, folder: Path, names: Sequence[str], retry: bool) -> Any:
-    """Those that can run, those that cannot with the reason, and the seconds of conversions."""
+    """Contestants that can run, those that cannot with the reason, and seconds of conversions."""
     found: list[Entrant] = []
     missing: dict[str, str] = {}
     seconds: dict[str, float] = {}
@@ -88,7 +88,7 @@ def taking_part(table: Table, case: Case) -> list[Entrant]:
 
 @contextmanager
 def source_of(table: Table, case: Case) -> Iterator[Source]:
-    """Fresh for each turn, so that nobody finds what another left behind."""
+    """New storage for each turn, so that no contestant profits from another's reads."""
     if case.store == "far":
         warm(table.data.files)
         far = (case.round_trip_ms, case.mbit, case.keeps_pages)
@@ -123,7 +123,7 @@ def job_of(
 
 
 def keeps(case: Case, contestant: Contestant) -> bool:
-    """Its rate changes in the course of the case, as it keeps samples; ours is never scaled."""
+    """Does its rate change during the case, as it caches samples? Ours is never scaled."""
     return contestant is OURS or (contestant.stages and case.store != "local")
 
 
@@ -136,9 +136,9 @@ def turn(
     listing: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """One turn of an entrant on its own, with the storage as the case wants it. TurnFailed.
+    """One turn of an entrant alone, with the case's storage.
 
-    listing: ours does not know yet what there is. changes: of the Job.
+    listing: ours must list the folder first. changes: of the Job. Raises TurnFailed.
     """
     with ExitStack() as stack:
         source = stack.enter_context(source_of(table, case))
@@ -161,7 +161,7 @@ def turn(
 
 
 def thousand(case: Case, found: Mapping[str, Any]) -> float:
-    """Seconds for all batches of the case; scaled by the steady rate where fewer were given."""
+    """Seconds for all batches of the case; scaled by the steady rate if fewer were measured."""
     if found["batches"] >= case.batches:
         return float(found["seconds"])
     return float(first_seconds(found) + steady(found) * (case.batches - 1))
@@ -172,12 +172,12 @@ def first_seconds(found: Mapping[str, Any]) -> float:
 
 
 def steady(found: Mapping[str, Any]) -> float:
-    """Seconds per batch, the first aside."""
+    """Seconds per batch, without the first."""
     return float((found["seconds"] - first_seconds(found)) / max(1, found["batches"] - 1))
 
 
 def limit_seconds(table: Table, case: Case) -> float:
-    """What the case cannot be faster than, measured now where it is measured."""
+    """The lower bound of the case's time, measured now if it is a measured one."""
     if case.limit == "link once":
         return bytes_needed(table, case) / (case.mbit * 1e6 / 8)
     if case.limit == "link measured":
@@ -193,7 +193,7 @@ def limit_seconds(table: Table, case: Case) -> float:
 
 
 def bytes_needed(table: Table, case: Case) -> float:
-    """Each sample once, or as far as the batches go where they take less than all."""
+    """Bytes of each sample once, or of the batches if they contain fewer."""
     samples = min(case.batches * BATCH_SIZE, table.data.count)
     return table.data.bytes * samples / table.data.count
 
@@ -201,7 +201,7 @@ def bytes_needed(table: Table, case: Case) -> float:
 def run_limit(
     table: Table, what: str, threads: int, batches: int, root: str = ""
 ) -> dict[str, float]:
-    """limit.cpp's answer. NotHere."""
+    """The result of limit.cpp. Raises NotHere if it cannot be compiled."""
     files = f"{root}/files" if root else str(table.data.files)
     options = ("--threads", str(threads), "--batches", str(batches))
     words = [str(program("limit", table.folder)), *options, what, files, str(table.data.listed)]

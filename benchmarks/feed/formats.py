@@ -1,7 +1,7 @@
-"""`python formats.py FORM FILES LIST TARGET`: the same samples in the form that a contestant reads.
+"""`python formats.py FORM FILES LIST TARGET`: converts the samples to a contestant's format.
 
-Shuffled once, as their authors advise, since they are read in runs. Shards are small (8 MB; 64 tar
-files), which suits the first batch and many workers best.
+Shuffled once, as their authors advise, since they are read sequentially. Shards are small (8 MB; 64
+tar files), which is best for the first batch and for many workers.
 """
 
 import io

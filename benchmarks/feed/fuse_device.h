@@ -23,7 +23,7 @@ namespace flowos::bench {
 // A request of the kernel's FUSE client, and the structure that follows its head.
 struct Request {
   fuse_in_header head;
-  std::array<std::byte, 8192> rest;  // the least that the kernel wants to have
+  std::array<std::byte, 8192> rest;  // the minimum size that the kernel accepts
 
   template <typename Structure>
   Structure as() const {
@@ -34,11 +34,11 @@ struct Request {
   const char* name() const { return reinterpret_cast<const char*>(rest.data()); }
 };
 
-// The kernel's FUSE device, spoken to without libfuse: that of Debian 12 (3.14.0) never tells the
-// kernel that it may look up several names of a folder at once, so that it does so one by one.
+// The kernel's FUSE device, used without libfuse: that of Debian 12 (3.14.0) never sets the flag
+// for parallel lookups in a folder, so that the kernel does them one by one.
 class FuseDevice {
  public:
-  // Mounts by fusermount3, which also unmounts, when this process is gone. Ends it, if it cannot.
+  // Mounts by fusermount3, which also unmounts when this process ends. Exits if it cannot.
   explicit FuseDevice(const std::string& mountpoint) {
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) give_up("slowfs: no socket pair");
@@ -54,12 +54,12 @@ class FuseDevice {
     fcntl(pair[0], F_SETFD, FD_CLOEXEC);  // stays open: fusermount3 watches for its end
     fd_ = received(pair[0]);
     if (fd_ < 0) {
-      waitpid(child, nullptr, 0);  // it has said why
+      waitpid(child, nullptr, 0);  // it has printed the reason
       std::exit(1);
     }
   }
 
-  // False: it is unmounted. Safe from several threads.
+  // Returns false once unmounted. Thread-safe.
   bool next(Request& request) const {
     while (true) {
       const std::array<iovec, 2> parts{
@@ -69,7 +69,7 @@ class FuseDevice {
     }
   }
 
-  // error 0: all is well, and `bytes` are the answer.
+  // error 0: success, and `bytes` are the answer.
   void answer(std::uint64_t unique, int error, const void* bytes, std::size_t size) const {
     fuse_out_header head{};
     head.len = static_cast<std::uint32_t>(sizeof head + size);

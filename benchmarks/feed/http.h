@@ -46,7 +46,7 @@ inline std::map<std::string, std::string> read_query(std::string_view words) {
   return found;
 }
 
-// The head of a request, its lines ended by CR LF; nothing where it is none.
+// The head of a request, with lines ending in CR LF; nullopt if it is invalid.
 inline std::optional<HttpRequest> read_head(std::string_view head) {
   const std::size_t first = head.find("\r\n");
   const std::string_view line = head.substr(0, first);
@@ -74,8 +74,8 @@ inline std::optional<HttpRequest> read_head(std::string_view head) {
   return request;
 }
 
-// First and last byte of what `field` asks for; the whole where it asks for nothing, and nothing
-// where it asks for what is not there.
+// First and last byte of the range in `field`; everything if it has none, nullopt if it is out of
+// range.
 inline std::optional<std::pair<std::int64_t, std::int64_t>> range_of(const std::string& field,
                                                                      std::int64_t size) {
   std::int64_t first = 0, last = size - 1;

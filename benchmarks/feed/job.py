@@ -1,7 +1,7 @@
-"""One turn of one contestant: what it is asked for, how it is timed, what is checked of it.
+"""One turn of one contestant: its parameters, timing and checks.
 
-Imported by the loaders of all contestants, each with its own Python: nothing but the standard
-library here. turn.py runs it.
+Imported by the loaders of all contestants, each with its own Python: standard library only. turn.py
+runs it.
 """
 
 import importlib
@@ -20,10 +20,9 @@ FINE_MARKS, MARK_EVERY = (1, 2, 5, 10, 20), 50
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """`root`: the folder or s3:// address of the form that the contestant reads. `cache`: an empty
-    folder for those that keep samples on this node; "": not to be used. `seconds`: it ends so long
-    after the first batch at the latest. `check`: every sample is looked at, so the times count for
-    nothing.
+    """`root`: the folder or s3:// address of the data in the contestant's format. `cache`: an empty
+    folder for contestants that cache samples on this node; "": none. `seconds`: maximum time after
+    the first batch. `check`: every sample is checked, so the times are not used.
     """
 
     loader: str
@@ -40,14 +39,14 @@ class Job:
     check: bool = False
 
     def names(self) -> list[str]:
-        """Of all files, as the list has them, which is known before the clock starts."""
+        """Names of all files in the list, which is read before the clock starts."""
         return [line.partition("\t")[0] for line in Path(self.listed).read_text().splitlines()]
 
     def paths(self) -> list[str]:
         return [f"{self.root}/{name}" for name in self.names()]
 
     def endless_order(self, count: int) -> Iterator[int]:
-        """Every number below `count` in an order of its own, epoch after epoch."""
+        """Every number below `count`, shuffled anew for each epoch."""
         shuffles = random.Random(self.seed)
         order = list(range(count))
         while True:
@@ -57,7 +56,7 @@ class Job:
 
 class Loader(Protocol):
     """A contestant's module. `open_batches` is called before the clock starts, to import and read
-    lists; what it gives is called after, and gives endless batches."""
+    lists; the function that it returns is called after, and yields batches without end."""
 
     def open_batches(self, job: Job) -> Callable[[], Iterator[Any]]: ...
 
@@ -71,7 +70,7 @@ class Packed:
 
 
 def length_of(batch: Any) -> int:
-    """How many samples a batch has."""
+    """Number of samples in a batch."""
     return len(batch.lengths if isinstance(batch, Packed) else batch)
 
 
@@ -87,7 +86,7 @@ def pieces_of(batch: Any) -> Iterable[Any]:
 
 
 class Checks:
-    """What was delivered is compared with the list: same bytes, whatever their order."""
+    """Compares delivered samples with the list: same bytes, in any order."""
 
     def __init__(self, job: Job) -> None:
         lines = (line.split("\t") for line in Path(job.listed).read_text().splitlines())
@@ -134,7 +133,7 @@ class Checks:
 
 
 def run(job: Job) -> dict[str, Any]:
-    """The answer. Time counts from before the contestant's own objects are made."""
+    """Run the turn. Time includes creating the contestant's own objects."""
     loader: Loader = importlib.import_module(f"loader_{job.loader}")
     start = loader.open_batches(job)
     checks = Checks(job) if job.check else None
@@ -173,7 +172,7 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def _cpu_seconds() -> float:
-    """Of all processes of this session, the contestant's alone, and of those that ended."""
+    """CPU time of all processes of this session, which is the contestant's, ended ones included."""
     session, ticks = os.getsid(0), 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

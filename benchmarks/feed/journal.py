@@ -1,4 +1,4 @@
-"""What a run has found so far, written down as it is found: one that was stopped goes on there."""
+"""Saves the results of a run as they come, so that a run that was stopped can continue."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Journal:
-    """A line of JSON for each thing found, under its name; the first says of what the run is."""
+    """A file with a line of JSON for each result, by name; the first line describes the run."""
 
     def __init__(self, file: Path, run: str, resume: bool) -> None:
         self.file = file
@@ -25,7 +25,7 @@ class Journal:
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     def once(self, name: str, find: Callable[[], T]) -> T:
-        """What was found before, else what `find` finds now."""
+        """The saved result of this name, else that of `find`, which is saved."""
         if name not in self.known:
             began = time.perf_counter()
             found = find()
@@ -37,19 +37,19 @@ class Journal:
         return answer
 
     def end(self) -> None:
-        """All was found."""
+        """Remove the file: the run is complete."""
         self.file.unlink()
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:
-    """The last line may be cut off."""
+    """The lines of the file; the last one may be truncated."""
     with suppress(OSError, json.JSONDecodeError):
         for line in file.read_text().splitlines():
             yield json.loads(line)
 
 
 def code_of(*folders: Path) -> str:
-    """Another one where something is measured that was changed: figures of both are not mixed."""
+    """A hash of the measured code: results of different code are not mixed."""
     digest = hashlib.sha256()
     for folder in (HERE, *folders):
         for path in sorted(folder.rglob("*")):

@@ -1,6 +1,6 @@
-"""A cache that knows what there is but holds nothing of it yet, as after `flowos feed clear`.
+"""A cache with the listing of a data set but no samples, as after `flowos feed clear`.
 
-Listing is a thing of its own: it is done once per data set, and its time is told apart.
+The data set is listed once, and the time of that is reported separately.
 """
 
 import shutil
@@ -12,14 +12,14 @@ from turns import taken
 
 
 class KnownIndex:
-    """Kept per source; FlowOS keeps its listing at CACHE/KEY/catalog, and samples beside it."""
+    """Listings by source; FlowOS keeps a listing at CACHE/KEY/catalog, next to the samples."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.kept: dict[str, Path] = {}
 
     def fill(self, cache: str, python: Path, job: Job, variables: dict[str, str]) -> None:
-        """The listing alone is put into that empty folder; made first, where it is not known."""
+        """Copy the listing into this empty folder; list the source first if needed."""
         if job.root not in self.kept:
             made = Path(tempfile.mkdtemp(prefix="index-", dir=self.folder))
             self.kept[job.root] = made

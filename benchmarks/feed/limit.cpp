@@ -1,12 +1,12 @@
-// What C++ reaches that does nothing else: the limit that a feed is held against.
+// The speed of plain C++ that does nothing else: the limit that feeds are compared with.
 //
 //   limit [--threads 2] [--batches 1000] [--batch-size 32] [--seed 1] read|decode FOLDER LIST
 //
-// read: threads open, read and close files, shuffled, epoch after epoch, each into its place in one
-// of 64 batches that go round; the batches are taken in order. decode: the same, and each JPEG is
-// decoded to RGB at its full size, by libjpeg, into memory that its thread uses again.
-// LIST: a line per file, its name below FOLDER and its size, parted by a tab. Prints one line of
-// JSON. Exit 77: built without libjpeg.
+// read: threads open, read and close files, shuffled, epoch after epoch, each into its slot in a
+// ring of 64 batches; the batches are taken in order. decode: also decodes each JPEG to RGB at its
+// full size, by libjpeg, into a buffer that its thread reuses.
+// LIST: a line per file, its name below FOLDER and its size, separated by a tab. Prints one line
+// of JSON. Exit 77: built without libjpeg.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -88,7 +88,7 @@ void read_file(const File& file, std::byte* into) {
 void decode(const std::byte* bytes, std::size_t size, std::vector<JSAMPLE>& pixels) {
   jpeg_decompress_struct picture{};
   jpeg_error_mgr errors{};
-  picture.err = jpeg_std_error(&errors);  // ends this program with its words
+  picture.err = jpeg_std_error(&errors);  // exits with its message
   jpeg_create_decompress(&picture);
   jpeg_mem_src(&picture, reinterpret_cast<const unsigned char*>(bytes), size);
   jpeg_read_header(&picture, TRUE);
@@ -105,7 +105,7 @@ void decode(const std::byte* bytes, std::size_t size, std::vector<JSAMPLE>& pixe
 }
 #endif
 
-// Batches that go round: threads fill them, one takes them in order.
+// A ring of batches: threads fill them, one takes them in order.
 class Ring {
  public:
   Ring(std::vector<File> files, std::vector<std::size_t> order, std::size_t batch_size,

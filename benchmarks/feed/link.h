@@ -11,21 +11,21 @@ namespace flowos::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// The way to storage that is far away: one link, first in first out, that all share, and a round
-// trip that each request costs besides. It only says when an answer would arrive; who asks waits.
+// A link to remote storage, shared by all, first in first out, with a round trip for each request.
+// It only computes when an answer would arrive; the caller waits.
 class Link {
  public:
-  // bytes_per_second 0: as fast as this machine is.
+  // bytes_per_second 0: no limit.
   Link(double bytes_per_second, std::chrono::nanoseconds round_trip)
       : bytes_per_second_(bytes_per_second), round_trip_(round_trip) {}
 
-  // An answer without data, after so many round trips one after another.
+  // An answer without data, after so many sequential round trips.
   Clock::time_point answered(std::uint64_t round_trips = 1) {
     requests_ += round_trips;
     return Clock::now() + static_cast<std::int64_t>(round_trips) * round_trip_;
   }
 
-  // An answer of so many bytes, asked for at that time: it waits for its turn on the link.
+  // An answer of so many bytes, requested at that time: it is queued on the link.
   Clock::time_point carried(std::size_t bytes, Clock::time_point asked = Clock::now()) {
     reads_ += 1;
     bytes_ += bytes;

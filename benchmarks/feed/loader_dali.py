@@ -11,7 +11,7 @@ PREFETCH = 4
 
 
 class Samples:
-    """For worker processes: the sample of that number in an order of its own for each epoch."""
+    """For worker processes: returns the sample of a number, shuffled anew for each epoch."""
 
     def __init__(self, job: Job) -> None:
         self.read = reader(job)

@@ -1,4 +1,4 @@
-"""obstore by hand: so many requests in flight, batches as they come."""
+"""obstore used directly: a fixed number of requests in flight, batches as they arrive."""
 
 import asyncio
 import queue

@@ -48,7 +48,7 @@ def _counts() -> dict[str, int]:
 
 
 def told() -> dict[str, Any]:
-    """What the feed says of itself, at the end of each epoch and now."""
+    """The feed's statistics at the end of each epoch and now."""
     return {
         "now": _counts(),
         "epochs": [*_after, _counts()],

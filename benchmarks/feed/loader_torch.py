@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader over files, with the collate function that suits it best."""
+"""PyTorch's DataLoader over files, with the fastest collate function."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ class Files(Dataset):  # type: ignore[misc]
 
 
 class Endless(Sampler):  # type: ignore[misc]
-    """No worker is started anew for an epoch."""
+    """An endless sampler, so that workers are not restarted for each epoch."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -30,7 +30,7 @@ class Endless(Sampler):  # type: ignore[misc]
 
 
 def as_one_tensor(samples: list[bytes]) -> Any:
-    """Shared memory takes one tensor from a worker at less cost than a pipe takes bytes."""
+    """One tensor in shared memory, which is cheaper to send from a worker than bytes by a pipe."""
     data = torch.frombuffer(bytearray().join(samples), dtype=torch.uint8)
     return data, torch.tensor([len(sample) for sample in samples])
 

@@ -1,4 +1,4 @@
-"""WebDataset over tar shards, as its documentation shuffles them."""
+"""WebDataset over tar shards, shuffled as in its documentation."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The figures that seed 002 gives in words and tables (Serizawa and Tatebe, IPSJ SIG HPC, 2019).
+"""Numbers from the text and tables of Serizawa and Tatebe, IPSJ SIG HPC, 2019: "the paper".
 
 A node of Cygnus: 2 x 12 cores, NVMe SSD, Lustre over InfiniBand; 1,261,197 photographs of
-ImageNet. What its figures 4 to 6 show as curves only is not guessed at here.
+ImageNet. Values that its figures 4 to 6 show only as curves are left out.
 """
 
 from collections.abc import Sequence

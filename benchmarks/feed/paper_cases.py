@@ -1,7 +1,7 @@
-"""What seed 002 measured beside the 1,000 minibatches, measured here in the same way.
+"""Other measurements of the paper (paper.py) than 1,000 minibatches, repeated here.
 
 Figure 6: time over reads in flight. Table 3: all files copied, 8 at once. Figures 7 and 8, for one
-node and without the training: ten epochs, from far storage, or copied first.
+node and without the training: ten epochs, from remote storage, or copied first.
 """
 
 import statistics
@@ -29,7 +29,7 @@ def far_case() -> Case:
 
 
 def first_listing(table: Table) -> dict[str, float]:
-    """Seconds from nothing to the first batch, the folder seen for the first time."""
+    """Seconds to the first batch of a folder that was never listed."""
     say("the first listing")
     ours = next(entrant for entrant in table.entrants if entrant.contestant is OURS)
     found = {}
@@ -41,7 +41,7 @@ def first_listing(table: Table) -> dict[str, float]:
 
 
 def in_flight(table: Table) -> list[dict[str, Any]]:
-    """Figure 6: ours with so many reads of the source at once, none of them twice, scaled."""
+    """Figure 6: ours by number of concurrent reads of the source, each sample once, scaled."""
     say("figure 6: reads in flight")
     ours = next(entrant for entrant in table.entrants if entrant.contestant is OURS)
     case = far_case()
@@ -55,7 +55,7 @@ def in_flight(table: Table) -> list[dict[str, Any]]:
 
 
 def copies(table: Table, rounds: int) -> dict[str, Any]:
-    """Table 3: `cp` per folder, 8 at once, and ours, from far storage to an empty local folder."""
+    """Table 3: `cp` per folder, 8 at once, and ours, from remote storage to an empty folder."""
     say("table 3: the whole data set copied")
     ways = {"cp, 8 at once": _copied_by_cp, "flowos feed warm": _copied_by_ours}
     taken: dict[str, list[float]] = {way: [] for way in ways}
@@ -87,7 +87,7 @@ def _copied_by_ours(files: str, target: str) -> None:
 
 
 def ten_epochs(table: Table, settings: Settings) -> dict[str, float]:
-    """Figure 8's comparison on one node: seconds for ten epochs of batches, nothing computed."""
+    """Figure 8's comparison on one node: seconds for ten epochs of batches, without computing."""
     say("figures 7 and 8: ten epochs")
     far = far_case()
     per_epoch = -(-table.data.count // BATCH_SIZE)

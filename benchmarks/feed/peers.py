@@ -1,7 +1,7 @@
-"""The contestants as data, and the Pythons they run with: each set of packages in its own venv.
+"""The contestants as data, and their Pythons: each set of packages in its own venv.
 
-Some pin what others cannot live with, and none of them is needed for FlowOS, so they are installed
-outside of the repository.
+Their requirements conflict, and FlowOS needs none of them, so they are installed outside of the
+repository.
 """
 
 import hashlib
@@ -35,10 +35,10 @@ INSTALL_SECONDS = 1200
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """`venv` "": this Python. `form`: what it reads; "files" is the data set as it is. `stages`: it
-    keeps on this node what it has read of far storage. `workers` are processes or threads.
-    `raw`, `decoded`: settings beside the workers that are tried, the first being the default;
-    none: it does not do that.
+    """`venv` "": this Python. `form`: its data format; "files" is the data set itself. `stages`: it
+    copies samples from remote storage to this node. `workers` are processes or threads.
+    `raw`, `decoded`: other settings that are tried, the first being the default; empty: it cannot
+    do that.
     """
 
     name: str
@@ -56,7 +56,7 @@ DECODERS: tuple[Options, ...] = tuple(
 )
 
 BY_ITSELF = 0
-"""Workers of ours: none are set, as it finds how many reads are of use."""
+"""Workers of ours: not set, as it adapts the number of reads."""
 
 OURS = Contestant(
     name="ours",
@@ -114,7 +114,7 @@ PEERS = (
 
 
 def python_of(peer: Contestant, folder: Path, retry: bool = False) -> Path:
-    """The Python that it runs with, installed where it is not yet. NotHere, with pip's words."""
+    """Its Python, installed if needed. Raises NotHere with pip's error."""
     if not peer.venv:
         return Path(sys.executable)
     packages = (*VENVS[peer.venv], *OURS_TOO)
@@ -150,7 +150,7 @@ def _install(name: str, packages: tuple[str, ...], venv: Path, refused: Path) ->
 
 
 def converted(peer: Contestant, data: DataSet, python: Path) -> tuple[Path, float | None]:
-    """The data set in the contestant's form, and the seconds that making it took, if just made."""
+    """The data set in the contestant's format, and the seconds of converting it, if done now."""
     target = Path(data.folder) / peer.form
     if target.exists():
         return target, None

@@ -1,7 +1,7 @@
-"""Data sets of JPEGs that are like photographs to a decoder and a disk: made once, by a fixed seed.
+"""Data sets of JPEGs that are like photographs to a decoder and a disk, from a fixed seed.
 
-Each picture is a piece of 1/f noise (as the spectra of natural scenes fall off) in a few colours,
-with shapes before it. It depends on the seed and its own number only.
+Each picture is 1/f noise (the spectrum of natural scenes) in a few colours, with shapes in front.
+It depends only on the seed and its own number.
 """
 
 import io
@@ -55,12 +55,12 @@ class DataSet:
 
     @property
     def listed(self) -> Path:
-        """A line per file: its name below `files`, its size, its CRC-32, parted by tabs."""
+        """A line per file: its name below `files`, its size, its CRC-32, separated by tabs."""
         return Path(self.folder) / "list.txt"
 
 
 def data_set(kind: str, count: int, folder: Path) -> DataSet:
-    """The data set, which is made where it is not there yet (minutes). NotHere: no Pillow."""
+    """The data set, created if needed (takes minutes). Raises NotHere without Pillow."""
     at = folder / f"jpeg-{kind}k-{count}"
     told = at / "data.json"
     if not told.exists():
@@ -99,7 +99,7 @@ def _make(kind: Kind, count: int, folder: Path) -> None:
 
 
 def _write(kind: Kind, folder: Path, number: int) -> tuple[str, int, int]:
-    """Name, size and CRC-32 of one picture, which is now there."""
+    """Write one picture; returns its name, size and CRC-32."""
     name = f"c{number % FOLDERS:03d}/{number:06d}.jpg"
     data = _jpeg(kind, number)
     (folder / name).write_bytes(data)

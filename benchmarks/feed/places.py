@@ -1,4 +1,4 @@
-"""Where the benchmark keeps what it makes once, and how its C++ programs are compiled."""
+"""The folder for data that is created once, and the compiler of its C++ programs."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
 
 
 class NotHere(Exception):  # noqa: N818 - reads as what happened
-    """Something that the benchmark needs is not on this machine: what, and how to get it."""
+    """The benchmark needs something that is not on this machine; says what, and how to get it."""
 
 
 def default_folder() -> Path:
@@ -23,7 +23,7 @@ def default_folder() -> Path:
 
 
 def program(name: str, folder: Path) -> Path:
-    """Our C++ program of that name, compiled anew when its source changed. NotHere, says why."""
+    """Our C++ program of that name, compiled if its source changed. Raises NotHere on failure."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise NotHere("no C++ compiler: apt install g++")
@@ -45,7 +45,7 @@ def program(name: str, folder: Path) -> Path:
 
 
 def _flags(name: str) -> Sequence[str]:
-    """What the program is linked with."""
+    """Compiler flags and libraries of a program."""
     if name == "slowfs" and shutil.which("fusermount3") is None:
         raise NotHere("no fusermount3: apt install fuse3")
     if name == "limit" and _includes("jpeglib.h"):
@@ -59,5 +59,5 @@ def _includes(header: str) -> bool:
 
 
 def say(words: str) -> None:
-    """What is going on, for whom it concerns; results go to the standard output."""
+    """Print progress to standard error; results go to standard output."""
     print(f"feed: {words}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The report: seed 002's figures 4 to 8 with ours beside, drawn by FlowOS's own report."""
+"""The report: figures 4 to 8 of the paper (paper.py) with our results, drawn by FlowOS's report."""
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ import paper
 from cases import WHERE_OTHERS_ARE_AS_GOOD, Case
 from entrants import thousand
 from peers import OURS
-from told import TITLES, apart, figures
+from text_table import TITLES, apart, figures
 
 from flowos.model import Case as Point
 from flowos.model import Chart, Measurement, Run, Sample, Wanted
@@ -105,7 +105,7 @@ SECTIONS = (
 
 
 def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
-    """feed.html, feed.md and the table alone, figures.md, in that folder."""
+    """Write feed.html, feed.md and the table alone, figures.md, to that folder."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(Sample(**one) for one in _samples(report))
     measured = summarize(samples, ceiling_of=_limit_of)
@@ -139,7 +139,7 @@ def _headlines(measured: Iterable[Measurement]) -> Iterator[HeadlineNumber]:
 
 
 def _run(report: Mapping[str, Any]) -> Run:
-    """The facts are those of this machine: the report is to be written where it was measured."""
+    """The facts are of this machine: write the report where it was measured."""
     wanted = Wanted()
     return Run(
         id="feed",

@@ -1,7 +1,7 @@
-"""What Python does for a batch that is ready: CPU time of the thread that takes it.
+"""CPU time of the Python thread that takes a batch that is ready.
 
-`python python_cost.py FOLDER`: one line of JSON. Batches wait before they are taken, so that to
-wait and to be woken is not what is counted.
+`python python_cost.py FOLDER`: prints one line of JSON. Batches are ready before they are taken, so
+that waiting and waking up are not counted.
 """
 
 import json

@@ -1,13 +1,13 @@
-// An object store of S3's kind over a folder, to be read: GET and HEAD with Range, ListObjectsV2.
+// A read-only S3 server over a folder: GET and HEAD with Range, ListObjectsV2.
 //
 //   s3server [--delay-ms 1] [--mbit 0] FOLDER ADDRESS PORT
 //
-// The folder's folders are buckets, addressed by path (http://ADDRESS:PORT/BUCKET/KEY); nobody is
-// asked who he is. Each answer is held back by `--delay-ms`. `--mbit` above 0: all answers share
-// one link of that rate, where the network's own way cannot be shaped. Port 0: any free one.
+// The folder's folders are buckets, addressed by path (http://ADDRESS:PORT/BUCKET/KEY), without
+// authentication. Each answer is delayed by `--delay-ms`. `--mbit` above 0: all answers share
+// one link of that rate, for use without traffic shaping. Port 0: any free one.
 //
-// Prints a line of JSON with its port once it listens, and one with what it sent for each line that
-// it reads. Ends at the end of its standard input.
+// Prints a line of JSON with its port once it listens, and one with the bytes sent for each line
+// of its standard input. Exits at the end of its standard input.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -68,7 +68,7 @@ struct Server {
   bool shaped;
   Link link;
   std::mutex lock;
-  std::map<std::string, Objects> buckets;  // listed when first asked for
+  std::map<std::string, Objects> buckets;  // listed at the first request
 };
 
 std::string escaped_for_xml(const std::string& words) {
@@ -141,7 +141,7 @@ bool refuse(int connection, const std::string& status, const std::string& code) 
 
 bool key_below(const Object& object, const std::string& key) { return object.key < key; }
 
-// The least key that is above all that begin with it.
+// The smallest key above all keys with this prefix.
 std::string beyond(std::string prefix) {
   ++prefix.back();
   return prefix;
@@ -161,8 +161,8 @@ struct Page {
   bool more = false;
 };
 
-// What comes after a key; with a delimiter, of keys that have it after the prefix only what is
-// before it, once.
+// The entries after a key; with a delimiter, keys that have it after the prefix appear once, up to
+// the delimiter.
 Page page_of(const Objects& objects, const std::string& prefix, const std::string& after,
              const std::string& delimiter) {
   Page page;
@@ -204,7 +204,7 @@ bool list_objects(Server& server, int connection, const HttpRequest& request,
   std::unique_lock<std::mutex> hold(server.lock);
   const auto [place, fresh] = server.buckets.try_emplace(bucket);
   if (fresh) place->second = listed(folder);
-  const Objects& objects = place->second;  // never changed again
+  const Objects& objects = place->second;  // not modified afterwards
   hold.unlock();
   const std::string prefix = asked("prefix");
   const std::string after = std::max(asked("continuation-token"), asked("start-after"));
@@ -229,7 +229,7 @@ bool send_piece_by_piece(Server& server, int connection, int file, std::int64_t 
     const auto size = static_cast<std::size_t>(
         server.shaped ? std::min<std::int64_t>(kPiece, last + 1 - place) : last + 1 - place);
     const off_t end = place + static_cast<off_t>(size);
-    due = server.link.carried(size, due);  // each piece is there to be sent when the one before is
+    due = server.link.carried(size, due);  // a piece is sent once the one before has arrived
     if (server.shaped) std::this_thread::sleep_until(due);
     while (place < end) {
       const ssize_t sent =
@@ -278,7 +278,7 @@ bool get_object(Server& server, int connection, const HttpRequest& request,
 bool serve_request(Server& server, int connection, const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") {
     refuse(connection, "405 Method Not Allowed", "MethodNotAllowed");
-    return false;  // a body may follow, which is not read
+    return false;  // a body may follow, which is not supported
   }
   std::this_thread::sleep_until(Clock::now() + server.delay);
   std::string bucket = request.path.substr(std::min<std::size_t>(1, request.path.size()));
@@ -292,7 +292,7 @@ bool serve_request(Server& server, int connection, const HttpRequest& request) {
   return get_object(server, connection, request, request.path);
 }
 
-// Reads until there is a whole head, and takes it; false: the other side ended, or sends no head.
+// Reads a whole head; returns false if the connection was closed, or sends no valid head.
 bool read_next(int connection, std::string& read, std::string& head) {
   std::array<char, 16384> some{};
   while (true) {

@@ -1,6 +1,6 @@
 """One cache for several processes, one of which is killed, and a cache smaller than the data set.
 
-What comes from the source is counted by the source, not by us.
+Bytes from the source are counted by the source, not by FlowOS.
 """
 
 import shutil
@@ -27,13 +27,13 @@ MIN_HIT_RATIO = 0.49
 EPOCHS = 4
 PAGE_BYTES = 4096
 LITTLE_MEMORY = "8000000"
-"""So that little of the epoch after the last is read ahead and counted."""
+"""Limits what is read ahead of the epoch after the last, which would be counted."""
 
 
 def shared(table: Table, kill: bool) -> dict[str, Any]:
-    """Processes that each go through all of the data in an order of their own, with one cache.
+    """Processes that each read all of the data in an order of their own, with one cache.
 
-    kill: one of them is killed (SIGKILL) on its way, and may cost what it had in flight.
+    kill: one of them is killed (SIGKILL) midway; its reads in flight may be repeated.
     """
     say(f"sharing: {PROCESSES} processes, one cache{', one of them killed' if kill else ''}")
     batches = -(-table.data.count // BATCH_SIZE)
@@ -99,14 +99,14 @@ def far_and_cache(table: Table, mbit: float = MBIT) -> Iterator[tuple[Source, st
 
 
 def slots_bytes(data: DataSet) -> int:
-    """What all samples take in the cache, where each begins at a whole page."""
+    """Size of all samples in the cache, where each starts at a page."""
     lines = data.listed.read_text().splitlines()
     sizes = (int(line.split("\t")[1]) for line in lines)
     return sum(-(-size // PAGE_BYTES) * PAGE_BYTES for size in sizes)
 
 
 def half_cache(table: Table) -> dict[str, Any]:
-    """Epochs with a cache that holds half of the samples; hits as the source's bytes tell them."""
+    """Epochs with a cache for half of the samples; hits are computed from the source's bytes."""
     say("a cache of half of the data set")
     per_epoch = -(-table.data.count // BATCH_SIZE)
     with far_and_cache(table, mbit=10_000) as (source, cache):

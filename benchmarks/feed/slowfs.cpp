@@ -1,18 +1,18 @@
-// A folder of this machine, mounted as if it were far away.
+// Mounts a folder of this machine as if it were remote.
 //
 //   slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] FOLDER MOUNTPOINT
 //
-// To open or stat a file by its path costs one round trip, every time (close-to-open consistency,
-// as of NFS, and of Lustre with its intent lock); to list a folder one per 1000 entries; a read
-// costs one and its turn on a link of `--mbit` that all share, first in first out. Folders, once
-// looked up, stay known. What was read is kept over an open with --keep-pages 1, as NFS and Lustre
-// do for as long as it fits in memory; without it nothing is, as where the data are larger than the
-// memory. Any number of requests wait at once:
-// answers lie in a queue until they are due, so that no thread is held. Read-only.
+// Opening or stat of a file by its path costs one round trip, every time (close-to-open
+// consistency, as in NFS, and in Lustre with its intent lock); listing a folder one per 1000
+// entries; a read costs one, and its time on a shared link of `--mbit`, first in first out. Folders
+// are looked up once. With --keep-pages 1 pages are kept over an open, as NFS and Lustre do as long
+// as the data fit into memory; without it they are dropped, as if the data were larger than the
+// memory. Any number of requests wait at once: answers are queued until they are due, so that no
+// thread is blocked. Read-only.
 //
-// Prints a line of JSON once it is mounted, and one with what went over the link for each line that
-// it reads. At the end of its standard input, and on SIGTERM, it ends, and fusermount3 unmounts it,
-// as it does when this is killed.
+// Prints a line of JSON once it is mounted, and one with the link's traffic for each line of its
+// standard input. At the end of its standard input, and on SIGTERM, it exits, and fusermount3
+// unmounts it, as it does when this is killed.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -53,7 +53,7 @@ constexpr std::uint64_t kForever = 3600;  // seconds
 constexpr std::uint64_t kEntriesPerRoundTrip = 1000;
 constexpr unsigned kWorkers = 8, kRepliers = 2;
 constexpr std::uint16_t kMostInFlight = 1024, kPagesPerRead = 256;
-constexpr std::uint32_t kMinor = 31;  // of the protocol, as this speaks it
+constexpr std::uint32_t kMinor = 31;  // version of the protocol
 
 // Answers, each sent when it is due.
 class Later {
@@ -115,8 +115,8 @@ class Later {
   std::vector<std::thread> threads_;
 };
 
-// The path of every file and folder that was looked up, by its number on the file system below:
-// that stays the same from mount to mount.
+// The path of every file and folder that was looked up, by its number on the underlying file
+// system, which stays the same from mount to mount.
 class Paths {
  public:
   void remember(std::uint64_t number, const std::string& path) {
@@ -141,7 +141,7 @@ struct Entry {
 };
 using Entries = std::vector<Entry>;
 
-// What folders held when they were opened.
+// Entries of folders at the time they were opened.
 class Listings {
  public:
   std::uint64_t keep(std::shared_ptr<const Entries> entries) {
@@ -229,7 +229,7 @@ class Store {
       case FUSE_DESTROY:
         return device_.refuse(unique, 0);
       default:
-        return device_.refuse(unique, ENOSYS);  // the kernel then does without
+        return device_.refuse(unique, ENOSYS);  // the kernel then works without it
     }
   }
 
@@ -376,7 +376,7 @@ int main(int count, char** words) {
   for (unsigned i = 0; i < kWorkers; ++i) {
     std::thread([store] {
       store->serve();
-      std::_Exit(0);  // somebody has unmounted it
+      std::_Exit(0);  // it was unmounted
     }).detach();
   }
   std::cout << "{\"mounted\": true}\n" << std::flush;
@@ -385,5 +385,5 @@ int main(int count, char** words) {
            ", \"reads\": " + std::to_string(link.reads()) +
            ", \"bytes\": " + std::to_string(link.bytes()) + "}";
   });
-  std::_Exit(0);  // requests that still wait have nobody any more
+  std::_Exit(0);  // requests in the queue have no reader any more
 }

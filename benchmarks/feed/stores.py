@@ -1,7 +1,7 @@
-"""The storages that samples come from: far files, far objects, and this machine's own disk.
+"""The storages that samples are read from: remote files, remote objects, this machine's own disk.
 
-Each is a context that gives a Source, and takes everything away again: mounts, servers, name-less
-network namespaces. What is kept alive by this process ends when it does, however that comes.
+Each is a context manager that yields a Source, and removes everything again: mounts, servers,
+unnamed network namespaces. If this process is killed, they end as well.
 """
 
 import http.client
@@ -20,7 +20,7 @@ from pictures import DataSet
 from places import NotHere, program
 
 READ_AHEAD_KIB = 4096
-"""As clients of far storage have it, and more than the kernel's 128: who reads shards is served."""
+"""As of clients of remote storage, more than the kernel's 128: it helps loaders of shards."""
 START_SECONDS, END_SECONDS, UNMOUNT_SECONDS = 10.0, 5.0, 2.0
 WARM_SECONDS = 60.0
 BULK_BYTES = 1 << 27
@@ -32,8 +32,8 @@ _numbers = itertools.count(os.getpid() % 50 * 5)
 
 @dataclass(frozen=True)
 class Source:
-    """`root`: of all forms of the data set: a folder, or s3://bucket. `variables`: what a process
-    needs to read it. `counts`: what went over the link so far; none: not known.
+    """`root`: of all formats of the data set: a folder, or s3://bucket. `variables`: environment
+    variables to read it. `counts`: traffic of the link so far; None if unknown.
     """
 
     root: str
@@ -89,9 +89,10 @@ class Server:
 def far_files(
     data: DataSet, folder: Path, round_trip_ms: float, mbit: float, keep_pages: bool = False
 ) -> Iterator[Source]:
-    """The data set's folder, mounted as if far away. NotHere: no FUSE.
+    """The data set's folder, mounted as if remote.
 
-    keep_pages: what was read once stays in the page cache of this mount.
+    keep_pages: data that was read stays in the page cache of this mount. Raises NotHere without
+    FUSE.
     """
     mount = folder / "mounts" / str(os.getpid())  # always the same, as a source is its path
     mount.mkdir(parents=True)
@@ -111,7 +112,7 @@ def far_files(
 
 
 def _wait_for_unmount(mount: Path) -> None:
-    """fusermount3 unmounts when the server is gone; should it be gone itself, we do."""
+    """fusermount3 unmounts when the server exits; if it was killed too, unmount here."""
     late = time.monotonic() + UNMOUNT_SECONDS
     while os.path.ismount(mount) and time.monotonic() < late:
         time.sleep(0.01)
@@ -120,7 +121,7 @@ def _wait_for_unmount(mount: Path) -> None:
 
 
 def _read_ahead(mount: Path) -> None:
-    """Only root may set it; all contestants have the same."""
+    """Set the read-ahead, which only root may do; it is equal for all contestants."""
     device = mount.stat().st_dev
     place = Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb")
     with suppress(OSError):
@@ -158,14 +159,14 @@ def far_objects(data: DataSet, folder: Path, delay_ms: float, mbit: float) -> It
         }
         bucket = Path(data.folder).name
         with _answer(at, f"/{bucket}") as page:
-            page.read()  # from now on it knows what it holds, as a store does
+            page.read()  # lists the bucket in the server, as a real store has it listed
         yield Source(root=f"s3://{bucket}", variables=variables, server=server, shaped_by=by)
     finally:
         server.end()
 
 
 def _shaped_way(pid: int, mbit: float) -> str:
-    """A pair of interfaces to the server's network namespace; it goes when the server goes."""
+    """A pair of interfaces to the server's network namespace; removed when the server exits."""
     number = next(_numbers) % 250
     here, there = f"feed{pid}", f"far{pid}"
     shape = ["root", "tbf", "rate", f"{mbit:g}mbit", "burst", BURST, "limit", QUEUE]
@@ -186,7 +187,7 @@ def _shaped_way(pid: int, mbit: float) -> str:
 
 
 def link_rate(source: Source) -> float:
-    """Bytes per second at which one large object comes, its first MiB aside."""
+    """Bytes per second of reading one large object, without its first MiB."""
     with _answer(source.variables["AWS_ENDPOINT_URL"], "/link/bulk") as answer:
         buffer = bytearray(1 << 20)
         answer.readinto(buffer)
@@ -215,7 +216,7 @@ _warmed: dict[Path, float] = {}
 
 
 def warm(folder: Path) -> None:
-    """Bring every file below it into the page cache; what was there a minute ago still is."""
+    """Read every file below it into the page cache, unless done within the last minute."""
     if time.monotonic() - _warmed.get(folder, -WARM_SECONDS) < WARM_SECONDS:
         return
     buffer = bytearray(1 << 20)
@@ -228,7 +229,7 @@ def warm(folder: Path) -> None:
 
 
 def cool(folder: Path) -> str:
-    """Empty the page cache of it, and say how: root can drop everything, others ask per file."""
+    """Drop it from the page cache; returns how: root drops everything, others each file."""
     _warmed.clear()
     os.sync()
     try:

@@ -1,7 +1,7 @@
-"""MosaicML Streaming, imported where torchvision's C++ part is of another build than torch.
+"""Imports MosaicML Streaming if torchvision's C++ part does not match the build of torch.
 
-It imports torchvision for data sets that are not used here, which then fails when it describes
-operators that are not there. Until it is imported, such descriptions are left out.
+It imports torchvision for data sets that are not used here, which then fails when it registers
+descriptions of missing operators. During the import such descriptions are ignored.
 """
 
 from collections.abc import Callable

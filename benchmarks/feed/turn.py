@@ -14,6 +14,6 @@ from job import Job, run
 PR_SET_PDEATHSIG = 1
 
 if __name__ == "__main__":
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it ends with the one who asked
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # ends with its parent
     print(json.dumps(run(Job(**json.loads(sys.argv[1])))), flush=True)
-    os._exit(0)  # workers of some contestants would be waited for; the one who asked ends them
+    os._exit(0)  # does not wait for workers; the parent ends them

@@ -1,4 +1,4 @@
-"""One turn of a contestant in a process of its own, begun and ended by us whatever it does."""
+"""One turn of a contestant in a process of its own, which is always ended."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from job import Job
 from places import HERE
 
 PATIENCE_SECONDS = 45.0
-"""Beside the job's own: to import, to start workers, and to write down what was found."""
+"""In addition to the job's own limit: for imports, starting workers, and output."""
 
 QUIET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -27,11 +27,11 @@ QUIET = {
 
 
 class TurnFailed(Exception):  # noqa: N818 - reads as what happened
-    """The contestant gave no answer; its last words."""
+    """The contestant gave no result; the message is the end of its output."""
 
 
 class Turn:
-    """A contestant at work. `end` it, whatever happens."""
+    """A running contestant. `end` must be called in any case."""
 
     def __init__(self, python: Path, job: Job, variables: Mapping[str, str]) -> None:
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end
@@ -47,12 +47,12 @@ class Turn:
         self.late.start()
 
     def kill(self) -> None:
-        """All of its processes, as workers of some outlive it."""
+        """Kill all of its processes, as some contestants' workers outlive them."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def answer(self) -> dict[str, Any]:
-        """Waits for it. TurnFailed."""
+        """Wait for the result. Raises TurnFailed without one."""
         line = ""
         while self.process.stdout and not line.startswith("{"):
             line = self.process.stdout.readline()
@@ -81,7 +81,7 @@ class Turn:
 
 
 def taken(python: Path, job: Job, variables: Mapping[str, str]) -> dict[str, Any]:
-    """The answer of a whole turn. TurnFailed."""
+    """The result of a whole turn. Raises TurnFailed without one."""
     turn = Turn(python, job, variables)
     try:
         return turn.answer()

@@ -11,7 +11,7 @@
 
 namespace flowos::bench {
 
-// One line for a person, and the end.
+// Prints one line to standard error and exits.
 [[noreturn]] inline void give_up(const std::string& why) {
   std::cerr << why << '\n';
   std::exit(1);
@@ -50,7 +50,7 @@ class Words {
 };
 
 // Answers each line of the standard input with a line; returns at its end, which is also when the
-// one who started this program is gone.
+// parent process has ended.
 inline void serve_questions(const std::function<std::string()>& answer) {
   for (std::string line; std::getline(std::cin, line);) {
     std::cout << answer() << '\n' << std::flush;

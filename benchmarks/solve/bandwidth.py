@@ -1,4 +1,4 @@
-"""STREAM's triad beside the solvers: what memory gives in that minute."""
+"""STREAM's triad next to each turn: the memory bandwidth at that time."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ SOURCE = Path(stream.__file__).parent / "programs" / "stream.c"
 FLAGS = ("-fopenmp", "-fno-builtin", "-fno-tree-loop-distribute-patterns")
 ELEMENTS, PASSES, SECONDS = 16 << 20, 12, 5
 ALSO_READ = 4 / 3
-"""The triad counts 24 bytes of an element; 32 move, as a line is read before it is written to."""
+"""The triad counts 24 bytes per element; 32 move, as a line is read before it is written to."""
 
 
 @cache
@@ -24,7 +24,7 @@ def _program(folder: Path) -> Path:
 
 
 def bytes_per_second(folder: Path, cores: int) -> float:
-    """What moves on so many cores, lines read before they are written to counted. NotHere."""
+    """Bandwidth on so many cores, with write-allocate. Raises NotHere without a compiler."""
     words = [str(_program(folder)), str(ELEMENTS), str(cores), str(PASSES), str(SECONDS)]
     done = subprocess.run(
         [*words, "plain", "system"],

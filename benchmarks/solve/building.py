@@ -1,4 +1,4 @@
-"""What is made once and kept outside of the repository: programs, a venv, AMGCL's headers."""
+"""Files that are created once, outside of the repository: programs, a venv, AMGCL's headers."""
 
 import hashlib
 import os
@@ -18,12 +18,12 @@ DEBIAN = {
     "amgcl": "libamgcl-dev",
 }
 AMGCL_SUITE = "bookworm contrib"
-"""Debian's, of which AMGCL's headers are unpacked: nothing is installed, no list of yours grows."""
+"""The suite with Debian's libamgcl-dev, which is only unpacked; apt's own lists do not change."""
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 class NotHere(Exception):  # noqa: N818 - reads as what happened
-    """Something that the benchmark needs is not on this machine: what, and how to get it."""
+    """The benchmark needs something that is not on this machine; says what, and how to get it."""
 
 
 def default_folder() -> Path:
@@ -33,19 +33,19 @@ def default_folder() -> Path:
 
 
 def say(words: str) -> None:
-    """What is going on, for whom it concerns; results go to the standard output."""
+    """Print progress to standard error; results go to standard output."""
     print(f"solve: {words}", file=sys.stderr, flush=True)
 
 
 def program(name: str, folder: Path) -> Path:
-    """The contestant's C++ program, compiled anew when its source changed. NotHere, says why."""
+    """The contestant's C++ program, compiled if its source changed. Raises NotHere on failure."""
     compiler = _compiler(mpi=name in ("petsc", "hypre"))
     return compiled(HERE / f"solve_{name}.cpp", (compiler, *_flags(name, folder)), folder)
 
 
 def compiled(source: Path, words: Sequence[str], folder: Path, processor: str = "native") -> Path:
-    """By a compiler, its flags and sources, of which libraries are the last: anew when a source, or
-    a header beside one, has changed. NotHere, says why."""
+    """Compile a program, again if a source, or a header next to one, has changed. words: compiler,
+    flags, sources, then libraries. Raises NotHere, with the reason, on failure."""
     digest = hashlib.sha256(" ".join([*words, processor, platform.node()]).encode())
     sources = {source, *(Path(word) for word in words if word.endswith(".cpp"))}
     headers = {header for each in sources for header in each.parent.glob("*.h")}
@@ -69,7 +69,7 @@ def compiled(source: Path, words: Sequence[str], folder: Path, processor: str = 
 
 
 def _compiler(mpi: bool) -> str:
-    """Debian's PETSc and hypre are those of Open MPI, whichever is the default."""
+    """The compiler; Debian's PETSc and hypre need Open MPI's, whichever MPI is the default."""
     names = ("mpicxx.openmpi", "mpicxx") if mpi else ("g++", "clang++")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
@@ -78,7 +78,7 @@ def _compiler(mpi: bool) -> str:
 
 
 def mpirun(ranks: int) -> Sequence[str]:
-    """What starts so many ranks, each on cores of its own."""
+    """The command line that starts so many ranks, each on cores of its own."""
     found = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     if found is None:
         raise NotHere("no mpirun: apt install openmpi-bin")
@@ -162,7 +162,7 @@ def _fetch_amgcl(folder: Path) -> None:
 
 
 def python_of_peers(folder: Path) -> Path:
-    """The Python that has the peers' packages, installed where they are not yet. NotHere."""
+    """The Python with the peers' packages, installed if needed. Raises NotHere on failure."""
     digest = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:8]
     venv = folder / f"venv-{digest}"
     python = venv / "bin" / "python"
@@ -181,7 +181,7 @@ def python_of_peers(folder: Path) -> Path:
 
 
 def on_cores(cores: int) -> Mapping[str, str]:
-    """The same for all contestants: threads that stay on their cores, and no BLAS beside them."""
+    """Variables for all contestants: threads bound to cores, and BLAS with one thread."""
     return {
         "OMP_NUM_THREADS": str(cores),
         "OMP_PROC_BIND": "close",

@@ -1,4 +1,4 @@
-"""The report: every case as bars, drawn by FlowOS's own report, with the verdicts above them."""
+"""The report: a bar chart of every case, drawn by FlowOS's own report, below the verdicts."""
 
 import datetime
 import socket
@@ -23,7 +23,7 @@ BARS = {
 
 
 def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
-    """solve.html and solve.md in that folder."""
+    """Write solve.html and solve.md to that folder."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(sample for fought in report["fought"] for sample in _samples(fought))
     measured = summarize(samples)

@@ -1,4 +1,4 @@
-// What contestants in C++ have in common: PROGRAM MATRIX B X RTOL [OPTION...].
+// Shared code of contestants in C++: PROGRAM MATRIX B X RTOL [OPTION...].
 // The matrix file is csr_file.py's. Seconds count from a rank's rows in memory to x in memory.
 #pragma once
 
@@ -84,7 +84,7 @@ inline std::vector<double> read_vector(const std::string& path, const Rows& own)
   return vector;
 }
 
-// The file is there, and long enough, as several ranks write their parts.
+// The file exists with its full length, as several ranks write their parts.
 inline void write_vector(const std::string& path, const Rows& own, const double* x) {
   File(path, "r+b").write(8 * own.first, x, static_cast<std::size_t>(own.count()));
 }
@@ -94,7 +94,7 @@ inline double seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-// The most that this process ever had.
+// The peak memory of this process.
 inline double memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-"""Who takes part, as data: each is a small program of its own, solve_*.{py,cpp}."""
+"""The contestants, as data: each is a small program of its own, solve_*.{py,cpp}."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ Options = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """`cores`: how many it may use, 0 being all; `ranks`: it uses them by MPI, not by threads.
-    `variants`: options of which the first round finds the best; ours has but one.
+    """`cores`: number of cores, 0 for all; `ranks`: uses them by MPI, not by threads.
+    `variants`: options of which the first round finds the best; ours has only one.
     """
 
     name: str
@@ -103,7 +103,7 @@ ALL: Mapping[str, Contestant] = {one.name: one for one in (OURS, *OURS_OTHERWISE
 
 
 def command(contestant: Contestant, all_cores: int, folder: Path) -> Sequence[str]:
-    """What starts it, but for its arguments. NotHere."""
+    """The command line without arguments. Raises NotHere if it cannot be compiled."""
     if contestant.program == "ours":
         return (sys.executable, str(HERE / "solve_ours.py"))
     if contestant.program in ("ilupp", "pyamg"):

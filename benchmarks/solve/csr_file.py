@@ -25,7 +25,7 @@ class CsrFile:
         return len(self.values)
 
     def scipy(self) -> Any:
-        """The same as scipy.sparse has it; nothing is copied."""
+        """The matrix for scipy.sparse, without a copy."""
         from scipy.sparse import csr_matrix
 
         parts = (self.values, self.columns, self.starts)
@@ -33,7 +33,7 @@ class CsrFile:
 
 
 def read(path: Path) -> CsrFile:
-    """All of it in memory."""
+    """Read a file into memory."""
     rows, entries = _head(path)
 
     def part(dtype: type, count: int, offset: int) -> Any:
@@ -43,19 +43,19 @@ def read(path: Path) -> CsrFile:
 
 
 def mapped(path: Path) -> CsrFile:
-    """Looked at where it lies."""
+    """Map a file into memory."""
     rows, entries = _head(path)
     return _parts(rows, entries, _mapping(path, "r"))
 
 
 def create(path: Path, rows: int, entries: int) -> CsrFile:
-    """A new file, to be filled in place."""
+    """Create a file, to be filled in place."""
     np.array([rows, entries], np.int64).tofile(path)
     return _parts(rows, entries, _mapping(path, "r+"))
 
 
 def write(path: Path, matrix: Any) -> None:
-    """Compressed rows, named as scipy.sparse names them."""
+    """Write a matrix of compressed rows, with attributes named as in scipy.sparse."""
     with path.open("wb") as file:
         np.array([matrix.shape[0], len(matrix.data)], np.int64).tofile(file)
         matrix.data.astype(np.float64, copy=False).tofile(file)

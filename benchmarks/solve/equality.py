@@ -1,4 +1,4 @@
-"""x is the same to the bit, whoever computes it: any threads, compiler, processor, ranks, MPI."""
+"""x is the same to the bit for any number of threads and ranks, compiler, processor and MPI."""
 
 import shutil
 import sys
@@ -22,9 +22,9 @@ from flowos.probes.solve import FLAGS, LIBRARIES
 NATIVE = HERE.parent.parent / "src" / "flowos" / "solver" / "native"
 SETTINGS: Sequence[tuple[str, ...]] = ((), ("coarse=none",), ("coarse=none", "precision=fp64"))
 MATRICES = ("poisson:100x70x90", "g3like")
-"""Sides that no block divides, and a graph."""
+"""Grids whose sides are no multiples of blocks, and a graph."""
 COUNTS = (1, 2, 3, 4)
-"""Of threads and of ranks, whatever the cores."""
+"""Numbers of threads and of ranks, for any number of cores."""
 COMPILERS = {"g++": "g++", "clang++": "clang libomp-dev"}
 """And Debian's packages of them."""
 LEVELS = {"x86-64": "", "x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "x86-64-v4": "avx512f"}
@@ -35,7 +35,7 @@ MPIS = {"openmpi": ("--oversubscribe", "--bind-to", "none"), "mpich": ()}
 
 @dataclass(frozen=True)
 class Way:
-    """One way to the answer. mpi: the program makes the matrix by itself, and tells x's hash."""
+    """One way to compute x. mpi: the program generates the matrix itself, and prints x's hash."""
 
     title: str
     words: Sequence[str]
@@ -44,7 +44,7 @@ class Way:
 
 
 def equality(table: Table, seed: int) -> dict[str, Any]:
-    """Of each matrix the hash of x by each way, what was not tried, and whether all are equal."""
+    """For each matrix the hash of x by each way, what was not tried, and whether all are equal."""
     not_tried: dict[str, str] = {}
     ways = list(_ways(table, not_tried))
     found: dict[str, dict[str, str]] = {}
@@ -65,7 +65,7 @@ def equality(table: Table, seed: int) -> dict[str, Any]:
 
 
 def answer(way: Way, settings: Sequence[str], made: Problem, seed: int) -> str:
-    """The hash of x; or why there is none, which differs from any hash."""
+    """The hash of x; or the reason why there is none, which differs from any hash."""
     variables = on_cores(way.threads)
     try:
         if way.mpi:
@@ -83,7 +83,7 @@ def answer(way: Way, settings: Sequence[str], made: Problem, seed: int) -> str:
 
 
 def _ways(table: Table, not_tried: dict[str, str]) -> Iterator[Way]:
-    """Those of Python; then builds, which are made side by side."""
+    """The ways by Python; then builds, which are compiled in parallel."""
     for threads in COUNTS:
         words = (sys.executable, str(HERE / "solve_ours.py"))
         yield Way(f"fo.Solver, {threads} threads", words, threads)
@@ -108,7 +108,7 @@ def _native_ways(compiler: str, level: str, folder: Path) -> Sequence[Way]:
 
 
 def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
-    """Its program makes the matrix by itself; here it runs with so many ranks and threads."""
+    """The MPI program, which generates the matrix itself, with numbers of ranks and threads."""
     starter, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
     if starter is None or compiler is None:
         raise NotHere(f"no mpirun.{mpi} and mpicxx.{mpi}: apt install lib{mpi}-dev {mpi}")
@@ -126,13 +126,13 @@ def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
 
 
 def _sources() -> Sequence[str]:
-    """Of the library: mpi/ holds a program."""
+    """Sources of the library, without mpi/, which is a program."""
     found = sorted(NATIVE.glob("*/*.cpp"))
     return [str(source) for source in found if source.parent.name != "mpi"]
 
 
 def native_program(compiler: str, level: str, folder: Path) -> Path:
-    """The library and a program over it, by this compiler for such processors. NotHere."""
+    """Compile the library with a program, for a level of processors. Raises NotHere on failure."""
     if shutil.which(compiler) is None:
         raise NotHere(f"no {compiler}: apt install {COMPILERS[compiler]}")
     if LEVELS[level] not in ("", *instruction_sets()):

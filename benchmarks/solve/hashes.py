@@ -1,5 +1,5 @@
-"""The hash of x by which answers are compared, and the right-hand sides that the MPI program makes
-by itself: as src/flowos/solver/native/mpi/answer.h has them."""
+"""The hash of x by which answers are compared, and the right-hand sides that the MPI program
+generates itself: as in src/flowos/solver/native/mpi/answer.h."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def drawn_side(rows: int, seed: int) -> NDArray[np.float64]:
-    """The right-hand side of what is not Poisson's equation: uniform in [-1, 1)."""
+    """The right-hand side for other matrices than Poisson's: uniform in [-1, 1)."""
     bits = mixed(mixed(np.array([seed], np.uint64)) ^ np.arange(rows, dtype=np.uint64))
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1
 
 
 def hash_of(x: NDArray[np.float64]) -> str:
-    """Any other bit makes another hash."""
+    """A hash that changes with any bit of x."""
     rows = mixed(np.arange(len(x), dtype=np.uint64))
     return f"{int(mixed(rows ^ x.view(np.uint64)).sum(dtype=np.uint64)):016x}"

@@ -33,20 +33,20 @@ class Problem:
         return int(self.matrix.shape[0])
 
     def right_hand_side(self, number: int) -> Path:
-        """That of a round: uniform in [0, 1), from the seed, the same for all contestants."""
+        """The right-hand side of a round: uniform in [0, 1), from the seed, for all contestants."""
         path = self.matrix_file.with_suffix(".b")
         np.random.default_rng([self.seed, number]).random(self.rows).tofile(path)
         return path
 
     def empty_answer(self) -> Path:
-        """Where a contestant puts its x: long enough for ranks to write parts of it."""
+        """The file for a contestant's x: full length, so that ranks can write their parts."""
         path = self.matrix_file.with_suffix(".x")
         with path.open("wb") as file:
             file.truncate(8 * self.rows)
         return path
 
     def forget(self) -> None:
-        """Takes its files away."""
+        """Remove its files."""
         for kind in (".csr", ".b", ".x"):
             self.matrix_file.with_suffix(kind).unlink(missing_ok=True)
 
@@ -56,8 +56,8 @@ class Problem:
 
 
 def problem(name: str, seed: int, folder: Path) -> Problem:
-    """`poisson:XxYxZ`, `g3like`, or `file:` and the path of G3_circuit. Made anew, as it belongs to
-    the seed. NotHere."""
+    """`poisson:XxYxZ`, `g3like`, or `file:` and the path of G3_circuit. Generated anew, as it
+    depends on the seed. Raises NotHere if the file is missing."""
     say(f"making {name} ...")
     if name.startswith("file:"):
         given, name = Path(name.removeprefix("file:")), "G3_circuit"
@@ -76,7 +76,7 @@ def problem(name: str, seed: int, folder: Path) -> Problem:
 
 
 def write_poisson(file: Path, x: int, y: int, z: int) -> None:
-    """The 7-point Laplacian with Dirichlet's boundary, x moving fastest; a plane at a time."""
+    """The 7-point Laplacian with Dirichlet boundary, x fastest; a plane at a time."""
     rows = x * y * z
     out = csr_file.create(file, rows, 7 * rows - 2 * (x * y + y * z + x * z))
     offsets = np.array([-x * y, -x, -1, 0, 1, x, x * y])
@@ -102,7 +102,7 @@ def write_poisson(file: Path, x: int, y: int, z: int) -> None:
 
 
 def read_g3_circuit(path: Path) -> Any:
-    """A Matrix Market file, of which the size is looked at. NotHere."""
+    """Read a Matrix Market file. Raises NotHere if it has not the size of G3_circuit."""
     matrix = read_matrix(path)
     size = matrix.shape[0], len(matrix.data)
     if size != G3_CIRCUIT:

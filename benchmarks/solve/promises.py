@@ -1,6 +1,6 @@
-"""The table of claims, as data: what is solved, by whom, and what is promised of ours.
+"""The table of claims, as data: matrices, contestants, and what is claimed for ours.
 
-Every contestant has its best setting, found in the first round; ours has the default everywhere.
+Every contestant has its best setting, found in the first round; ours always has its default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 RTOL = 1e-7
 RESIDUAL_MARGIN = 1.05
-"""Others stop by a residual that the recurrence carried on, which is somewhat off."""
+"""Other solvers stop by the residual of the recurrence, which is slightly off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Faster:
-    """`times`: the other's total over ours. A floor is promised; a goal is told."""
+    """`times`: the minimum of the other's total over ours. `goal`: is printed, not required."""
 
     than: str
     times: float
@@ -22,8 +22,8 @@ class Faster:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """`matrix`: poisson:XxYxZ or g3like. `times_of_limit`: at most so many times what the bytes of
-    an iteration take at the bandwidth of that minute (STREAM). `slow`: those that take one turn.
+    """`matrix`: poisson:XxYxZ or g3like. `times_of_limit`: maximum time of an iteration, as a
+    multiple of its bytes over STREAM's bandwidth. `slow`: contestants that take one turn.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""What contestants in Python have in common: `MATRIX B X RTOL [OPTION...]`, as those in C++ have.
+"""Shared code of contestants in Python: `MATRIX B X RTOL [OPTION...]`, as those in C++.
 
-Seconds count from a matrix of scipy.sparse in memory to x in memory, imports left out.
+Times are from a matrix of scipy.sparse in memory to x in memory, without imports.
 """
 
 import json
@@ -15,12 +15,12 @@ import csr_file
 import numpy as np
 
 Answer = tuple[Any, int, Mapping[str, object]]
-"""x, iterations, and what else is to be told."""
+"""x, iterations, and other values to print."""
 Solve = Callable[[Any, float], Answer]
 
 
 def run(prepare: Callable[[Any, Sequence[str]], Solve]) -> None:
-    """`prepare` makes of a matrix what solves with it."""
+    """Run a contestant. prepare: sets up a solver for a matrix."""
     matrix_file, b_file, x_file, rtol, *options = sys.argv[1:]
     matrix = csr_file.read(Path(matrix_file)).scipy()
     b = np.fromfile(b_file)

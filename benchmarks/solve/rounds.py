@@ -1,4 +1,4 @@
-"""A case fought out in interleaved rounds, and what is found of its promises."""
+"""Runs a case in interleaved rounds, and checks its claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ class Table:
 
 
 def fight(table: Table, case: Case, problem: Problem, rounds: int) -> Found:
-    """All turns of all contestants, what failed, and who took which setting."""
+    """All turns of all contestants, what failed, and the setting of each."""
     failed: dict[str, str] = {}
     turns: dict[str, list[Found]] = {}
     best: dict[str, Options] = {}
@@ -57,7 +57,7 @@ def _entrants(
 
 
 def rotated(entrants: Sequence[Any], number: int) -> Sequence[Any]:
-    """Nobody always comes after the same one."""
+    """Rotate the order, so that no entrant always follows the same one."""
     start = number % max(1, len(entrants))
     return [*entrants[start:], *entrants[:start]]
 
@@ -69,7 +69,7 @@ def _fastest(
     variants: Sequence[Options],
     asked: tuple[Problem, Path],
 ) -> Found:
-    """The best turn of those with each of the options. TurnFailed, where none gave an answer."""
+    """The best turn over the options. Raises TurnFailed if none gave an answer."""
     taken, failed = [], TurnFailed("it has no options")
     for options in variants:
         try:
@@ -97,7 +97,7 @@ def _taken(
 
 
 def summary(case: Case, found: Found) -> Found:
-    """The line of the table: every contestant, and whether what is promised holds."""
+    """The row of the table: every contestant, and whether the claims hold."""
     ours = found["turns"].get("ours", ())
     told = {name: _told(turns, ours) for name, turns in found["turns"].items()}
     return {
@@ -111,7 +111,7 @@ def summary(case: Case, found: Found) -> Found:
 
 
 def _told(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
-    """Medians over the rounds; a ratio is one of each round first."""
+    """Medians over the rounds; of ratios, the median of each round's ratio."""
     total = [turn["total_seconds"] for turn in turns]
     ours_in = {turn["round"]: turn["total_seconds"] for turn in ours}
     ratios = [t["total_seconds"] / ours_in[t["round"]] for t in turns if t["round"] in ours_in]
@@ -138,7 +138,7 @@ def _told(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
 
 
 def verdicts(case: Case, told: Mapping[str, Found], failed: Mapping[str, str]) -> Iterator[Found]:
-    """Each promise of a case; where one who is needed failed, it does not hold."""
+    """Each claim of a case; it does not hold if a contestant that it needs failed."""
     for faster in case.faster:
         if faster.than in case.contestants:
             yield _faster(faster, told, failed)
@@ -170,7 +170,7 @@ def _faster(faster: Faster, told: Mapping[str, Found], failed: Mapping[str, str]
 def _verdict(
     what: str, value: float | None, *, least: float | None = None, most: float | None = None
 ) -> Found:
-    """`holds` None: not known, as there is nobody to compare with."""
+    """Whether a claim holds; without a value it does not."""
     if value is None:
         return {"what": what, "value": None, "holds": False, "why": "it was not measured"}
     holds = (least is None or value >= least) and (most is None or value <= most)

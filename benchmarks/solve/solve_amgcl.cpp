@@ -1,4 +1,4 @@
-// AMGCL: conjugate gradients in double, before them a hierarchy, or ILU(0) alone, in float or
+// AMGCL: conjugate gradients in double, preconditioned by a hierarchy or by ILU(0), in float or
 // double. OPTIONS: float|double  sa|ruge-stuben|ilu0
 #include <amgcl/adapter/crs_tuple.hpp>
 #include <amgcl/amg.hpp>

@@ -1,5 +1,5 @@
-// hypre's conjugate gradients, before them BoomerAMG. A matrix of hypre's is made before the clock
-// starts. OPTIONS: THRESHOLD of strong ties, LEVELS that are coarsened aggressively.
+// hypre's conjugate gradients with BoomerAMG. hypre's own matrix is created before the clock
+// starts. OPTIONS: THRESHOLD of strong connections, LEVELS of aggressive coarsening.
 #include <HYPRE.h>
 #include <HYPRE_IJ_mv.h>
 #include <HYPRE_parcsr_ls.h>

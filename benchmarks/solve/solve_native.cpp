@@ -1,4 +1,4 @@
-// FlowOS's library by itself, without Python: for answers of builds that a wheel has not.
+// FlowOS's library without Python: for answers of builds other than the wheel's.
 // OPTIONS: threads=N precision=fp64 coarse=none
 #include <krylov/solver.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// NAME=VALUE of what a wheel takes too.
+// NAME=VALUE, as for the wheel.
 flowos::solve::Settings settings_of(int count, char** options) {
   flowos::solve::Settings settings;
   for (const std::string_view option : std::span(options, static_cast<std::size_t>(count)))

@@ -1,5 +1,5 @@
-// PETSc's conjugate gradients; what stands before them, and all else, by PETSc's own options.
-// A matrix of PETSc's is made before the clock starts.
+// PETSc's conjugate gradients; preconditioner and all else by PETSc's own options.
+// PETSc's own matrix is created before the clock starts.
 #include <petscksp.h>
 
 #include "contest.h"

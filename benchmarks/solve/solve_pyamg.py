@@ -1,4 +1,4 @@
-"""PyAMG's smoothed aggregation before SciPy's cg."""
+"""SciPy's cg with PyAMG's smoothed aggregation."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,16 +1,16 @@
-"""Large sparse systems solved, beside what others take for them.
+"""Solving large sparse systems, compared with other libraries.
 
 `python benchmarks/solve.py [--json] [--only poisson-128,g3like] [--contestants petsc-icc,amgcl]
 [--rounds N] [--quick] [--seed N] [--report FOLDER] [--g3-circuit FILE] [--folder DIR]`
 Debian: g++ pkg-config openmpi-bin libopenmpi-dev libpetsc-real-dev libhypre-dev libeigen3-dev;
 AMGCL's headers are unpacked from Debian's contrib, ilupp and PyAMG installed into a venv.
 
-All take turns in interleaved rounds, each in a process of its own, on all cores. Right-hand sides
-and the circuit are drawn from a seed that each run draws anew; each answer's residual is computed
-by SciPy, and one that is not below 1e-7 takes no part. Seconds count from the matrix in memory to x
-in memory (PETSc and hypre: from their own matrix). STREAM runs before each turn of ours. The others
-have the best of the settings in contestants.py for each case, ours its default everywhere.
-Exit 1 when a promise of promises.py is missed.
+Turns of all contestants are interleaved, each in a process of its own, on all cores. Right-hand
+sides and the circuit are generated from a seed, a new one for each run; each answer's residual is
+computed by SciPy, and answers above 1e-7 are rejected. Times are from the matrix in memory to x in
+memory (PETSc and hypre: from their own matrix). STREAM runs before each turn of ours. The others
+have the best of the settings in contestants.py for each case, ours always its default.
+Exit 1 when a claim of promises.py is missed.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from rounds import Table, fight, summary
 from shown import table as in_words
 
 QUICK_CELLS = 4
-"""A quick run's grids have so many times fewer cells along each side, and it promises nothing."""
+"""A quick run divides the sides of grids by this, and checks no claim."""
 PARTS = (*(case.name for case in CASES), "equality")
 
 
@@ -87,7 +87,7 @@ def _chosen(
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Two runs would take each other's vectors for their own."""
+    """Lock the folder: two runs would overwrite each other's vectors."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
@@ -133,7 +133,7 @@ def fight_of(here: Table, case: Case, options: argparse.Namespace) -> dict[str, 
 
 
 def sized(case: Case, options: argparse.Namespace) -> Case:
-    """With the contestants that were asked for, and smaller where only the paths are tried."""
+    """The case with the requested contestants, and smaller for --quick."""
     wanted = tuple(name for name in case.contestants if name in options.contestants)
     case = replace(case, contestants=wanted)
     if options.g3_circuit and case.matrix == "g3like":

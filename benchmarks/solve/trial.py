@@ -20,13 +20,13 @@ PATIENCE_SECONDS = 300.0
 
 
 class TurnFailed(Exception):  # noqa: N818 - reads as what happened
-    """The contestant gave no answer, or a wrong one: why."""
+    """The contestant gave no answer, or a wrong one; the message is the reason."""
 
 
 def turn(
     words: Sequence[str], options: Sequence[str], problem: Problem, b: Path, cores: int
 ) -> Any:
-    """What it told, its `residual` beside, as we compute it. TurnFailed."""
+    """The contestant's result, with its `residual` as computed here. Raises TurnFailed."""
     x = problem.empty_answer()
     line = [*words, str(problem.matrix_file), str(b), str(x), repr(RTOL), *options]
     others = Others()
@@ -38,13 +38,13 @@ def turn(
 
 
 class Others:
-    """What others take of all cores from here on: what was busy, less what our children used."""
+    """CPU time of other processes since creation: busy time minus that of our children."""
 
     def __init__(self) -> None:
         self.began = self._readings()
 
     def share(self) -> float:
-        """0 to 1, steal included."""
+        """The share of all cores, 0 to 1, including steal."""
         all_ticks, busy, ours = (
             now - then for now, then in zip(self._readings(), self.began, strict=True)
         )
@@ -60,7 +60,7 @@ class Others:
 
 
 def answer_of(line: Sequence[str], variables: Mapping[str, str]) -> Any:
-    """The JSON that it printed, whatever stands before it. TurnFailed, with its last words."""
+    """The JSON in its output. Raises TurnFailed, with the end of its output, if it failed."""
     with subprocess.Popen(
         line,
         stdout=subprocess.PIPE,
@@ -84,7 +84,7 @@ def answer_of(line: Sequence[str], variables: Mapping[str, str]) -> Any:
 
 
 def checked(problem: Problem, b: Path, x: Path) -> float:
-    """The residual of its answer. TurnFailed where it is larger than what was asked for."""
+    """The residual of its answer. Raises TurnFailed if it is larger than requested."""
     residual = problem.residual(np.fromfile(b), np.fromfile(x))
     if not residual <= RTOL * RESIDUAL_MARGIN:
         raise TurnFailed(f"its residual is {residual:.2e}, and {RTOL:g} was asked for")

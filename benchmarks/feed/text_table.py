@@ -93,7 +93,7 @@ def _verdict(found: Mapping[str, Any]) -> str:
 
 
 def figures(report: Mapping[str, Any]) -> str:
-    """The table of claims alone, as Markdown."""
+    """Only the table of claims, as Markdown."""
     return "\n".join(_figures(report)) + "\n"
 
 
