@@ -1,6 +1,6 @@
-"""What all tests share: a command in the foreground, and a terminal with somebody at it.
+"""Shared by all tests: a command in the foreground, and a terminal with a user.
 
-Where CI is set, a test may be skipped for what the machine is, not for what the set-up brings.
+If CI is set, a test may be skipped because of the machine, not because of a missing package.
 """
 
 import atexit
@@ -27,13 +27,13 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")  # a busy machine is no defect of what is tested
 
-# Who starts the tests in the background has Ctrl-C ignored, in all that they start too.
+# A shell that starts the tests in the background has Ctrl-C ignored, also in their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:
-    """What is kept in a data folder, as records of processes, is not put into a person's own."""
+    """Use a temporary data folder, so that tests write nothing to the user's own."""
     if "XDG_DATA_HOME" not in os.environ:
         made = tempfile.mkdtemp(prefix="flowos-test-data-")
         os.environ["XDG_DATA_HOME"] = made
@@ -63,7 +63,7 @@ FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
 
 class Terminal:
-    """A program on a terminal of its own, as a person sees it."""
+    """A program on a terminal of its own, as a user sees it."""
 
     def __init__(self, argv: Sequence[str], variables: Mapping[str, str]) -> None:
         self._unread = b""
@@ -76,7 +76,7 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def read_until(self, *wanted: str, seconds: float = 60.0) -> str:
-        """What is shown up to the first of these; AssertionError with what there is instead."""
+        """The output up to the first of these. Raises AssertionError if none comes."""
         until = time.monotonic() + seconds
         while not (found := [w for w in wanted if w.encode() in self._unread]):
             ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
@@ -91,7 +91,7 @@ class Terminal:
         return shown.decode(errors="replace")
 
     def read_number(self, name: str) -> int:
-        """What follows NAME= and is followed by = in what is shown."""
+        """The text between NAME= and the next = in the output."""
         shown = ""
         while not (found := re.search(rf"{name}=(\d+)=", shown)):
             shown += self.read_until("=")
@@ -102,7 +102,7 @@ class Terminal:
 
     @property
     def modes(self) -> str:
-        """Which of the modes that a person misses first are on."""
+        """The terminal modes that are on, among those a user notices."""
         local = termios.tcgetattr(self._fd)[3]
         return " ".join(
             name for name in ("ECHO", "ICANON", "ISIG") if local & int(getattr(termios, name))
@@ -141,7 +141,7 @@ class Foreground(subprocess.Popen[str]):
     """`flowos exec` as a program starts it that writes to it and reads from it."""
 
     def __init__(self, *words: str) -> None:
-        """In a session of its own: the terminal of who tests is none of theirs."""
+        """In a session of its own, without the terminal that the tests run on."""
         super().__init__(
             [FLOWOS, "exec", *words],
             stdin=subprocess.PIPE,

@@ -28,6 +28,7 @@ CLEAN = (
     "bind",
     "docs/*.md",
     "docs/adr",
+    "tests",
     "tools",
     "ARCHITECTURE.md",
     "README.md",

@@ -246,7 +246,7 @@ def test_runs_go_to_all_nodes(several: Provider) -> None:
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_tasks_that_run_flows_on_full_nodes_go_on(several: Provider, nodes: int) -> None:
-    """Each lends its core while it waits for its run, and who waits for that core is told."""
+    """Each lends its core while it waits for its run, and tasks that wait for it are notified."""
     with HeldSlice(several, Ask(nodes=nodes), SliceOptions(cores=1)) as s:
 
         @fo.task

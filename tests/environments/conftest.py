@@ -254,7 +254,7 @@ def debian() -> Path:
                 return seen.path
         try:
             return image.build_image(DEBIAN, name="debian").path
-        except EnvironmentRefused:  # of a mirror that fails in passing
+        except EnvironmentRefused:  # the mirror failed temporarily
             return image.build_image(DEBIAN, name="debian").path
 
 

@@ -94,7 +94,7 @@ def test_arrays_cross_between_two_versions_of_numpy_both_ways(env: str, count: i
         mine = np.ones(count)
         back: Any = s.run(mine)[0]
     assert back.sum() == 2.0 * count
-    assert mine.sum() == count  # nobody wrote to ours
+    assert mine.sum() == count  # our array was not written to
 
 
 def test_values_of_many_kinds_come_back_as_they_went(one_env: str) -> None:
@@ -217,7 +217,7 @@ def test_an_image_without_python_is_refused_with_what_is_missing(images: Images)
 def test_an_image_with_another_python_is_refused_with_both_versions(
     images: Images, tmp_path: Path
 ) -> None:
-    """One that cannot even read the worker's file tells its version all the same."""
+    """Its version is shown even if it cannot parse the worker's file."""
     tmp_path.chmod(0o755)
     folder = tmp_path / "old"
     shutil.copytree(images.folder, folder, symlinks=True)

@@ -1,5 +1,5 @@
-"""An environment is made ready once: the image that was meant, a runtime that works, a place for
-each bind; or one line that says why not, and what would mend it."""
+"""An environment is made ready once: the right image, a runtime that works, a mount point for
+each bind; or one line with the reason, and the remedy."""
 
 import os
 import shutil
@@ -155,7 +155,7 @@ def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: P
         image_at(tmp_path / "nothing")
 
 
-# ---- the image that was meant ----
+# ---- the right image ----
 
 
 def test_an_image_that_was_tampered_with_is_refused_with_both_digests(squashfs: Path) -> None:

@@ -30,7 +30,7 @@ def said_in(ready: Ready, *argv: str) -> str:
 
 
 def folder_of(image: Image, points: Sequence[MountPoint] = ()) -> Path:
-    """Used by nobody, once it is answered."""
+    """The folder, which is not in use when this returns."""
     made = unpacked(image, points)
     made.let_go()
     return made.folder

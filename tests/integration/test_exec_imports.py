@@ -19,7 +19,7 @@ _OTHERS = (
 
 
 def loaded_by(*words: str, cwd: Path) -> set[str]:
-    """Modules that `flowos WORDS` has loaded when it ends, beside those of Python's own start."""
+    """Modules that `flowos WORDS` has loaded at its end, without those of Python's own start."""
     program = (
         "import sys; before = {*sys.modules};"
         "from flowos.cli import main; code = main(sys.argv[1:]);"

@@ -1,4 +1,4 @@
-"""The collector and its reader on this machine, beside what other programs say of it."""
+"""The collector and its reader on this machine, compared with other programs' output."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""`flowos measure --env A --env B`: bare beside itself, by the real command and real programs."""
+"""`flowos measure --env A --env B`: bare against itself, by the real command and programs."""
 
 import json
 import subprocess

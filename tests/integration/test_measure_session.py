@@ -108,7 +108,7 @@ def always(rate: float) -> Rates:
 
 
 def flickering(much: float = 1.25) -> Rates:
-    """Every second round more, every other as much less: nobody can tell."""
+    """Every second round more, every other as much less: undecidable."""
     return itertools.cycle((much, much, 1 / much, 1 / much))
 
 

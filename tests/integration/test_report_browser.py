@@ -63,7 +63,7 @@ class Browser:
             self.ask(f"{domain}.enable")
 
     def close(self) -> None:
-        """It ends by itself when nobody holds its pipe; a stuck one is killed."""
+        """It exits when its pipe is closed; a hanging one is killed."""
         os.close(self._commands)
         os.close(self._answers)
         try:

@@ -1,4 +1,4 @@
-"""tools/setup in a folder of its own, where a script plays pip and fails as it is told to."""
+"""tools/setup in a folder of its own, with a fake pip that fails on request."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Traffic of a disk and pressure: from recorded files of the kernel, and here beside others."""
+"""Disk traffic and pressure: from recorded files of the kernel, and here with a disturber."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""The machine's state: counters read from recorded trees and here, the spinning program, both
-together beside a planted disturber."""
+"""The machine's state: counters read from recorded trees and here, the spinning program, and both
+together with a planted disturber."""
 
 import json
 import os

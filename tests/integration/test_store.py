@@ -285,7 +285,7 @@ def test_a_file_that_may_not_grow_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def in_own_mounts(script: str, folder: Path) -> tuple[str, ...]:
-    """A command prefix: first `script` with the folder as $0, in mounts that nobody else sees."""
+    """A command prefix: first runs `script` with the folder as $0, in a mount namespace."""
     space = ("unshare", "--user", "--map-root-user", "--mount")
     return (*space, "sh", "-c", f'{script} && exec "$@"', str(folder))
 

@@ -92,7 +92,7 @@ void aggregates_follow_strong_ties() {
   }
 }
 
-// Squares: of two cells beside each other, and of those above them.
+// Squares: of two cells next to each other, and of those above them.
 void aggregates_of_a_mesh_are_no_lines() {
   const Aggregates aggregates = grown(cells_of({{1, 64, 64}}, {1, 1, 1}), 1);
   int squares = 0;

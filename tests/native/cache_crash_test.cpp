@@ -1,4 +1,4 @@
-// Processes that use one cache are killed at random moments, and others take their places.
+// Processes that use one cache are killed at random moments and restarted.
 
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What becomes of a cache whose files were damaged, by whomever.
+// A cache whose files were damaged.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -117,7 +117,7 @@ void a_program_that_handles_bus_errors_itself_is_not_ended() {
   CHECK(cache.part_of(8) >= 1);
 }
 
-// Another's fault is still told by who asked for it, as Python's faulthandler does.
+// Other faults still reach the handler installed before, such as Python's faulthandler.
 void a_bus_error_that_is_not_ours_is_handed_on() {
   const Folder folder;
   fill(folder.cache());

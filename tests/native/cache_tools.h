@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests of the cache share: a folder that goes away, samples whose bytes follow from
-// their number, and hands on the files of a cache.
+// Shared by the tests of the cache: a temporary folder, samples whose bytes follow from their
+// number, and functions that change a cache's files.
 
 #include <fcntl.h>
 #include <sys/stat.h>

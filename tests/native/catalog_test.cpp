@@ -1,4 +1,4 @@
-// Catalogs: names and labels of each kind, what a fingerprint tells apart, and bytes and back.
+// Catalogs: names and labels of each kind, what a fingerprint distinguishes, and serialization.
 
 #include "catalog/catalog.h"
 

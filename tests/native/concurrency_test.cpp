@@ -1,4 +1,4 @@
-// The feedback against a modelled store: every read takes a round trip, then queues on one link.
+// The control loop with a modelled store: every read takes a round trip, then queues on one link.
 
 #include "pipeline/concurrency.h"
 

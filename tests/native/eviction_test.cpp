@@ -1,4 +1,4 @@
-// Who reads what, and what nodes keep, over simulated epochs of the real order.
+// Which node reads what, and what nodes keep, over simulated epochs of the real order.
 #include "peers/eviction.h"
 
 #include <cstddef>
@@ -136,9 +136,9 @@ class Run {
   std::vector<std::unordered_set<std::uint64_t>> held_;
 };
 
-// A data set of eight times one node's room, on four nodes: half of it is held by one of them. No
-// policy can do better, knowing all the future: whatever is not held by anybody when an epoch
-// begins comes from the source in it, as each sample is read once.
+// A data set of eight times one node's capacity, on four nodes: half of it is cached on one of
+// them. No policy can do better, even with full knowledge of the future: samples that no node has
+// when an epoch begins come from the source in it, as each sample is read once.
 void what_the_nodes_hold_together_is_what_the_source_is_spared() {
   constexpr std::uint64_t kCount = 8192;
   constexpr std::size_t kRoom = kCount / 8;

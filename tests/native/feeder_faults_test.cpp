@@ -1,4 +1,4 @@
-// What cannot be had, what others bring, and what is decoded.
+// Samples that cannot be read, that others push, and that are decoded.
 
 #include <algorithm>
 #include <atomic>
@@ -265,7 +265,7 @@ void others_can_be_the_source(const DataSet& data, bool with_cache, bool decoded
   if (with_cache && !decoded) CHECK(feeder.stats().source_samples == data.samples.size() - 1);
 }
 
-// Each waits for what the other one was asked for; nobody may wait for himself by that.
+// Each waits for samples requested from the other one; neither may wait for itself by that.
 void two_that_share_a_cache_can_have_others_as_their_source(const DataSet& data) {
   const Folder folder;
   const auto decoder = std::make_shared<const Summing>();
@@ -316,7 +316,7 @@ void as_many_are_pulled_as_the_depth_allows(const DataSet& data) {
   CHECK(feeder.stats().in_flight == 5);
 }
 
-// What was pulled before a seek is still answered, and harms nobody.
+// Tickets pulled before a seek may still be answered, which has no effect.
 void late_answers_are_for_nobody(const DataSet& data) {
   Feeder feeder(settings_of(4, OnError::error), data.catalog, nullptr, nullptr, nullptr);
   feeder.seek(0, 0);

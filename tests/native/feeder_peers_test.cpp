@@ -1,5 +1,5 @@
-// Two nodes of a run in one process: what one has cached comes to the other, and nothing is lost
-// when it does not.
+// Two nodes of a run in one process: samples cached on one are sent to the other, and none is lost
+// if that fails.
 
 #include <netinet/in.h>
 #include <sys/socket.h>

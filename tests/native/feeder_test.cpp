@@ -1,4 +1,4 @@
-// The feeder over real files: every sample in its place, in order, whatever is asked in between.
+// The feeder over real files: every sample in order, whatever is called in between.
 
 #include "pipeline/feeder.h"
 
@@ -39,7 +39,7 @@ void epochs_come_whole_and_in_order(const DataSet& data) {
       settings.max_in_flight = max_in_flight;
       Feeder feeder(settings, data.catalog, data.files, nullptr, nullptr);
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch) check_epoch(feeder, data, settings, epoch);
-      CHECK(feeder.next() == nullptr);  // until somebody seeks
+      CHECK(feeder.next() == nullptr);  // until a seek
     }
   }
 }
@@ -221,7 +221,7 @@ void feeders_with_one_cache_read_each_sample_once(const DataSet& data) {
 
 void closing_ends_those_who_wait(const DataSet& data) {
   for (int i = 0; i < 20; ++i) {
-    // Nobody pushes, so that next() waits.
+    // No thread pushes, so that next() waits.
     Feeder feeder(settings_of(4), data.catalog, nullptr, nullptr, nullptr);
     std::thread consumer([&] { CHECK(feeder.next() == nullptr); });
     std::thread puller([&] {

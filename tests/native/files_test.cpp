@@ -1,4 +1,4 @@
-// Reading samples: whole files and pieces, what a file system may do to a reader, and what is told.
+// Reading samples: whole files and pieces, failures of file systems, and error messages.
 
 #include "source/files.h"
 

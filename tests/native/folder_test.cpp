@@ -1,4 +1,4 @@
-// Listing folders: what is a sample, in which order, and what is told when it cannot be listed.
+// Listing folders: what is a sample, in which order, and errors when one cannot be listed.
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -154,7 +154,7 @@ void a_folder_that_cannot_be_listed_is_told_in_one_line() {
   CHECK(says(of(folder.at("in\nname/x")), "in\\x0aname/x is no folder"));
 }
 
-// As nobody: root may list everything.
+// As an ordinary user: root may list everything.
 void a_folder_that_may_not_be_read_is_told() {
   const Folder folder;
   folder.write("shut/x/file", "");

@@ -1,8 +1,8 @@
 #pragma once
 
-// A fuzzer is one function of any bytes and the inputs to begin with. With clang's libFuzzer
-// (FLOWOS_FUZZ, tools/fuzz) it runs for as long as one likes; without, fuzz_main.cpp gives it a
-// fixed sequence of mutated inputs, as one of the tests.
+// A fuzzer is a function of any bytes, and its seeds. With clang's libFuzzer (FLOWOS_FUZZ,
+// tools/fuzz) it runs without limit; else fuzz_main.cpp gives it a fixed sequence of mutated
+// inputs, as one of the tests.
 
 #include <cstddef>
 #include <cstdint>

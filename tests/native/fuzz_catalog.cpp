@@ -1,5 +1,5 @@
-// Any bytes as a kept catalog: nothing, or a catalog of which all can be asked and which becomes
-// the same bytes again.
+// Any bytes as a stored catalog: refused, or a valid catalog that is serialized to the same bytes
+// again.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any bytes as a Matrix Market file: a sound matrix, the same one however many threads read it, or
-// one line says what is wrong.
+// Any bytes as a Matrix Market file: a valid matrix, the same for any number of threads that read
+// it, or an error of one line.
 
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Any bytes as a tar shard: its members lie within it, or one line says what is wrong.
+// Any bytes as a tar shard: its members are within it, or an error of one line.
 
 #include <sys/mman.h>
 #include <unistd.h>

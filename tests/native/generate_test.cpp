@@ -1,4 +1,4 @@
-// Generated matrices are what they are said to be, and the same on every machine.
+// Generated matrices have their stated properties, and are the same on every machine.
 
 #include "matrix/generate.h"
 

@@ -1,4 +1,4 @@
-// JPEG: a part that is decoded is that part of the whole, and no bytes do harm.
+// JPEG: decoding a part equals that part of the whole, and invalid bytes are harmless.
 
 #include <cstdio>  // jpeglib.h needs it
 
@@ -170,7 +170,7 @@ void truncated_files_are_errors() {
   }
 }
 
-// Some damage cannot be seen; what counts is that none crashes, and that some is told.
+// Some damage cannot be detected; none may crash, and some must be reported.
 void damaged_files_do_no_harm() {
   Draws draws(3);
   int told = 0;

@@ -1,4 +1,4 @@
-// A long computation looks up now and then: what that throws ends it.
+// A long computation calls back now and then: an exception of the callback ends it.
 
 #include "base/pauses.h"
 
@@ -66,7 +66,7 @@ void no_more_parts_are_begun_when_a_look_throws() {
   CHECK(parts_until_second_look(1) < 2);
   CHECK(parts_until_second_look(3) < 500);
   std::atomic<std::int64_t> done = 0;
-  for_parts(10, 3, [&](std::int64_t) { ++done; });  // nobody looks any more
+  for_parts(10, 3, [&](std::int64_t) { ++done; });  // no callback is set any more
   CHECK(done == 10);
 }
 
@@ -76,7 +76,7 @@ void a_set_up_can_be_ended_at_many_places() {
     const auto set_up = [&] {
       Settings settings;
       settings.coarse = coarse;
-      settings.threads = 1;  // how often it looks depends on who takes how many parts
+      settings.threads = 1;  // else the count depends on how many parts each thread takes
       const Solver solver(matrix.view(), settings);
     };
     const int all = looks_of(1'000'000, set_up);

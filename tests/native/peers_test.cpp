@@ -1,4 +1,4 @@
-// Two nodes of a run on this machine, and what becomes of the wrong and the dead among them.
+// Two nodes of a run on this machine, some of them with wrong secrets, or dead.
 #include "peers/peers.h"
 
 #include <netinet/in.h>
@@ -189,7 +189,7 @@ void who_reads_other_data_gets_nothing() {
   CHECK(has(first.complaint(), "other data"));
 }
 
-// A server that anybody could put there: it knows the order of things, but not the secret.
+// A server of an attacker: it knows the protocol, but not the secret.
 void a_false_server_is_not_believed() {
   Pair pair;
   const auto first = pair.join(pair.settings(0));
@@ -281,7 +281,7 @@ void a_node_that_is_not_there_is_called_once() {
   const Descriptor later = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
   for (int asked = 0; asked < 1000; ++asked) CHECK(!first->ask(pair.others(0)));
   pollfd call{.fd = later.get(), .events = POLLIN, .revents = 0};
-  CHECK(::poll(&call, 1, 0) == 0);  // nobody did
+  CHECK(::poll(&call, 1, 0) == 0);  // no connection was made
 }
 
 void a_node_that_does_not_answer_is_given_up() {

@@ -1,4 +1,4 @@
-// What is read while the listing goes on: each file once, within its room, nothing in its way.
+// Reading during a listing: each file once, within its memory, without blocking the listing.
 
 #include "source/prefetch_listing.h"
 
@@ -51,7 +51,7 @@ extern "C" ssize_t getdents64(int folder, void* buffer, size_t bytes) {
   return static_cast<ssize_t>(::syscall(SYS_getdents64, folder, buffer, bytes));
 }
 
-// Likewise: who opens what.
+// Likewise: counts opens.
 extern "C" int openat(int folder, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);

@@ -1,5 +1,5 @@
-// What is seen of a matrix before it is solved with: the same as entry by entry, also where rows
-// repeat those before them, and nothing that is wrong with it passes.
+// Properties of a matrix: the same as computed entry by entry, also if rows repeat those before
+// them; every invalid matrix is refused.
 
 #include "matrix/properties.h"
 

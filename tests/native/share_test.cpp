@@ -1,4 +1,4 @@
-// What each rank of the MPI program holds of a matrix: together the whole, in the whole's order.
+// The share of a matrix on each rank of the MPI program: together the whole, in its order.
 
 #include "mpi/share.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests of sources share: a folder that goes away, tar archives made by hand, and the
-// line that somebody is told.
+// Shared by the tests of sources: a temporary folder, tar archives written by hand, and the
+// message of an exception.
 
 #include <fcntl.h>
 #include <sys/stat.h>

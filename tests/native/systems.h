@@ -1,6 +1,6 @@
 #pragma once
 
-// Matrices to test the solver with.
+// Test matrices for the solver.
 
 #include <algorithm>
 #include <array>

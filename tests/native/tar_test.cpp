@@ -1,4 +1,4 @@
-// Tar shards: the formats that there are, WebDataset's samples, and what is wrong with a shard.
+// Tar shards: all formats, WebDataset's samples, and errors of invalid shards.
 
 #include <cstddef>
 #include <cstdint>

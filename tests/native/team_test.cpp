@@ -1,5 +1,5 @@
-// Threads that share work out: each share is done once whoever does it, nobody waits for one that
-// does not come, and who has waited too often goes on alone.
+// A team of threads: each share of the work is done once by any thread, none waits for a thread
+// that does not come, and one that has waited too often continues alone.
 
 #include "threads/team.h"
 

@@ -1,4 +1,4 @@
-// While ranks set up, threads may run beyond where OpenMP bound the first one.
+// During the set-up of ranks, threads may run on other cpus than OpenMP bound the first one to.
 
 #include "mpi/unbound.h"
 

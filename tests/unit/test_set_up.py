@@ -115,7 +115,7 @@ def test_no_property_is_given_up_because_the_machine_is_busy() -> None:
 
 
 def settings_given(tree: ast.Module) -> set[str | None]:
-    """Names of what `@settings` is told in a file."""
+    """Names of the keywords of `@settings` in a file."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {k.arg for call in calls if name_of(call.func) == "settings" for k in call.keywords}
 

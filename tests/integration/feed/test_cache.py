@@ -1,4 +1,4 @@
-"""The native cache as Python sees it: what is told of it, checked, forgotten, removed."""
+"""The native cache as Python sees it: what is listed, verified, dropped and removed."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Catalogs and files as Python sees them, beside what Python's own modules say."""
+"""Catalogs and files as Python sees them, compared with Python's own modules."""
 
 import io
 import os

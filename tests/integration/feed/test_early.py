@@ -1,4 +1,4 @@
-"""What is read of a bucket while it is still being listed, and who lists where several want to."""
+"""Reading a bucket while it is being listed, and which process lists it if several start."""
 
 import threading
 import time
@@ -102,7 +102,7 @@ def test_who_waits_for_a_listing_uses_it(road: BadRoad, tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
         assert list(pool.map(opened, [0, LISTED_WHOLE + 1])) == [24, 24]
     assert road.asked.count(BUCKET) == LISTED_WHOLE + 2
-    assert opened(0) == 24  # but nobody was waited for: it looks itself
+    assert opened(0) == 24  # it does not wait for another process: it lists itself
     assert road.asked.count(BUCKET) == 2 * LISTED_WHOLE + 3
 
 

@@ -1,4 +1,4 @@
-"""`flowos feed`, as the people who stage data before a job call it."""
+"""`flowos feed`, as used to stage data before a job."""
 
 import json
 import os

@@ -43,9 +43,7 @@ def test_what_one_node_has_is_not_read_from_the_source_by_another(
     stats = [feed.stats() for feed in nodes]
     ahead = sum(one.source_samples for one in stats) - 100
     assert 0 <= ahead <= 60  # what was read ahead before the other node had it
-    assert (
-        sum(one.peer_samples for one in stats) > 20
-    )  # of which node, is a matter of who was first
+    assert sum(one.peer_samples for one in stats) > 20  # of which node depends on which was first
     assert all(one.peer_bytes >= one.peer_samples * 300 for one in stats)
     for feed in nodes:
         feed.close()

@@ -22,7 +22,7 @@ FILES = {
 
 
 class Flaky(MemoryFileSystem):  # type: ignore[misc]
-    """Memory's files, of which reading fails as often as it is told to."""
+    """Files in memory, whose reads fail as often as `failures` says."""
 
     protocol = "flaky"
     failures: ClassVar[Counter[str]] = Counter()

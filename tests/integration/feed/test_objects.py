@@ -185,7 +185,7 @@ def test_a_bucket_that_is_not_there_is_told(store: ObjectStore) -> None:
 def test_without_credentials_the_variables_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    # Where a cloud's own machines find theirs; nobody is there.
+    # The address of a cloud's credentials, where no server listens.
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://169.254.169.254:1")
     with pytest.raises(FeedError, match=r"no credentials found: set AWS_ACCESS_KEY_ID and AWS_"):
         open_url("s3://photos", timeout_seconds=1).catalog()

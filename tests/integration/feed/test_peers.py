@@ -192,7 +192,7 @@ def test_a_node_that_is_killed_costs_what_it_held(start: Callable[..., list[Node
     told = [node.told() for node in nodes[:3]]
     # They go on, and read all that they had to: each a quarter.
     assert all(len(set(one["seen"])) == SAMPLES // NODES for one in told)
-    # Half was held by nobody, and an eighth by the dead one.
+    # Half was cached on no node, and an eighth on the dead one.
     came = sum(one["source"] for one in told) - before
     assert came == pytest.approx(SAMPLES * 3 / 4 * 5 / 8, rel=0.1)
     assert all("its samples come from the source meanwhile" in one["complaint"] for one in told)

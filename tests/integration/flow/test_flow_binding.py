@@ -1,4 +1,4 @@
-"""Who asks for cores gets CPUs of its own, and its libraries are told how many."""
+"""A task that needs cores gets CPUs of its own, and its libraries as many threads."""
 
 import os
 from typing import Any

@@ -35,7 +35,7 @@ def integer(name: str = "a") -> Any:
 
 
 class Watched:
-    """Counts who is inside at once."""
+    """Counts the threads that are inside at the same time."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""What tasks need: how many run at once, who runs alone, what could never start."""
+"""Needs of tasks: how many run at once, which run alone, which could never start."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Flows on slices, in every way to run: what runs, what is refused, what is told."""
+"""Flows on slices, with every kind of worker: what runs, what is refused, which error is shown."""
 
 import threading
 import traceback

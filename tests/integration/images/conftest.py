@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where images go in this test, and nothing else of anybody's."""
+    """An empty image library for the test, apart from the user's own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "room"))
     (tmp_path / "room").mkdir()

@@ -1,4 +1,4 @@
-"""How launches end: every end is told as it was, and nothing is left behind."""
+"""How launches end: every end is reported correctly, and nothing is left behind."""
 
 import os
 import shutil

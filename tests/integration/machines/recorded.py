@@ -44,8 +44,8 @@ def names() -> list[str]:
 
 
 def unpacked(name: str, folder: Path) -> Path:
-    """The recorded tree, with what hwloc does not record: masks of CPUs as the lists that kernels
-    since 2.6.32 have beside them, and the CPUs of our cpuset as /proc/self/status has them."""
+    """The recorded tree, with what hwloc does not record: masks of CPUs as lists too, as in kernels
+    since 2.6.32, and the CPUs of our cpuset as in /proc/self/status."""
     archive = bz2.decompress((FOLDER / f"{name}.tar.bz2").read_bytes())
     words = ("tar", "-x", "--no-same-owner", "-C", folder)  # tarfile takes seven times as long
     subprocess.run(words, input=archive, check=True)

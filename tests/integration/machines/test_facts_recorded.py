@@ -1,4 +1,4 @@
-"""Facts of the machines that hwloc recorded, beside what hwloc reads of them."""
+"""Facts of the machines that hwloc recorded, compared with hwloc's own output."""
 
 import json
 import subprocess
@@ -82,7 +82,7 @@ def read(root: Path) -> Facts:
 def test_a_recorded_machine_is_read_as_hwloc_reads_it(name: str, tmp_path: Path) -> None:
     ours, theirs = as_compared(read(unpacked(name, tmp_path))), expected(name)
     everything = Cpus(cpu for each in theirs.threads for cpu in each)
-    theirs.cores = theirs.cores or ours.cores  # a kernel that tells of none: each thread is one
+    theirs.cores = theirs.cores or ours.cores  # a kernel that reports none: each thread is one
     theirs.sockets = theirs.sockets or {everything}
     for part in ("threads", "cores", "sockets", "nodes", "caches"):
         same = getattr(ours, part) == getattr(theirs, part)

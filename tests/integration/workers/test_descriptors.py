@@ -1,4 +1,4 @@
-"""Values that are kept take few descriptors, and a shortage of them is told in one line."""
+"""Kept values take few descriptors, and a shortage of them is reported in one line."""
 
 import re
 import subprocess

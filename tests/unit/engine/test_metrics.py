@@ -1,4 +1,4 @@
-"""The server of metrics: what it answers, and who may read it where."""
+"""The server of metrics: its answers, and the addresses that it serves."""
 
 import http.client
 import socket

@@ -1,4 +1,4 @@
-"""Systems in a person's words, and what is told of them as they are solved."""
+"""Systems by name, and the progress that is reported while they are solved."""
 
 import pytest
 

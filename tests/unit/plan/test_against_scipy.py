@@ -1,4 +1,4 @@
-"""The statistics of `plan`, beside their counterparts in SciPy."""
+"""The statistics of `plan`, compared with their counterparts in SciPy."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What decides is decided at the value that is written down, and not beside it."""
+"""Limits decide exactly at their value: tested at the value and just next to it."""
 
 import math
 

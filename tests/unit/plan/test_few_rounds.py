@@ -1,4 +1,4 @@
-"""One to three rounds: what no noise explains is told, and nothing else."""
+"""One to three rounds: only differences that no noise explains are decided."""
 
 import math
 from collections import Counter

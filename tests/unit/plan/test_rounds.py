@@ -163,7 +163,7 @@ def test_a_survey_measures_a_single_case_twice_a_round_where_levels_of_it_are_co
 
 
 def seen_of(d: Design, rates: dict[Case, float], numbers: range) -> list[Sample]:
-    """Whole rounds of the design's cases; B's rate flickers by a fifth, so nobody can tell it."""
+    """Whole rounds of the design's cases; B's rate alternates by a fifth: undecided."""
     return [
         sample(case, number, rates[case] * (1 + 0.2 * (case == B) * (-1) ** number))
         for number in numbers

@@ -1,4 +1,4 @@
-"""Which storage numbers, seen beside each other, are those of a cache."""
+"""Which storage numbers, compared with each other, are those of a cache."""
 
 from dataclasses import replace
 

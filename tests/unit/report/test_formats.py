@@ -1,6 +1,6 @@
 """Text, Markdown and CSV are compared whole with tests/golden/report.
 
-After a wanted change: FLOWOS_UPDATE_GOLDEN=1 pytest tests/unit/report/test_formats.py, then read
+After an intended change: FLOWOS_UPDATE_GOLDEN=1 pytest tests/unit/report/test_formats.py, then read
 the difference before it is committed. A missing golden file is a failure.
 """
 

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what cannot be judged first, then probes, then what lies apart."""
+"""Comparison of two runs: first what cannot be judged, then probes, then numbers that differ."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reports are what their published schema says, and the schema tells what is none."""
+"""Reports are valid by their published schema, and the schema rejects what is no report."""
 
 import json as text_of
 from typing import Any

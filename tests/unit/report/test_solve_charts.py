@@ -1,6 +1,6 @@
 """How the solver's strong scaling is drawn, compared whole with tests/golden/report/solve.txt.
 
-After a wanted change: FLOWOS_UPDATE_GOLDEN=1 pytest tests/unit/report/test_solve_charts.py, then
+After an intended change: FLOWOS_UPDATE_GOLDEN=1 pytest tests/unit/report/test_solve_charts.py, then
 read the difference before it is committed. A missing golden file is a failure.
 """
 

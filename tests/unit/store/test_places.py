@@ -1,4 +1,4 @@
-"""How a database is named, what people are told when it fails, and that secrets stay secret."""
+"""URLs of databases, error messages when one fails, and that secrets stay secret."""
 
 from pathlib import Path
 
