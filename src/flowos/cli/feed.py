@@ -226,7 +226,7 @@ def _listed(kept: "Kept") -> tuple[str, ...]:
     return (
         kept.folder.name,
         _size(kept.bytes),
-        f"{kept.cached}/{kept.samples}",
+        "damaged" if kept.damaged else f"{kept.cached}/{kept.samples}",
         f"{used:%Y-%m-%d %H:%M}" if used else "never",
         str(kept.processes or "-"),
         kept.source,
@@ -246,6 +246,11 @@ def _stat(args: argparse.Namespace) -> int:
 
 
 def _told(kept: "Kept") -> str:
+    if kept.damaged:
+        return (
+            f"damaged, {_size(kept.bytes)}: nothing can be read; the next job fills it anew, "
+            f"flowos feed clear {kept.folder.name} removes it"
+        )
     share = f" ({kept.cached / kept.samples:.1%})" if kept.samples else ""
     words = [f"{kept.cached} of {kept.samples} samples{share}", _size(kept.bytes)]
     if kept.unverified:
@@ -264,14 +269,15 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print_json(done)
     for each in () if args.json else done:
-        print(f"{each.kept.source}\n    {each.kept.cached} samples read, {each.damaged} damaged")
+        read = f"{each.kept.cached} samples read, {each.damaged} damaged"
+        print(f"{each.kept.source}\n    {_told(each.kept) if each.kept.damaged else read}")
         for name in each.changed:
             print(f"    changed at the source: {name}")
         if each.compared:
             print(
                 f"    {len(each.changed)} changed at the source, {each.missing} not there any more"
             )
-    bad = any(each.damaged or each.changed for each in done)
+    bad = any(each.damaged or each.changed or each.kept.damaged for each in done)
     return _EXIT_DAMAGED if bad else 0
 
 
@@ -290,7 +296,8 @@ def _clear(args: argparse.Namespace) -> int:
         return 0
     did = "would remove" if args.dry_run else "removed"
     for kept in found:
-        print(f"{did} {kept.cached} samples, {_size(kept.bytes)}, of {kept.source}")
+        what = "what was damaged" if kept.damaged else f"{kept.cached} samples"
+        print(f"{did} {what}, {_size(kept.bytes)}, of {kept.source}")
     return 0
 
 

@@ -19,6 +19,7 @@ from flowos.model import FeedError
 if TYPE_CHECKING:
     from flowos._native import Batch, Cache, Counter, Feeder
 
+UNKNOWN = "(unknown: its file `source` is lost)"
 _BATCH = 64
 _IN_FLIGHT = 256
 
@@ -28,7 +29,8 @@ class Kept:
     """What a cache folder has of a source. samples: of the data set; cached: how many are here.
 
     unverified: written before the machine's last start, and not read since. processes: attached.
-    used: when a process last began or ended to use it, seconds since 1970; 0: never.
+    used: when a process last began or ended to use it, seconds since 1970; 0: never. damaged: what
+    of its samples is here cannot be read; bytes is what that takes on the disk.
     """
 
     source: str
@@ -39,6 +41,7 @@ class Kept:
     unverified: int = 0
     processes: int = 0
     used: float = 0.0
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +165,11 @@ def opened(
 def _kept(entry: CacheEntry) -> Kept:
     from flowos._native import Cache
 
+    source = entry.source() or UNKNOWN
     with suppress(FeedError):  # listed, but nothing was cached yet
         s = Cache.state_of(str(entry.samples))
         return Kept(
-            source=entry.source(),
+            source=source,
             folder=entry.folder,
             samples=s.samples,
             cached=s.cached,
@@ -174,7 +178,13 @@ def _kept(entry: CacheEntry) -> Kept:
             processes=s.processes,
             used=entry.used(),
         )
-    return Kept(source=entry.source(), folder=entry.folder)
+    return Kept(
+        source=source,
+        folder=entry.folder,
+        bytes=entry.disk_bytes(),
+        used=entry.used(),
+        damaged=any(entry.samples.glob("index")) or any(entry.samples.glob("*.seg")),
+    )
 
 
 def verify(kept: Kept, done: "Counter | None" = None) -> int:

@@ -8,6 +8,7 @@ samples/   the native cache: samples, shared by all processes of the node
 
 import fcntl
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,8 @@ from flowos.model import FeedError, shown
 
 OURS = frozenset({"source", "catalog", "lock"})
 SAMPLES = "samples"
+
+_KEY = re.compile("[0-9a-f]{32}")
 
 _listing = threading.Lock()
 """Locks of files are between processes; this one is between threads."""
@@ -50,6 +53,20 @@ class CacheEntry:
             return (self.folder / "source").read_text(errors="surrogateescape").rstrip("\n")
         except OSError:
             return ""
+
+    def is_ours(self) -> bool:
+        """Whether it is one, perhaps one whose source is no longer known."""
+        named_so = _KEY.fullmatch(self.folder.name) is not None
+        return bool(self.source()) or (named_so and self.samples.is_dir())
+
+    def disk_bytes(self) -> int:
+        """What the files of its samples take on the disk."""
+        total = 0
+        with suppress(OSError):
+            for file in os.scandir(self.samples):
+                with suppress(OSError):
+                    total += file.stat(follow_symlinks=False).st_blocks * 512
+        return total
 
     def used(self) -> float:
         """When a process last began or ended to use its samples, seconds since 1970; 0: never."""
@@ -110,7 +127,7 @@ def cache_entries(cache: Path) -> tuple[CacheEntry, ...]:
         found = [CacheEntry(path) for path in sorted(cache.iterdir()) if path.is_dir()]
     except OSError as why:
         raise FeedError(f"cache folder {cache}: {why.strerror}") from why
-    return tuple(home for home in found if home.source())
+    return tuple(entry for entry in found if entry.is_ours())
 
 
 def write_whole(file: Path, data: bytes) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import flowos as fo
 
 from .shared import content
@@ -279,3 +281,64 @@ def test_the_data_sets_of_a_cache_are_listed_and_one_is_removed_by_its_key(
     (left,) = json.loads(flowos("feed", "ls", "--cache", str(cache), "--json").stdout)
     assert left["source"] == str(moved)
     flowos("feed", "clear", str(data), "--cache", str(cache), "--yes", code=1)
+
+
+def lost_source(entry: Path) -> None:
+    (entry / "source").write_text("")
+
+
+def no_source(entry: Path) -> None:
+    (entry / "source").unlink()
+
+
+@pytest.mark.parametrize("damage", [lost_source, no_source])
+def test_what_belongs_to_no_known_source_is_listed_and_removed(
+    flowos: Flowos, data: Path, cache: Path, damage: Callable[[Path], None]
+) -> None:
+    at = ("--cache", str(cache))
+    flowos("feed", "warm", str(data), *at)
+    (entry,) = cache.iterdir()
+    damage(entry)
+    (cache / "photos" / "samples").mkdir(parents=True)
+    (row,) = json.loads(flowos("feed", "ls", *at, "--json").stdout)
+    assert (row["cached"], row["damaged"]) == (100, False)
+    assert row["source"].startswith("(unknown")
+    assert "removed 100 samples" in flowos("feed", "clear", entry.name, *at, "--yes").stdout
+    assert [path.name for path in cache.iterdir()] == ["photos"]
+
+
+def cut(size: int) -> Callable[[Path], None]:
+    return lambda samples: os.truncate(samples / "index", size)
+
+
+def garbage(samples: Path) -> None:
+    (samples / "index").write_bytes(os.urandom(5000))
+
+
+def no_index(samples: Path) -> None:
+    (samples / "index").unlink()
+
+
+def only_segments(samples: Path) -> None:
+    (samples / "index").unlink()
+    (samples / "slots").unlink()
+
+
+@pytest.mark.parametrize("damage", [cut(0), cut(100), cut(5000), garbage, no_index, only_segments])
+def test_a_damaged_cache_is_called_so_and_can_be_removed_or_filled_anew(
+    flowos: Flowos, data: Path, cache: Path, damage: Callable[[Path], None]
+) -> None:
+    at = ("--cache", str(cache))
+    flowos("feed", "warm", str(data), *at)
+    (entry,) = cache.iterdir()
+    damage(entry / "samples")
+    (row,) = json.loads(flowos("feed", "ls", *at, "--json").stdout)
+    assert (row["damaged"], row["cached"]) == (True, 0)
+    assert row["bytes"] >= bytes_of(data)
+    assert " damaged " in flowos("feed", "ls", *at).stdout.splitlines()[1]
+    assert f"flowos feed clear {entry.name}" in flowos("feed", "stat", *at).stdout
+    assert "damaged, " in flowos("feed", "verify", *at, code=1).stdout
+    assert "100 of 100 samples" in flowos("feed", "warm", str(data), *at).stdout
+    damage(entry / "samples")
+    assert "removed what was damaged, " in flowos("feed", "clear", *at, "--yes").stdout
+    assert list(cache.iterdir()) == []
