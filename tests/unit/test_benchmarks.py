@@ -4,6 +4,8 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = {file.stem for file in (ROOT / "benchmarks").glob("[a-z]*.py")} - {"all"}
 
@@ -18,3 +20,15 @@ def test_the_readme_tells_of_every_benchmark_once() -> None:
 def test_make_bench_runs_every_benchmark_once() -> None:
     names = runpy.run_path(str(ROOT / "benchmarks/all.py"))["NAMES"]
     assert sorted(names) == sorted(BENCHMARKS)
+
+
+def test_the_stated_error_rates_are_those_of_all_that_is_simulated_and_below_five_percent() -> None:
+    """The rows are what `benchmarks/aa.py --table` printed."""
+    kinds = runpy.run_path(str(ROOT / "benchmarks/_simulated_kinds.py"))["KINDS"]
+    lines = (ROOT / "docs/comparisons.md").read_text().partition("## Error rates")[2].splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")][2:]
+    assert [row[0] for row in rows] == [kind.name for kind in kinds]
+    for (name, equal, different, inconclusive, _), kind in zip(rows, kinds, strict=True):
+        told = {"equal": float(equal), "slower": float(different)}
+        assert told[next(iter(kind.wrong))] <= 5, name
+        assert sum(told.values()) + float(inconclusive) == pytest.approx(100), name

@@ -5,13 +5,15 @@ that stalls is slower by the cost of its stalls. If both are decided and contrad
 answer is inconclusive.
 
 Equal requires all of this: the median's interval lies within the margin; so does the mean's; the
-turns that lag most do not belong to one side; and enough processes were started to see, in 19 of
-20 comparisons, a stall that occurs in every tenth of them.
+90th percentiles are alike; the turns that lag most do not belong to one side; and so few of so many
+processes stalled that it is not every tenth of them, in 19 of 20 comparisons.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
 
 from flowos.model import Answer, Verdict
 from flowos.plan._intervals import Interval
@@ -26,11 +28,18 @@ MEAN_LEVEL = 0.9
 
 It leaves 5 % of error at each end, as is usual in equivalence tests (Schuirmann 1987).
 """
-MEAN_WIDTH = 1.5
+MEAN_WIDTH = 1.2
 """That interval must lie within this many margins; its centre must lie within one."""
+P90_WIDTH = 2.0
+"""The 90th percentiles may differ by this many margins; they scatter more than a median."""
 LOPSIDED = 0.02
-RARE, SHOWN = 0.1, 0.95
-PROCESSES = math.ceil(math.log(1 - SHOWN) / math.log(1 - RARE))
+RARE = 0.1
+"""Share of the processes: stalls in so many of them would go over the margin by themselves."""
+UNSEEN, SEEN = 0.05, 0.01
+"""Error of calling equal what stalls in a tenth of its processes: without a stall seen, and with.
+
+The second is smaller, as most comparisons that come to it were looked at before.
+"""
 _DIFFERENT = ("slower", "faster")
 _ROUNDING = 1e-12
 """Tolerance for logarithms: those of 1.25 and 1 / 1.25 do not add up to exactly 0."""
@@ -121,21 +130,51 @@ def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:
     if not _even(tail, v.margin):
         where = _apart(tail, seen.looks)
         return replace(_with(doubted, where, "inconclusive"), statistic="mean")
-    if tail.processes < PROCESSES:
-        return replace(doubted, needed=math.ceil(v.rounds * PROCESSES / tail.processes))
+    if tail.processes < (enough := processes_for(_stalls(v, tail))):
+        return replace(doubted, needed=math.ceil(v.rounds * enough / tail.processes))
     return doubted
 
 
 def _doubts(v: Verdict, tail: Tail) -> Iterator[str]:
     if not _even(tail, v.margin):
         yield f"not so, or not surely so, in the mean time: {v.mean:.3f}"
+    if abs(tail.p90) > P90_WIDTH * math.log1p(v.margin):
+        yield f"not so in the 90th percentile: {v.p90:.3f}"
     if tail.chance < LOPSIDED:
         yield _whose(v, tail)
-    if tail.processes < PROCESSES:
-        yield (
-            f"{tail.processes} processes of each are too few to see a stall in every tenth:"
-            f" {PROCESSES} show it"
-        )
+    if tail.processes < (enough := processes_for(_stalls(v, tail))):
+        yield _too_few(v, tail, enough)
+
+
+def _too_few(v: Verdict, tail: Tail, enough: int) -> str:
+    if not _stalls(v, tail):
+        few = f"{tail.processes} processes of each are too few to see a stall in every tenth"
+        return f"{few}: {enough} show it"
+    base, other = tail.stalls(v.margin / RARE)
+    return (
+        f"{other} of {tail.processes} processes of {v.other} and {base} of {v.base} took"
+        f" {1 + v.margin / RARE:.3g} times as long as their neighbours, or longer"
+    )
+
+
+def _stalls(v: Verdict, tail: Tail) -> int:
+    """By how many more of the processes of one side than of the other stalled."""
+    base, other = tail.stalls(v.margin / RARE)
+    return abs(other - base)
+
+
+@cache
+def processes_for(stalls: int) -> int:
+    """So many processes show by so few stalls that these are rarer than one in ten."""
+    error = SEEN if stalls else UNSEEN
+    return next(n for n in count(1) if _chance_of_so_few(stalls, n) <= error)
+
+
+def _chance_of_so_few(stalls: int, processes: int) -> float:
+    """Probability of at most so many, if each process stalls with probability RARE."""
+    return sum(
+        math.comb(processes, k) * RARE**k * (1 - RARE) ** (processes - k) for k in range(stalls + 1)
+    )
 
 
 def _whose(v: Verdict, tail: Tail) -> str:

@@ -3,9 +3,10 @@
 Noise between turns has two sources: the two regimes of a machine, up to a factor of 2.5 apart, and
 the differences between turns of the same case in this run. If both sides of a round fell into
 different regimes each time, a factor of 2.5 could appear without any deviation inside a case; a
-factor of 3 could not. A run with many cases shows whether there are regimes. If nine in ten rounds
-agree from their first turn to their last, the factor must exceed five times that deviation, and
-1.25. The answer is never 'equal'.
+factor of 3 could not. A run with many cases shows how far apart turns of one case lie; nine in ten
+rounds count. A factor up to 3 must exceed five times that, and 1.25: rhythms and regimes may leave
+the turns of a case alike and those of two cases apart. Beyond 3, twice is enough. The answer is
+never 'equal'.
 """
 
 import math
@@ -19,7 +20,8 @@ from flowos.plan._pairs import Pair, Round
 TOLD_BY_FEW = "told from few rounds: no noise between turns of one case explains such a factor"
 ANY_NOISE = math.log(3)
 MIN_FACTOR = math.log(1.25)
-DEVIATIONS = 5.0
+SPREADS, SPREADS_BEYOND = 5.0, 2.0
+"""So often what turns of one case lie apart: up to ANY_NOISE, and beyond it."""
 MANY = 8
 """Rounds of different cases; flickering regimes leave all of them undisturbed once in 256 runs."""
 
@@ -54,10 +56,13 @@ def beyond_noise(rounds: Sequence[Round], noise: Noise) -> Interval:
     differences = [d for r in rounds for d in r.differences]
     centre = median(r.log_ratio for r in rounds) if rounds else math.nan
     inner = max((r.inner for r in rounds), default=0.0)
-    floor = ANY_NOISE if noise.rounds < MANY else max(MIN_FACTOR, DEVIATIONS * noise.usual)
-    reach = max(floor, DEVIATIONS * inner)
+    reach = _reach(max(inner, noise.usual), ANY_NOISE if noise.rounds < MANY else MIN_FACTOR)
     least = min((abs(d) for d in differences), default=0.0)
     one_sided = abs(sum(math.copysign(1, d) for d in differences)) == len(differences)
     if one_sided and least > reach:
         return Interval(centre, centre - reach, centre + reach)
     return Interval(centre, -math.inf, math.inf)
+
+
+def _reach(spread: float, floor: float) -> float:
+    return max(floor, min(SPREADS * spread, max(ANY_NOISE, SPREADS_BEYOND * spread)))

@@ -2,7 +2,7 @@
 
 The numbers are split once, at the best fit of two groups (two means on logarithms). They are two
 regimes when both groups are large, the step between them is large, and the step is large relative
-to the spread inside the groups. The bounds come from simulation (`benchmarks/aa.py --regimes`).
+to the spread inside the groups. The bounds come from simulation (`benchmarks/aa.py`).
 """
 
 import math

@@ -8,13 +8,16 @@ round is symmetric about 0, whatever the noise. This symmetry is tested here.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean, median, quantiles
+from typing import TypeVar
 
 from flowos.plan._intervals import Interval, student
 from flowos.plan._pairs import Round, RoundId
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 MAX_LAG = 20.0
 """In logarithms: a turn that takes 5e8 times as long counts no more than this."""
@@ -31,7 +34,7 @@ class Tail:
     base, other: how many of the turns that lag most belong to each side.
     chance: probability of a difference at least this large if the sides were random.
     p90: log goodness of other over base at the 90th percentile of the lags.
-    processes: number that each side started.
+    costs: the excess of each process of other over the one of base that ran next to it.
     """
 
     excesses: tuple[float, ...]
@@ -39,7 +42,16 @@ class Tail:
     other: int
     chance: float
     p90: float
-    processes: int
+    costs: tuple[float, ...]
+
+    @property
+    def processes(self) -> int:
+        """Number that each side started."""
+        return len(self.costs)
+
+    def stalls(self, least: float) -> tuple[int, int]:
+        """How many processes of base and of other took this share longer than their neighbour."""
+        return sum(cost < -least for cost in self.costs), sum(cost > least for cost in self.costs)
 
     def mean(self, level: float) -> Interval:
         """Log goodness of other over base in the mean time, with Student's interval."""
@@ -66,19 +78,19 @@ def tail_of(cases: Sequence[Sequence[Round]], margin: float) -> Tail:
         other=sum(other for _, other in sides),
         chance=chance_of(by_round.values()),
         p90=_p90([max(lag, 0.0) for lag in lags]) - _p90([max(-lag, 0.0) for lag in lags]),
-        processes=max(map(_processes, cases)),
+        costs=tuple(together([dict(_costs(rounds)) for rounds in cases])),
     )
 
 
-def together(cases: Sequence[Mapping[RoundId, float]]) -> list[float]:
-    """Value of each round over all cases, in the order seen.
+def together(cases: Sequence[Mapping[_Key, float]]) -> list[float]:
+    """Value of each round, or of each turn of one, over all cases, in the order seen.
 
     It is the mean over the cases that have this round of the deviation from the case's own mean, so
     that a case without that round shifts nothing. Rounds that fewer than half of the cases have are
     left out.
     """
     centres = [fmean(values.values()) for values in cases]
-    off: dict[RoundId, list[float]] = {}
+    off: dict[_Key, list[float]] = {}
     for centre, values in zip(centres, cases, strict=True):
         for at, value in values.items():
             off.setdefault(at, []).append(value - centre)
@@ -103,8 +115,18 @@ def chance_of(differences: Iterable[int]) -> float:
 
 
 def _excess(r: Round) -> float:
-    each = (math.copysign(math.expm1(min(abs(lag), MAX_LAG)), -lag) for lag in r.lags)
-    return fmean(each)
+    return fmean(map(_cost, r.lags))
+
+
+def _cost(lag: float) -> float:
+    return math.copysign(math.expm1(min(abs(lag), MAX_LAG)), -lag)
+
+
+def _costs(rounds: Sequence[Round]) -> Iterator[tuple[tuple[RoundId, int], float]]:
+    """By round and place in it. Side by side, a round is one process of each."""
+    for r in rounds:
+        each = [_excess(r)] if r.in_turns else map(_cost, r.lags)
+        yield from (((r.at, place), cost) for place, cost in enumerate(each))
 
 
 def _goodness(excess: float) -> float:
@@ -132,7 +154,3 @@ def _lopsided(rounds: Sequence[Round], margin: float) -> dict[RoundId, tuple[int
 
 def _p90(lags: Sequence[float]) -> float:
     return quantiles(lags, n=10, method="inclusive")[-1]
-
-
-def _processes(rounds: Sequence[Round]) -> int:
-    return sum(1 if r.in_turns else len(r.lags) for r in rounds)

