@@ -123,7 +123,14 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
     [
         (("measure", "--only", "strem"), "no probe is called 'strem'; the probes are clock"),
         (("measure", "--nominal", "memory=1e9"), "the names are clock_hz and memory_bytes_per"),
-        (("measure", "--nominal", "clock_hz=-1"), "expected a number above 0"),
+        (("measure", "--nominal", "clock_hz=-1"), "expected between 1e+08 and 1e+10 Hz"),
+        (("measure", "--nominal", "clock_hz=51.2e9"), "as in clock_hz=2.4e9"),
+        (("measure", "--nominal", "clock_hz=3.1"), "expected between 1e+08 and 1e+10 Hz"),
+        (("measure", "--nominal", "clock_hz=nan"), "expected between 1e+08 and 1e+10 Hz"),
+        (
+            ("measure", "--nominal", "memory_bytes_per_second=51.2"),
+            "between 1e+08 and 1e+14 byte/s, as in memory_bytes_per_second=51.2e9",
+        ),
         (("measure", "--minutes", "nan"), "--minutes nan"),
         (("measure", "--matrix", "/no/such.mtx"), "--matrix /no/such.mtx: there is no such file"),
         (("measure", "--matrix", "/etc/passwd"), "give a Matrix Market file, NAME.mtx"),

@@ -1,6 +1,7 @@
 """`flowos measure`: what can this machine do, and which numbers can be trusted?"""
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -78,7 +79,8 @@ def _add_places(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"what a data sheet says, in SI units: {' or '.join(NOMINAL)}",
+        help="what a data sheet says, such as "
+        + " or ".join(f"{name}={speed.example}" for name, speed in NOMINAL.items()),
     )
     command.add_argument(
         "--matrix",
@@ -209,10 +211,12 @@ def _nominal(word: str) -> tuple[str, float]:
     name, _, value = word.partition("=")
     if name not in NOMINAL:
         raise UsageError(f"--nominal {word!r}: the names are {' and '.join(NOMINAL)}")
+    speed = NOMINAL[name]
     try:
         number = float(value)
     except ValueError:
-        number = -1.0
-    if not 0 < number < float("inf"):
-        raise UsageError(f"--nominal {word!r}: expected a number above 0, as in {name}=51.2e9")
+        number = math.nan
+    if not speed.least <= number <= speed.most:
+        between = f"between {speed.least:g} and {speed.most:g} {speed.unit}"
+        raise UsageError(f"--nominal {word!r}: expected {between}, as in {name}={speed.example}")
     return name, number

@@ -119,9 +119,8 @@ def _scaling(state: MachineState, limits: NoiseThresholds) -> str | None:
 
 def _starved(state: MachineState, limits: NoiseThresholds) -> str | None:
     if _above(state.starved_share, limits.starved_share):
-        return (
-            f"threads that only compute were kept from a cpu {state.starved_share:.0%} of the time"
-        )
+        share = f"{state.starved_share:.0%}"
+        return f"something else ran on our cpus {share} of the time just before or after"
     return None
 
 

@@ -5,7 +5,7 @@ The collector is programs/collect.py; its JSON output is the only input.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from flowos.model import Facts, Memory, Tried
 from flowos.probes._facts_memory import memory_limit_of, nominal_memory, quota_of
@@ -26,8 +26,23 @@ from flowos.probes._facts_tree import MAX_CPUS, Tree, cpu_list, entries, kilobyt
 Nominal = Sequence[tuple[str, float]]
 
 MEMORY_NOMINAL, CLOCK_NOMINAL = "memory_bytes_per_second", "clock_hz"
-NOMINAL = (CLOCK_NOMINAL, MEMORY_NOMINAL)
-"""Names of values that a user may give if the machine does not report them (`Wanted.nominal`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NominalSpeed:
+    """A speed of a data sheet: its range over all machines, and how it is written."""
+
+    least: float
+    most: float
+    unit: str
+    example: str
+
+
+NOMINAL = {
+    CLOCK_NOMINAL: NominalSpeed(least=1e8, most=1e10, unit="Hz", example="2.4e9"),
+    MEMORY_NOMINAL: NominalSpeed(least=1e8, most=1e14, unit="byte/s", example="51.2e9"),
+}
+"""Values that a user may give if the machine does not report them (`Wanted.nominal`)."""
 
 
 def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:

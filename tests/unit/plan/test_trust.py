@@ -45,7 +45,7 @@ def test_what_is_unknown_says_nothing() -> None:
         ),
         (
             MachineState(starved_share=0.5),
-            "threads that only compute were kept from a cpu 50% of the time",
+            "something else ran on our cpus 50% of the time just before or after",
         ),
         (MachineState(steal_share=0.04), "the hypervisor took 4.0% of the cpu time"),
         (MachineState(others_cpus=0.98), "other processes kept 0.98 cpus busy"),
