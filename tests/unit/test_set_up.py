@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parents[2]
@@ -147,3 +148,30 @@ def imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return found
+
+
+OPEN_MPI, MPICH = ("mpicc", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.mpich")
+
+
+@pytest.mark.parametrize(
+    ("here", "mpicc", "asked_for"),
+    [
+        ((), "", True),
+        (OPEN_MPI, "/usr/bin/opal_wrapper", True),
+        (OPEN_MPI, "/opt/cray/cc", False),
+        (("mpicc",), "/usr/bin/opal_wrapper", False),
+        ((*OPEN_MPI, *MPICH), "/usr/bin/opal_wrapper", False),
+    ],
+    ids=["no MPI", "after make measure", "an Open MPI of another", "an MPI of another", "both"],
+)
+def test_a_second_mpi_is_set_up_beside_debians_open_mpi_which_make_measure_brings(
+    tmp_path: Path, here: tuple[str, ...], mpicc: str, asked_for: bool
+) -> None:
+    """So that an mpicc is there says nothing of MPICH; beside any other MPI none is installed."""
+    for name, says in (("dirname", "."), ("readlink", mpicc), *((name, "") for name in here)):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {says}\n")
+        (tmp_path / name).chmod(0o755)
+    checks = SET_UP.partition("\ncase $purpose in")[0] + '\nneeds_of_test; echo "$missing_packages"'
+    words = [shutil.which("sh") or "sh", "-c", checks, "setup", "test"]
+    done = subprocess.run(words, cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True)
+    assert (b"mpich libmpich-dev" in done.stdout) == asked_for
