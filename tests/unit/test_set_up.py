@@ -167,7 +167,7 @@ OPEN_MPI, MPICH = ("mpicc", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.mpich")
 def test_a_second_mpi_is_set_up_beside_debians_open_mpi_which_make_measure_brings(
     tmp_path: Path, here: tuple[str, ...], mpicc: str, asked_for: bool
 ) -> None:
-    """So that an mpicc is there says nothing of MPICH; beside any other MPI none is installed."""
+    """That there is an mpicc says nothing of MPICH; no other MPI gets a second one."""
     for name, says in (("dirname", "."), ("readlink", mpicc), *((name, "") for name in here)):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {says}\n")
         (tmp_path / name).chmod(0o755)

@@ -152,6 +152,7 @@ def of_twelve_sizes(noise: NoiseModel, ratio: float, rounds: int) -> Counter[str
     return answers
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("noise", SCATTERED.values(), ids=list(SCATTERED))
 def test_equal_cases_that_scatter_are_not_told_from_few_rounds(
@@ -161,6 +162,7 @@ def test_equal_cases_that_scatter_are_not_told_from_few_rounds(
     assert answers["faster"] + answers["slower"] <= 0.01 * answers.total()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("kind", "least"), [("normal", 0.75), ("heavy tails", 0.5)])
 def test_a_factor_of_four_is_told_though_turns_lie_half_apart(kind: str, least: float) -> None:
     """Nine in ten rounds stay within 0.4 in logarithms, so that they lie up to 1.5 apart."""
