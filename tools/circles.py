@@ -1,4 +1,4 @@
-"""Names a circle of imports between modules of flowos, those for type checking too; exit 1.
+"""Finds circular imports between modules of flowos, those for type checking too; then exit 1.
 
 `python tools/circles.py [PACKAGE]`
 """

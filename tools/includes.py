@@ -1,7 +1,7 @@
-"""Guards the folders of the native rooms: a file includes its own folder and those before it.
+"""Checks includes in the native libraries: a file includes its own folder and those before it.
 
-`python tools/includes.py`; exit 1 names each include that goes against the order, and circles
-between files. Includes are written from the room's native folder on: "cache/layout.h".
+`python tools/includes.py`; exit 1 names each include against the order, and circles between files.
+Includes are relative to the library's `native` folder: "cache/layout.h".
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Names the public classes that are defined more than once; exit 1.
+"""Finds public classes that are defined more than once; then exit 1.
 
-`python tools/names.py`. A name has one meaning in the whole house.
+`python tools/names.py`. A name has one meaning in the whole project.
 """
 
 import ast

@@ -1,6 +1,6 @@
-"""Guards the tail: no file over 400 lines, no function over 50. Prints lines per room.
+"""Checks that no file is over 400 lines and no function over 50. Prints lines per package.
 
-`python tools/sizes.py`; exit 1 names what is too long. C and C++ functions are guarded by
+`python tools/sizes.py`; exit 1 names what is too long. C and C++ functions are checked by
 clang-tidy, Python functions here.
 """
 

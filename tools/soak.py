@@ -1,13 +1,13 @@
-"""Feeds training data for long, while all that can happen to it does.
+"""Stress test of the feed: reads training data for long, while everything that can fail does.
 
 `python tools/soak.py [--seconds 600] [--folder DIR] [--seed N] [--processes 3]`
 Processes feed a folder, tar shards and a token array over one cache that holds half of each, epoch
 after epoch, and compare every byte. Meanwhile they are killed (SIGKILL) at random moments and
-started anew, files change, go, come back and are added, shards and the array are written anew, and
-bytes of the cache are flipped. One process is never killed: what it holds when no feed is open
-(memory, descriptors, threads) must not grow. The caches must stay within their room, and in the end
-everything must be read from them right. Progress goes to stderr, one JSON object to stdout; exit 1
-says that something did not hold.
+restarted, files are changed, removed, restored and added, shards and the array are rewritten, and
+bytes of the cache are flipped. One process is never killed: its memory, descriptors and threads
+when no feed is open must not grow. The caches must stay within their limits, and at the end all
+samples read from them must be correct. Progress goes to stderr, one JSON object to stdout; exit 1
+if a check failed.
 """
 
 import argparse

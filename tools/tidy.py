@@ -1,8 +1,8 @@
-"""clang-tidy over all C and C++ that is ours, with the flags that each kind is compiled with.
+"""Runs clang-tidy on all our C and C++, with the flags that each kind of file is compiled with.
 
-`python tools/tidy.py`. What has passed is not looked at again: its stamp in the cache folder is the
-hash of all that clang-tidy reads of it: checks, flags, the file and our headers below it, and the
-versions of the tool, the compiler and the libraries whose headers they include.
+`python tools/tidy.py`. Files that passed are skipped: a stamp in the cache folder is the hash of
+all input of clang-tidy: checks, flags, the file and the headers of ours that it includes, and the
+versions of the tool, the compiler and the libraries.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""Names words that prose may not use, in docstrings, comments and documents; exit 1.
+"""Finds words that docstrings, comments and documents may not use; then exit 1.
 
 `python tools/words.py`. Prose is plain English in the field's words, as NumPy, httpx and SciPy
-write it. CLEAN grows, a folder at a time.
+write it. CLEAN lists the folders that are checked.
 """
 
 import ast
