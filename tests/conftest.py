@@ -27,9 +27,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")  # a busy machine is no defect of what is tested
 
-# A shell that starts the tests in the background has Ctrl-C ignored, also in their children.
+# A shell that starts the tests in the background has Ctrl-C and Ctrl-\ ignored, also in their
+# children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_configure() -> None:
