@@ -7,7 +7,7 @@ TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 
-.PHONY: measure test test-environments check test-native bench clean
+.PHONY: measure test test-environments check test-native mutants bench clean
 
 measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
@@ -44,6 +44,11 @@ check:  ## style, types, rooms, sizes, includes
 test-native:  ## the C and C++ tests under ASan+UBSan, threaded ones under TSan
 	@tools/setup test
 	tools/test-native
+
+mutants:  ## changes of the pure rooms that no test notices (ARGS="--seconds 600 flowos.plan._trust")
+	@tools/setup test
+	@$(PY)/pip install --quiet --group mutants
+	$(PY)/python tools/mutants.py $(ARGS)
 
 bench:  ## every claim of the README (long; on a quiet machine)
 	@tools/setup bench

@@ -56,10 +56,11 @@ def settings_schema() -> dict[str, Any]:
     for part in (pool, price):
         part["additionalProperties"] = False
         del part["required"]
+    (pools,) = fields(Settings)
     top = {
         "type": "object",
         "additionalProperties": {"$ref": "#/$defs/Pool"},
-        "description": fields(Settings)[0].metadata["doc"],
+        "description": pools.metadata["doc"],
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -149,7 +150,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
 
 def _near(given: object, known: Collection[str]) -> str:
     found = difflib.get_close_matches(str(given), known, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return "".join(f"; did you mean {name!r}?" for name in found)
 
 
 def _short(value: object) -> str:

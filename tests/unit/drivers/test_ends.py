@@ -87,6 +87,11 @@ def test_usage_is_read() -> None:
     )
 
 
+def test_what_a_status_does_not_say_is_no_usage() -> None:
+    assert classify_end(ONE, seen(b"exit 0\n"))[1] == Usage()
+    assert classify_end(ONE, seen(code=1))[1] == Usage()
+
+
 def test_ranks_use_time_together_and_wait_side_by_side() -> None:
     usage = classify_end(TWO, seen(status("exit 0"), status("exit 0")))[1]
     assert usage == Usage(
@@ -132,6 +137,13 @@ def test_what_kept_a_command_from_starting_is_told_in_words(words: str, reason: 
     assert not_started(words) == reason
 
 
+@pytest.mark.parametrize(("words", "code"), [("exec 2", 127), ("exec 20", 127), ("exec 13", 126)])
+def test_what_did_not_start_has_the_code_of_a_shell(words: str, code: int) -> None:
+    ended = end(ONE, seen(status(f"error {words}"), code=1))
+    assert isinstance(ended, NotStarted)
+    assert ended.code == code
+
+
 def test_a_failure_of_the_init_is_the_runtimes() -> None:
     assert end(ONE, seen(status("error own 11"), code=125)) == RuntimeFailed(
         "flowos-init cannot start 'prog': own: EAGAIN"
@@ -154,11 +166,28 @@ def test_without_any_sign_the_runtime_failed_and_its_last_words_say_why() -> Non
     )
 
 
+def test_of_many_last_words_three_lines_are_shown_and_how_it_ended_in_any_case() -> None:
+    what = replace(seen(code=0, stderr=b"1\n2\n3\n4\n5\n"), started=frozenset())
+    assert end(ONE, what) == RuntimeFailed("what should start 'prog' ended with 0: 3 / 4 / 5")
+    assert end(ONE, replace(what, code=-1, stderr=b"")) == RuntimeFailed(
+        "what should start 'prog' was ended by signal 1"
+    )
+
+
 def test_a_command_that_had_started_and_gave_no_answer_is_lost() -> None:
     assert end(ONE, seen(None, code=-9)) == Lost("'prog' vanished: flowos-init was killed")
     assert end(TWO, seen(status("exit 0"), None, code=1, stderr=b"oom")) == Lost(
         "rank 1 of 'prog' vanished: flowos-init was killed: oom"
     )
+
+
+def test_of_several_ranks_without_an_answer_the_first_is_named() -> None:
+    assert end(TWO, seen(None, None, code=0)) == Lost(
+        "rank 0 of 'prog' vanished: flowos-init was killed"
+    )
+    three = replace(ONE, ranks=3)
+    what = replace(seen(status("exit 0"), code=0), started=frozenset({0}))
+    assert end(three, what) == RuntimeFailed("rank 1 of 3 was never started")
 
 
 def test_a_rank_that_was_never_started_is_named() -> None:
@@ -174,6 +203,18 @@ def test_the_first_rank_that_ended_badly_counts() -> None:
     assert end(TWO, seen(None, cause, code=3)) == Exited(3)
 
 
+@pytest.mark.parametrize("text", [b"exit 3\n", b"odd\n"])
+def test_a_rank_that_does_not_say_when_it_ended_badly_ended_at_the_start(text: bytes) -> None:
+    alone = end(ONE, seen(text))
+    assert end(TWO, seen(text, status("exit 4", ended=0.5), code=4)) == alone
+    assert end(TWO, seen(status("exit 4", ended=0.0), text, code=4)) == Exited(4)
+
+
+def test_of_ranks_that_we_stopped_the_first_says_by_which_signal() -> None:
+    stopped = (status("signal 9", stopped=1), status("signal 2", stopped=1))
+    assert end(TWO, seen(*stopped, by="limit")) == Killed(9, "limit")
+
+
 def test_a_rank_that_could_not_start_counts_before_all_others() -> None:
     missing = status("error exec 2", ended=9.0)
     ended = end(TWO, seen(status("signal 15", ended=1.0), missing, code=1))
@@ -187,9 +228,10 @@ def test_a_launcher_that_fails_after_good_ranks_is_not_hidden() -> None:
 
 
 def test_ranks_that_ended_because_their_launcher_was_gone_tell_of_the_launcher() -> None:
-    assert end(TWO, seen(None, None, code=-9)) == RuntimeFailed(
-        "what had started 'prog' was ended by signal 9 before it"
-    )
+    for signal in (1, 9):
+        assert end(TWO, seen(None, None, code=-signal)) == RuntimeFailed(
+            f"what had started 'prog' was ended by signal {signal} before it"
+        )
     stopped = status("signal 15", stopped=1)
     assert end(TWO, seen(stopped, stopped, code=-9)) == RuntimeFailed(
         "what had started 'prog' was ended by signal 9 before it"
@@ -203,6 +245,10 @@ def test_an_unreadable_status_is_a_value_never_an_exception(text: bytes) -> None
     ended = end(ONE, seen(text))
     assert isinstance(ended, Lost)
     assert repr(text[:20])[1:5] in ended.reason
+
+
+def test_of_an_unreadable_status_a_hundred_bytes_are_shown() -> None:
+    assert end(ONE, seen(b"x" * 200)) == Lost(f"unreadable status: {b'x' * 100!r}")
 
 
 def test_a_status_of_a_later_init_may_tell_more_than_we_know() -> None:

@@ -73,6 +73,7 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.a.price]\nper_node_hour = -1", ":2: pools.a.price.per_node_hour: -1.0 is below 0"),
         ("[pools.a.price]\nper_node_hour = nan", ":2: pools.a.price.per_node_hour: nan is below"),
         ("[pools.'a b']\nnodes = 1", ":1: pools.a b.name: 'a b': expected letters"),
+        ("[pools.b]\n\n[pools.'a b']\nnodes = 1", ":3: pools.a b.name: 'a b': expected letters"),
         ("[pools.'']", "name: '': expected letters"),
         ("pools.a.nodez = 4", ":1: pools.a.nodez: no such key"),
     ],
@@ -88,6 +89,7 @@ def test_a_mistake_is_named_by_its_line(text: str, complaint: str) -> None:
 
 def test_the_schema_knows_the_keys_that_are_read() -> None:
     schema = settings_schema()
+    assert not schema["additionalProperties"]
     pool = schema["$defs"]["Pool"]
     assert "name" not in pool["properties"]
     assert pool["properties"]["kind"]["enum"] == ["local", "fake"]
