@@ -15,6 +15,7 @@
 
 #include "base/progress.h"
 #include "bind.h"
+#include "gil.h"
 #include "lent.h"
 #include "watched.h"
 
@@ -25,7 +26,7 @@ using flowos::feed::Progress;
 
 namespace {
 
-using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Unlocked = nb::call_guard<GilRelease>;
 
 void attach(Cache* at, const std::filesystem::path& folder, std::uint64_t fingerprint,
             std::uint64_t samples, std::uint64_t max_bytes, std::uint64_t min_free_bytes,
@@ -51,7 +52,7 @@ std::optional<nb::bytes> bytes_of(Cache& cache, std::uint64_t sample) {
   std::vector<std::byte> bytes;
   bool right = false;
   {
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     bytes.resize(cache.length(sample));
     right = cache.read(sample, bytes);
     if (!right) cache.abandon(sample);
@@ -63,7 +64,7 @@ std::optional<nb::bytes> bytes_of(Cache& cache, std::uint64_t sample) {
 // False: there is no room for more. What is here already, or fetched by others, stays as it is.
 bool offer(Cache& cache, std::uint64_t sample, nb::handle data) {
   const Lent lent(data);
-  const nb::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   const Cache::Claim claim = cache.claim(sample);
   if (claim == Cache::Claim::ours) cache.publish(sample, lent.bytes());
   return claim != Cache::Claim::full;

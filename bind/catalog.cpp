@@ -23,6 +23,7 @@
 #include "base/progress.h"
 #include "bind.h"
 #include "cache/cache.h"
+#include "gil.h"
 #include "names.h"
 #include "source/files.h"
 #include "source/prefetch_listing.h"
@@ -40,7 +41,7 @@ using flowos::feed::Progress;
 namespace {
 
 using Path = std::filesystem::path;
-using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Unlocked = nb::call_guard<GilRelease>;
 using Numbers = std::vector<std::int64_t>;
 using Array = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 using Mask = nb::ndarray<nb::numpy, bool, nb::ndim<1>, nb::c_contig>;
@@ -95,14 +96,14 @@ Catalog list_tars(const Path& root, std::vector<FileName> shards, const FileName
 Catalog list_records(const Path& root, std::vector<FileName> arrays, std::uint64_t header_bytes,
                      std::uint64_t record_bytes) {
   const std::vector<std::string> names = bytes_of(std::move(arrays));
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   return flowos::feed::list_records(root, names, header_bytes, record_bytes);
 }
 
 nb::bytes serialized(const Catalog& catalog) {
   std::string bytes;
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     bytes = catalog.serialized();
   }
   return nb::bytes(bytes.data(), bytes.size());
@@ -110,7 +111,7 @@ nb::bytes serialized(const Catalog& catalog) {
 
 std::optional<Catalog> parsed(const nb::bytes& data) {
   const std::string_view bytes(data.c_str(), data.size());
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   return Catalog::parse(bytes);
 }
 
@@ -191,7 +192,7 @@ nb::bytes read_sample(const Files& files, std::uint64_t sample) {
   check(files.catalog(), sample);
   std::string bytes;
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     const Opened opened = files.open(sample);
     bytes.resize(opened.size());
     files.read(sample, opened, reinterpret_cast<std::byte*>(bytes.data()));

@@ -17,6 +17,7 @@
 
 #include "base/errors.h"
 #include "bind.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using flowos::feed::Decoder;
@@ -61,7 +62,7 @@ std::byte* place_for(std::size_t size, const Result& into) {
 void decode(const Decoder& decoder, const Bytes& data, std::uint64_t epoch, std::uint64_t sample,
             const Result& into) {
   std::byte* const place = place_for(decoder.size(), into);
-  const nb::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   decoder.decode(bytes_of(data), epoch, sample, place);
 }
 
@@ -71,7 +72,7 @@ void fit_pixels(const ImageSettings& settings, const Pixels& pixels, std::uint64
   std::byte* const place = place_for(channels * settings.height * settings.width, into);
   const auto height = static_cast<std::uint32_t>(pixels.shape(0));
   const auto width = static_cast<std::uint32_t>(pixels.shape(1));
-  const nb::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   flowos::feed::fit_pixels(settings, bytes_of(pixels), height, width, epoch, sample, place);
 }
 
@@ -105,7 +106,7 @@ class AnyPicture final : public Decoder {
       const auto pixels = nb::cast<Pixels>(found);
       const auto height = static_cast<std::uint32_t>(pixels.shape(0));
       const auto width = static_cast<std::uint32_t>(pixels.shape(1));
-      const nb::gil_scoped_release unlocked;
+      const GilRelease unlocked;
       flowos::feed::fit_pixels(settings_, bytes_of(pixels), height, width, epoch, sample, into);
       return true;
     } catch (const nb::python_error& error) {

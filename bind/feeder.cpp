@@ -28,6 +28,7 @@
 #include "catalog/catalog.h"
 #include "catalog/order.h"
 #include "decode/decoder.h"
+#include "gil.h"
 #include "lent.h"
 #include "peers/settings.h"
 #include "pipeline/batch.h"
@@ -44,7 +45,7 @@ using flowos::feed::Share;
 
 namespace {
 
-using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Unlocked = nb::call_guard<GilRelease>;
 
 // A batch in Python's hands: arrays of it keep this object, and so its memory.
 struct Fed {
@@ -144,7 +145,7 @@ class PythonFeeder {
   PythonFeeder(const PythonFeeder&) = delete;
   PythonFeeder& operator=(const PythonFeeder&) = delete;
   ~PythonFeeder() {
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     feeder_.reset();
   }
 
@@ -161,7 +162,7 @@ class PythonFeeder {
     for (;;) {
       std::optional<std::shared_ptr<const flowos::feed::Batch>> came;
       {
-        const nb::gil_scoped_release unlocked;
+        const GilRelease unlocked;
         came = feeder_->next_within(kLookForSignals);
       }
       if (came) return *came ? std::optional(Fed{*std::move(came)}) : std::nullopt;
@@ -179,7 +180,7 @@ class PythonFeeder {
 
   void push(std::uint64_t id, nb::handle data) {
     const Lent lent(data);
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     feeder_->push(id, lent.bytes());
   }
 

@@ -20,6 +20,7 @@
 
 #include "base/pauses.h"
 #include "bind.h"
+#include "gil.h"
 #include "lent.h"
 #include "matrix/assemble.h"
 #include "matrix/fingerprint.h"
@@ -114,7 +115,7 @@ class Look {
     const auto now = std::chrono::steady_clock::now();
     if (now - looked_ < kLook) return;
     looked_ = now;
-    const nb::gil_scoped_acquire locked;
+    const GilAcquire locked;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 
@@ -125,7 +126,7 @@ class Look {
 // Runs without the GIL; Ctrl-C interrupts it.
 template <typename Make>
 auto without_gil(const Make& make) {
-  const nb::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   const solve::Pauses pauses{Look()};
   return make();
 }
@@ -165,7 +166,7 @@ class CallbackRunner {
     const auto now = std::chrono::steady_clock::now();
     if (callback_.is_none() && now - looked_ < kLook) return true;
     looked_ = now;
-    const nb::gil_scoped_acquire locked;
+    const GilAcquire locked;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       return callback_.is_none() ||
@@ -199,7 +200,7 @@ solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, do
   CallbackRunner runner(callback);
   solve::Info info;
   {
-    const nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     info = (*solver).solve(right, answer, goal, [&](std::int64_t iteration, double residual) {
       return runner.goes_on(iteration, residual);
     });
@@ -212,7 +213,7 @@ void precondition(Solver& solver, const Looked<double>& r, const Written& z) {
   check_rows(r.size(), static_cast<std::int64_t>(z.size()));
   const std::span right(r.data(), r.size());
   const std::span answer(z.data(), z.size());
-  const nb::gil_scoped_release unlocked;
+  const GilRelease unlocked;
   (*solver).precondition(right, answer);
 }
 

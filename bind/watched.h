@@ -7,6 +7,7 @@
 #include <future>
 
 #include "base/progress.h"
+#include "gil.h"
 
 // Runs long work in a thread of its own, so that Ctrl-C ends it. With the GIL, which is free
 // meanwhile. `given`: where it is looked at; may be null.
@@ -17,10 +18,10 @@ auto watched(flowos::feed::Progress* given, const Work& work) {
   bool is_interrupted = false;
   std::future<decltype(work(progress))> done;
   {
-    const nanobind::gil_scoped_release release;
+    const GilRelease release;
     done = std::async(std::launch::async, [&] { return work(progress); });
     while (done.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      const nanobind::gil_scoped_acquire acquire;
+      const GilAcquire acquire;
       is_interrupted = PyErr_CheckSignals() != 0;
       if (is_interrupted) break;
     }

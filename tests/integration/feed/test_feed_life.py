@@ -170,3 +170,45 @@ def test_the_collector_takes_feeds_in_any_thread_and_all_pools_go_on(data: Path)
         check=False,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+NATIVE_IN_DAEMON = """
+import threading, time
+import numpy as np, flowos as fo
+from flowos.solver import poisson
+
+solver, b, begun = fo.Solver(poisson(8, 8, 8)), np.ones(512), threading.Event()
+
+def work():
+    while True:
+        solver.solve(b)
+        begun.set()
+
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+print("done")
+"""
+
+READ_BY_PYTHON = """
+import fsspec, flowos as fo
+
+memory = fsspec.filesystem("memory")
+for number in range(64):
+    memory.pipe(f"/d/{number}", b"x" * 1000)
+for _ in range(3):
+    with fo.Feed("memory:///d", batch_size=8, labels=None) as feed:
+        for batch in feed.epoch(0):
+            pass
+print("done")
+"""
+
+
+@pytest.mark.parametrize("program", [NATIVE_IN_DAEMON, READ_BY_PYTHON], ids=["native", "python"])
+def test_python_ends_well_while_a_daemon_thread_returns_from_native_code(program: str) -> None:
+    """Python ends such a thread by an unwind that C++ does not let pass: an abort in most runs."""
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
