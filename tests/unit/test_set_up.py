@@ -21,6 +21,7 @@ PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
 STARTS = {"run", "Popen", "check_output", "check_call", "call"}
 EVERY_DEBIAN_HAS = {
     *(
+        "apt-cache",
         "bash",
         "dd",
         "false",

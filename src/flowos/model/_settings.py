@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, field, fields
+from itertools import accumulate
 from typing import Any, get_args
 
 from flowos.model._codec import from_plain
@@ -137,8 +138,8 @@ def _lines_of_keys(text: str) -> dict[tuple[str, ...], int]:
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.fullmatch(line):
             table = _parts(header[1])
-            for depth in range(1, len(table) + 1):
-                lines.setdefault(table[:depth], number)
+            for path in accumulate((part,) for part in table):
+                lines.setdefault(path, number)
         elif key := _KEY.match(line):
             lines.setdefault((*table, *_parts(key[1])), number)
     return lines
