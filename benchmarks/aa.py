@@ -155,9 +155,9 @@ def compared(binary: str, others_units: int, seed: str) -> list[Sample]:
 
 
 def turn(binary: str, case: Case, units: int, number: int) -> Sample:
-    before = engine.look()
-    outcome = engine.run(Launch(argv=(binary, "work", str(units)), limit_seconds=60.0))
-    state = engine.state_between(before, engine.look(), outcome.usage)
+    before = engine.here().look()
+    outcome = engine.here().run(Launch(argv=(binary, "work", str(units)), limit_seconds=60.0))
+    state = engine.state_between(before, engine.here().look(), outcome.usage)
     if outcome.end != Exited(0):
         sys.exit(f"aa: the work ended by {outcome.end}: {outcome.stderr.decode(errors='replace')}")
     return Sample(

@@ -28,7 +28,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from flowos.engine import usability
+from flowos.drivers import RUNTIMES
+from flowos.engine import here
 from flowos.model import Sample, Verdict, from_plain, to_json
 from flowos.plan import OVERALL
 
@@ -86,7 +87,8 @@ def words_for(image: str, folder: Path) -> Places:
     forms = {"folder": folder / "image", "squashfs": folder / "image.sqfs"}
     for form, path in forms.items():
         flowos("image", "export", image, str(path), "--form", form)
-    usable = {name for name, reasons in usability().items() if not reasons}
+    facts = here().facts()
+    usable = {name for name, runtime in RUNTIMES.items() if not runtime.usable(facts)}
     return {
         (runtime, form): f"{forms[form]}@{runtime}"
         for runtime, form in TARGET_SECONDS

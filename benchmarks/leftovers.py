@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def a_few(trials: Trials, label: str, env: Environment, starts: int) -> None:
-    ready = engine.make_ready(env)
+    ready = engine.here().ready(env)
     try:
         for _ in range(starts):
             if not trials.run(label, ready.env):
@@ -124,14 +124,14 @@ def a_few(trials: Trials, label: str, env: Environment, starts: int) -> None:
 
 def anew(ready: Ready, env: Environment) -> Ready:
     ready.close()
-    return engine.make_ready(env)
+    return engine.here().ready(env)
 
 
 def started(env: Environment, mark: str) -> RunningProcess:
     alone = f"setsid sleep {mark} </dev/null >/dev/null 2>&1 &"
     script = f"{alone} sleep {mark} & exec sleep {mark}"
     variables = (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"))
-    return engine.start(Launch(argv=("sh", "-c", script), env=env, variables=variables))
+    return engine.here().start(Launch(argv=("sh", "-c", script), env=env, variables=variables))
 
 
 def killed(victim: str, running: RunningProcess) -> bool:
@@ -157,7 +157,7 @@ def kill(pid: int) -> bool:
 
 def helpers(runtime: int) -> list[int]:
     """Processes that serve our images or monitor our containers."""
-    ours = str(engine.session_folder())
+    ours = str(engine.here().folder())
     started_by_it = in_session(runtime)
     return [
         pid

@@ -137,9 +137,9 @@ class Watch:
     def sample(self, number: int, *, on_storage: bool) -> Sample:
         words = ("reads", READ_UNITS, str(self.file)) if on_storage else ("work", WORK_UNITS)
         storage = self.file.parent if on_storage else None
-        before, look = self.spin(), engine.look(storage=storage)
+        before, look = self.spin(), engine.here().look(storage)
         outcome = ran(self.binary, *words)
-        watched = engine.state_between(look, engine.look(storage=storage), outcome.usage)
+        watched = engine.state_between(look, engine.here().look(storage), outcome.usage)
         around = state.around(watched, before, self.spin())
         return Sample(
             run="trust",
@@ -152,11 +152,11 @@ class Watch:
         )
 
     def spin(self) -> state.Spin:
-        look = engine.look()
+        look = engine.here().look()
         answer = state.read(ran(*self.spinner))
         if isinstance(answer, Unmeasured):
             sys.exit(f"trust: {answer.reason}")
-        return replace(answer, io_pressure=engine.io_pressure_between(look, engine.look()))
+        return replace(answer, io_pressure=engine.io_pressure_between(look, engine.here().look()))
 
 
 def compiled(source: Path, binary: Path) -> str:
@@ -175,7 +175,7 @@ def written(file: Path, size: int) -> Path:
 
 
 def ran(*argv: str) -> Outcome:
-    outcome = engine.run(Launch(argv=argv, limit_seconds=60.0))
+    outcome = engine.here().run(Launch(argv=argv, limit_seconds=60.0))
     if outcome.end != Exited(0):
         sys.exit(f"trust: {argv[0]} ended by {outcome.end}: {outcome.stderr.decode()}")
     return outcome

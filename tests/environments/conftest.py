@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import Ready, image_at, make_ready, run
+from flowos.drivers import RUNTIMES
+from flowos.engine import Ready, here
 from flowos.engine.environments._unpacked import unpacked_folder
-from flowos.engine.launch._run_folders import session_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 from flowos.operations import image
 
@@ -94,6 +94,12 @@ INSTALLED = ("bare", "ch-run", "bwrap", "podman", *("apptainer",) * HAS_APPTAINE
 """What tools/setup brings; Apptainer only where Debian's unstable suite can be reached."""
 
 
+def usable() -> set[str]:
+    """The names of the runtimes that can be used here."""
+    facts = here().facts()
+    return {name for name, runtime in RUNTIMES.items() if not runtime.usable(facts)}
+
+
 def pytest_report_header() -> str:
     return "" if HAS_APPTAINER else "apptainer is not installed: nothing of it is tested here"
 
@@ -130,7 +136,7 @@ def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
     if form is None:
         yield Place("bare", None, BARE, BARE)
         return
-    env = Environment(image=image_at(images.of(form)), runtime=runtime)
+    env = Environment(image=here().image_at(images.of(form)), runtime=runtime)
     with ready_or_skip(env) as ready:
         yield Place(runtime, form, env, ready.env)
 
@@ -161,7 +167,7 @@ def unpacked_images_go() -> Iterator[None]:
 def ready_or_skip(env: Environment) -> Ready:
     """Made ready; a runtime that does not work here is a skip, or in CI a failure."""
     try:
-        return make_ready(env)
+        return here().ready(env)
     except EnvironmentRefused as refused:
         if os.environ.get("CI") and env.runtime in INSTALLED:
             pytest.fail(f"what the set-up installs must work in CI: {refused}")
@@ -261,7 +267,7 @@ def debian() -> Path:
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """What a test launches takes its processes, mounts, descriptors and folders along."""
-    run(Launch(argv=("/bin/true",)))
+    here().run(Launch(argv=("/bin/true",)))
     before = what_is_there()
     yield
     until = time.monotonic() + PATIENCE_SECONDS
@@ -272,7 +278,7 @@ def nothing_is_left() -> Iterator[None]:
 
 def what_is_there() -> set[str]:
     """Also what is on its way out: of a test before, or in the kernel."""
-    folders = (path.name for path in session_folder().iterdir() if path.is_dir())
+    folders = (path.name for path in here().folder().iterdir() if path.is_dir())
     return {
         *(f"process {pid}: {words}" for pid, words in descendants().items()),
         *(f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines()),

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import RunningProcess, make_ready, run, start
+from flowos.engine import RunningProcess, here
 from flowos.model import (
     EnvironmentRefused,
     Exited,
@@ -102,7 +102,7 @@ class Busy:
              sh -c 'trap "" TERM HUP INT; echo $$ >>{folder}/pids; exec sleep 300' &)
             echo $$ >>{folder}/pids
             while :; do sleep 0.02; done"""
-        self.running: RunningProcess = start(sh(place, script))
+        self.running: RunningProcess = here().start(sh(place, script))
         self.pids = numbers_in(folder / "pids", 3)
         started = (self.running.folder / "started.0").read_text().split()
         self.init, self.command = map(int, started[:2])
@@ -114,13 +114,13 @@ class Busy:
 
 
 def test_an_exit_code_and_both_outputs_come_back(place: Place) -> None:
-    outcome = run(sh(place, "echo out; echo err >&2; exit 3"))
+    outcome = here().run(sh(place, "echo out; echo err >&2; exit 3"))
     assert outcome.end == Exited(3)
     assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
 
 
 def test_a_missing_command_is_told_with_the_path_it_was_looked_for_in(place: Place) -> None:
-    assert reason(run(launch(place, "no-such-command"))) == (
+    assert reason(here().run(launch(place, "no-such-command"))) == (
         "no such command 'no-such-command' (looked in PATH=/bin:/usr/bin)"
     )
 
@@ -130,9 +130,9 @@ def test_a_file_that_may_not_be_executed_is_told_with_the_remedy(
 ) -> None:
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho hello\n")
-    assert "chmod +x mends it" in reason(run(launch(place, str(program))))
+    assert "chmod +x mends it" in reason(here().run(launch(place, str(program))))
     program.chmod(0o755)
-    assert said(run(launch(place, str(program)))) == "hello\n"
+    assert said(here().run(launch(place, str(program)))) == "hello\n"
 
 
 def test_a_program_of_another_machine_is_told(place: Place, tmp_path: Path) -> None:
@@ -142,13 +142,13 @@ def test_a_program_of_another_machine_is_told(place: Place, tmp_path: Path) -> N
     program.write_bytes(elf)
     program.chmod(0o755)
     assert "no program of this machine: another architecture" in reason(
-        run(launch(place, str(program)))
+        here().run(launch(place, str(program)))
     )
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_a_command_that_kills_itself_is_told_by_its_signal(place: Place, number: int) -> None:
-    assert run(sh(place, f"kill -{number} $$")).end == Killed(number, "other")
+    assert here().run(sh(place, f"kill -{number} $$")).end == Killed(number, "other")
 
 
 def test_a_stop_reaches_a_trap_and_leaves_nothing(place: Place, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_command_that_ignores_term_is_killed_after_the_grace(
 
 
 def test_a_time_limit_ends_the_command(place: Place) -> None:
-    outcome = run(replace(launch(place, "sleep", "300"), limit_seconds=0.5))
+    outcome = here().run(replace(launch(place, "sleep", "300"), limit_seconds=0.5))
     assert outcome.end == Killed(signal.SIGTERM, "limit")
 
 
@@ -213,9 +213,9 @@ def test_a_killed_supervisor_leaves_nothing(place: Place, tmp_path: Path) -> Non
     script = f"echo $$ >>{tmp_path}/pids; (setsid sleep 300 &) ; sleep 300"
     program = f"""
 import sys, time
-from flowos.engine import start
+from flowos.engine import here
 from flowos.model import *
-start(from_plain(Launch, {to_plain(sh(place, script))!r}))
+here().start(from_plain(Launch, {to_plain(sh(place, script))!r}))
 time.sleep(300)
 """
     before = descendants()
@@ -229,7 +229,7 @@ time.sleep(300)
 
 def test_words_arrive_as_they_are(place: Place) -> None:
     words = ("a b", "", "$x", "--", "'", '"', "\n", "*", "`id`", os.fsdecode(b"\xff"))
-    outcome = run(launch(place, "/bin/printf", "%s\\0", *words))
+    outcome = here().run(launch(place, "/bin/printf", "%s\\0", *words))
     assert outcome.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
 
 
@@ -239,7 +239,7 @@ def test_variables_arrive_byte_for_byte_and_no_other(
     monkeypatch.setenv("SECRET", "1")
     monkeypatch.setenv("APPTAINERENV_SECRET", "1")
     monkeypatch.setenv("PMIX_RANK", "3")
-    found = run(replace(launch(place, "/bin/cat", "/proc/self/environ"), variables=HOSTILE))
+    found = here().run(replace(launch(place, "/bin/cat", "/proc/self/environ"), variables=HOSTILE))
     assert found.ok, found
     pairs = [os.fsdecode(item).partition("=") for item in found.stdout.split(b"\0") if item]
     assert {name: value for name, _, value in pairs} == dict(HOSTILE)
@@ -247,18 +247,18 @@ def test_variables_arrive_byte_for_byte_and_no_other(
 
 def test_standard_input_is_empty_unless_given(place: Place) -> None:
     cat = launch(place, "/bin/cat")
-    assert run(cat).stdout == b""
-    assert run(cat, stdin=b"x" * 300_000).stdout == b"x" * 300_000
+    assert here().run(cat).stdout == b""
+    assert here().run(cat, stdin=b"x" * 300_000).stdout == b"x" * 300_000
 
 
 def test_the_folder_is_the_one_asked_for(place: Place, tmp_path: Path) -> None:
     odd = tmp_path / "odd $x 'a'"
     odd.mkdir()
-    assert said(run(replace(launch(place, "/bin/pwd"), cwd=odd))) == f"{odd}\n"
+    assert said(here().run(replace(launch(place, "/bin/pwd"), cwd=odd))) == f"{odd}\n"
 
 
 def test_a_missing_folder_is_named(place: Place) -> None:
-    outcome = run(replace(launch(place, "/bin/true"), cwd=PurePath("/no/such")))
+    outcome = here().run(replace(launch(place, "/bin/true"), cwd=PurePath("/no/such")))
     assert isinstance(outcome.end, NotStarted)
     assert reason(outcome).startswith("no such folder to start in: /no/such")
 
@@ -268,14 +268,14 @@ def test_the_user_and_the_owner_of_what_is_written_are_the_caller(
 ) -> None:
     script = f"id -u; id -g; touch {tmp_path}/made; stat -c %u:%g {tmp_path}/made"
     uid, gid = os.geteuid(), os.getegid()
-    assert said(run(sh(place, script))).split() == [f"{uid}", f"{gid}", f"{uid}:{gid}"]
+    assert said(here().run(sh(place, script))).split() == [f"{uid}", f"{gid}", f"{uid}:{gid}"]
     made = (tmp_path / "made").stat()
     assert (made.st_uid, made.st_gid) == (uid, gid)
 
 
 @pytest.mark.inside
 def test_the_root_is_read_only(place: Place) -> None:
-    outcome = run(sh(place, "touch /bin/mine /mine"))
+    outcome = here().run(sh(place, "touch /bin/mine /mine"))
     assert outcome.end == Exited(1)
     assert outcome.stderr.count(b"Read-only file system") == 2
 
@@ -290,16 +290,16 @@ def test_devices_shared_memory_temporary_files_and_processes_are_the_hosts(
         test -e {shared} && test -e {tmp_path}/here && echo x >/dev/null && test -c /dev/zero
         test -d /proc/{os.getpid()} && test -e /sys/devices/system/cpu && echo all"""
     try:
-        assert said(run(sh(place, script))) == "all\n"
+        assert said(here().run(sh(place, script))) == "all\n"
     finally:
         shared.unlink()
 
 
 def test_the_network_is_the_hosts(place: Place) -> None:
-    inside = said(run(launch(place, "/bin/cat", "/proc/net/dev")))
+    inside = said(here().run(launch(place, "/bin/cat", "/proc/net/dev")))
     names = [line.split(":")[0] for line in inside.splitlines()[2:]]
-    here = Path("/proc/net/dev").read_text().splitlines()[2:]
-    assert names == [line.split(":")[0] for line in here]
+    outside = Path("/proc/net/dev").read_text().splitlines()[2:]
+    assert names == [line.split(":")[0] for line in outside]
 
 
 def test_limits_are_the_callers(place: Place) -> None:
@@ -307,7 +307,7 @@ def test_limits_are_the_callers(place: Place) -> None:
     scale = {"n": 1, "l": 1024, "s": 1024}
     script = "; ".join(f"ulimit -S{kind}" for kind in kinds)
     soft = [resource.getrlimit(what)[0] for what in kinds.values()]
-    told = said(run(sh(place, script))).split()
+    told = said(here().run(sh(place, script))).split()
     expected = [
         "unlimited" if value == resource.RLIM_INFINITY else str(value // scale[kind])
         for kind, value in zip(kinds, soft, strict=True)
@@ -316,7 +316,7 @@ def test_limits_are_the_callers(place: Place) -> None:
 
 
 def test_the_cgroup_is_the_callers(place: Place) -> None:
-    assert said(run(launch(place, "/bin/cat", "/proc/self/cgroup"))) == (
+    assert said(here().run(launch(place, "/bin/cat", "/proc/self/cgroup"))) == (
         Path("/proc/self/cgroup").read_text()
     )
 
@@ -325,7 +325,7 @@ def test_no_descriptor_of_ours_or_the_runtimes_is_inherited(place: Place) -> Non
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     try:
-        told = said(run(launch(place, "/bin/ls", "/proc/self/fd"))).split()
+        told = said(here().run(launch(place, "/bin/ls", "/proc/self/fd"))).split()
     finally:
         os.close(reader)
         os.close(writer)
@@ -333,7 +333,7 @@ def test_no_descriptor_of_ours_or_the_runtimes_is_inherited(place: Place) -> Non
 
 
 def test_eight_at_once_on_one_image(place: Place) -> None:
-    running = [start(sh(place, f"sleep 0.1; echo {number}")) for number in range(8)]
+    running = [here().start(sh(place, f"sleep 0.1; echo {number}")) for number in range(8)]
     assert [said(each.wait(PATIENCE_SECONDS)) for each in running] == [f"{n}\n" for n in range(8)]
 
 
@@ -343,9 +343,9 @@ def test_a_bind_shows_a_folder_whether_the_image_has_a_place_for_it_or_not(
     place: Place, tmp_path: Path, target: str
 ) -> None:
     (tmp_path / "in").write_text("seen\n")
-    with make_ready(replace(place.wished, binds=((str(tmp_path), target),))) as ready:
+    with here().ready(replace(place.wished, binds=((str(tmp_path), target),))) as ready:
         script = f"cat {target}/in; touch {target}/out"
-        assert said(run(replace(sh(place, script), env=ready.env))) == "seen\n"
+        assert said(here().run(replace(sh(place, script), env=ready.env))) == "seen\n"
     assert (tmp_path / "out").exists()
 
 
@@ -355,10 +355,10 @@ def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) ->
     wished = replace(place.wished, binds=((str(tmp_path), "/data:ro"),))
     if place.runtime == "ch-run":
         with pytest.raises(EnvironmentRefused, match=r"cannot bind for reading only.*bwrap"):
-            make_ready(wished)
+            here().ready(wished)
         return
-    with make_ready(wished) as ready:
-        outcome = run(replace(sh(place, "cat /data/in; touch /data/out"), env=ready.env))
+    with here().ready(wished) as ready:
+        outcome = here().run(replace(sh(place, "cat /data/in; touch /data/out"), env=ready.env))
     assert outcome.stdout == b"seen\n"
     assert b"Read-only file system" in outcome.stderr
 
@@ -366,13 +366,15 @@ def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) ->
 @pytest.mark.inside
 def test_a_file_can_be_bound(place: Place, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("seen\n")
-    with make_ready(replace(place.wished, binds=((f"{tmp_path}/one", "/opt/two"),))) as ready:
-        assert said(run(replace(launch(place, "cat", "/opt/two"), env=ready.env))) == "seen\n"
+    with here().ready(replace(place.wished, binds=((f"{tmp_path}/one", "/opt/two"),))) as ready:
+        assert (
+            said(here().run(replace(launch(place, "cat", "/opt/two"), env=ready.env))) == "seen\n"
+        )
 
 
 @pytest.mark.inside
 def test_a_bind_of_what_is_not_there_is_refused_in_a_line(place: Place, tmp_path: Path) -> None:
     wished = replace(place.wished, binds=((f"{tmp_path}/nothing", "/data"),))
     with pytest.raises(EnvironmentRefused, match=f"there is no {tmp_path}/nothing") as told:
-        make_ready(wished)
+        here().ready(wished)
     assert "\n" not in str(told.value)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine import image_at, make_ready, session_folder
+from flowos.engine import here
 from flowos.model import Environment, Form
 
 from .conftest import Images, ready_or_skip
@@ -29,7 +29,7 @@ RUNTIMES: tuple[tuple[str, Form], ...] = (
 @pytest.fixture(scope="module", params=RUNTIMES, ids=lambda place: "-".join(place))
 def env(request: pytest.FixtureRequest, images: Images) -> str:
     runtime, form = request.param
-    with ready_or_skip(Environment(image=image_at(images.of(form)), runtime=runtime)):
+    with ready_or_skip(Environment(image=here().image_at(images.of(form)), runtime=runtime)):
         return f"{images.of(form)}@{runtime}"
 
 
@@ -153,24 +153,24 @@ def test_a_part_of_a_driver_that_is_missing_is_refused_by_its_name(
 
 def test_what_devices_need_goes_with_the_environment_or_its_refusal(env: str, driver: Path) -> None:
     wished = fo.environment(env, devices=["nvidia.com/gpu=all"])
-    with make_ready(wished):
+    with here().ready(wished):
         assert folders_for_devices() != []
     assert folders_for_devices() == []
     (driver / "bin/nvidia-smi").unlink()
     with pytest.raises(fo.EnvironmentRefused, match="nvidia-smi is not there"):
-        make_ready(wished)
+        here().ready(wished)
     assert folders_for_devices() == []
 
 
 def folders_for_devices() -> list[Path]:
-    return list(session_folder().glob("devices-*"))
+    return list(here().folder().glob("devices-*"))
 
 
 def test_a_task_that_needs_gpus_gets_them_in_an_image(
     env: str, driver: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert driver.exists()
-    monkeypatch.setattr("flowos.engine.local._here.gpu_count", lambda: 1)
+    monkeypatch.setattr("flowos.engine.local._processors.gpu_count", lambda: 1)
     smi = fo.command(["nvidia-smi"], stdout="said", needs=fo.Needs(gpus=1))
     with fo.slice(fo.flow_output(smi()), env) as s:
         assert s.run() == ["one GPU\n"]
@@ -180,7 +180,7 @@ def test_gpus_without_a_spec_are_refused_with_how_one_is_made(
     env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLOWOS_CDI_DIRS", str(tmp_path))
-    monkeypatch.setattr("flowos.engine.local._here.gpu_count", lambda: 1)
+    monkeypatch.setattr("flowos.engine.local._processors.gpu_count", lambda: 1)
     smi = fo.command(["nvidia-smi"], stdout="said", needs=fo.Needs(gpus=1))
     with pytest.raises(fo.SliceRefused, match=r"task 'nvidia-smi' needs GPUs, .* nvidia-ctk cdi"):
         fo.slice(fo.flow_output(smi()), env)

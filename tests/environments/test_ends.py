@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import image_at, make_ready, run, start
+from flowos.engine import here
 from flowos.model import Environment, Exited, Launch, RuntimeFailed
 
 from .conftest import (
@@ -41,13 +41,13 @@ def fuse_servers() -> set[int]:
 
 
 def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> None:
-    image = image_at(images.squashfs)
+    image = here().image_at(images.squashfs)
     before = fuse_servers()
-    with make_ready(Environment(image=image, runtime="bwrap")) as ready:
+    with here().ready(Environment(image=image, runtime="bwrap")) as ready:
         (server,) = fuse_servers() - before
         os.kill(server, 9)
         assert all_gone([server])
-        outcome = run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
+        outcome = here().run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
         assert not outcome.ok
     assert str(ready.env.image and ready.env.image.source) not in mounts()
 
@@ -57,12 +57,14 @@ def test_a_command_whose_fuse_server_is_killed_is_ended_and_told(
     images: Images, runtime: str, tmp_path: Path
 ) -> None:
     env = Environment(
-        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+        image=here().image_at(images.squashfs),
+        runtime=runtime,
+        binds=((str(tmp_path), "/mnt/new"),),
     )
     before = fuse_servers()
-    with make_ready(env) as ready:
+    with here().ready(env) as ready:
         words = ("/bin/sh", "-c", "trap '' TERM; echo x >/mnt/new/x; while :; do :; done")
-        running = start(Launch(argv=words, env=ready.env, variables=INSIDE))
+        running = here().start(Launch(argv=words, env=ready.env, variables=INSIDE))
         await_file(tmp_path / "x")
         (server,) = fuse_servers() - before
         os.kill(server, 9)
@@ -92,9 +94,11 @@ def test_exec_whose_fuse_server_is_killed_ends_in_125_with_a_line(
 
 
 def test_a_command_that_ended_well_before_its_server_did_ended_well(images: Images) -> None:
-    with make_ready(Environment(image=image_at(images.squashfs), runtime="bwrap")) as ready:
-        done = run(Launch(argv=("/bin/true",), env=ready.env))
-        failed = run(Launch(argv=("/bin/false",), env=ready.env))
+    with here().ready(
+        Environment(image=here().image_at(images.squashfs), runtime="bwrap")
+    ) as ready:
+        done = here().run(Launch(argv=("/bin/true",), env=ready.env))
+        failed = here().run(Launch(argv=("/bin/false",), env=ready.env))
     assert (done.end, failed.end) == (Exited(0), Exited(1))
 
 
@@ -105,12 +109,16 @@ def test_a_runtime_that_never_ends_after_its_command_costs_no_result(
 ) -> None:
     monkeypatch.setattr("flowos.engine.launch._running._HUNG_SECONDS", 0.5)
     env = Environment(
-        image=image_at(images.squashfs), runtime=runtime, binds=((str(tmp_path), "/mnt/new"),)
+        image=here().image_at(images.squashfs),
+        runtime=runtime,
+        binds=((str(tmp_path), "/mnt/new"),),
     )
     wait = "echo x >/mnt/new/x; until test -e /mnt/new/y; do sleep 0.1; done"
     script = f"{wait}; echo said; exit {code}"
-    with make_ready(env) as ready:
-        running = start(Launch(argv=("/bin/sh", "-c", script), env=ready.env, variables=INSIDE))
+    with here().ready(env) as ready:
+        running = here().start(
+            Launch(argv=("/bin/sh", "-c", script), env=ready.env, variables=INSIDE)
+        )
         await_file(tmp_path / "x")
         os.kill(running.pid, signal.SIGSTOP)
         (tmp_path / "y").touch()

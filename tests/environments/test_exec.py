@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowos.engine import image_at
+from flowos.engine import here
 from flowos.model import Environment, Form
 from flowos.operations import image
 
@@ -32,7 +32,7 @@ RUNTIMES: tuple[tuple[str, Form], ...] = (
 def env(request: pytest.FixtureRequest, images: Images) -> str:
     """As a person names it; where the runtime works."""
     runtime, form = request.param
-    with ready_or_skip(Environment(image=image_at(images.of(form)), runtime=runtime)):
+    with ready_or_skip(Environment(image=here().image_at(images.of(form)), runtime=runtime)):
         return f"{images.of(form)}@{runtime}"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import image_at, make_ready, remove_tree, run
+from flowos.engine import here, remove_tree
 from flowos.model import Environment, EnvironmentRefused, Launch, UsageError
 from flowos.operations import image
 
@@ -70,8 +70,8 @@ def built_by(builder: str, recipe: Path, **more: object) -> image.MadeImage:
 
 
 def printed(path: Path, *argv: str) -> str:
-    with make_ready(Environment(image=image_at(path), runtime="auto")) as ready:
-        outcome = run(Launch(argv=argv, env=ready.env))
+    with here().ready(Environment(image=here().image_at(path), runtime="auto")) as ready:
+        outcome = here().run(Launch(argv=argv, env=ready.env))
     assert outcome.ok, outcome
     return outcome.stdout.decode()
 
@@ -319,9 +319,9 @@ def test_apptainer_builds_from_an_archive_of_ours(archive: Path, tmp_path: Path)
     words = ["apptainer", "build", str(tmp_path / "x.sif"), f"oci-archive:{archive}"]
     built = subprocess.run(words, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
-    sif = Environment(image=image_at(tmp_path / "x.sif"), runtime="apptainer")
-    with make_ready(sif) as ready:
-        outcome = run(Launch(argv=("/bin/busybox", "true"), env=ready.env))
+    sif = Environment(image=here().image_at(tmp_path / "x.sif"), runtime="apptainer")
+    with here().ready(sif) as ready:
+        outcome = here().run(Launch(argv=("/bin/busybox", "true"), env=ready.env))
     assert outcome.ok, outcome
 
 
@@ -334,11 +334,13 @@ def test_a_sif_is_entered_as_it_is_and_by_all_once_it_is_imported(
     subprocess.run(["apptainer", "build", sif, images.folder], check=True, capture_output=True)
     made = image.import_image(str(sif), name="was-a-sif")
     for env in (
-        Environment(image=image_at(sif), runtime="apptainer"),
-        Environment(image=image_at(made.path), runtime="bwrap"),
+        Environment(image=here().image_at(sif), runtime="apptainer"),
+        Environment(image=here().image_at(made.path), runtime="bwrap"),
     ):
-        with make_ready(env) as ready:
-            outcome = run(Launch(argv=("/bin/cat", "/.singularity.d/runscript"), env=ready.env))
+        with here().ready(env) as ready:
+            outcome = here().run(
+                Launch(argv=("/bin/cat", "/.singularity.d/runscript"), env=ready.env)
+            )
         assert outcome.stdout.startswith(b"#!/bin/sh"), outcome
 
 
@@ -353,8 +355,8 @@ def test_a_debian_suite_is_an_image_in_which_its_packages_run(debian: Path) -> N
 def test_python_in_an_image_starts_from_what_was_compiled(debian: Path) -> None:
     script = "import sys, json, asyncio; print(json.__cached__)"
     words = ("/usr/bin/python3", "-v", "-c", script)
-    with make_ready(Environment(image=image_at(debian), runtime="auto")) as ready:
-        outcome = run(Launch(argv=words, env=ready.env))
+    with here().ready(Environment(image=here().image_at(debian), runtime="auto")) as ready:
+        outcome = here().run(Launch(argv=words, env=ready.env))
     said = outcome.stderr.decode()
     assert "json/__pycache__/__init__.cpython-311.pyc matches" in said
     assert "bytecode is stale" not in said

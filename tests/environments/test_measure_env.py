@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowos.engine import usability
-
-from .conftest import INSTALLED, Images
+from .conftest import INSTALLED, Images, usable
 
 Book = dict[str, Any]
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
@@ -41,10 +39,10 @@ def flowos(tmp_path: Path) -> Flowos:
 @pytest.fixture
 def runtimes() -> list[str]:
     """Those that can be used here; in CI all that the set-up installs."""
-    usable = [name for name, reasons in usability().items() if not reasons]
+    found = usable()
     if os.environ.get("CI"):
-        assert set(INSTALLED) <= set(usable)
-    return [name for name in INSTALLED if name in usable and name != "bare"]
+        assert set(INSTALLED) <= found
+    return [name for name in INSTALLED if name in found and name != "bare"]
 
 
 def words_for(images: Images, runtimes: list[str]) -> list[str]:

@@ -13,18 +13,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import flowos as fo
-from flowos.engine import (
-    Ready,
-    RunningProcess,
-    SliceOptions,
-    check_mpi,
-    here,
-    image_at,
-    open_slice,
-    run,
-    session_folder,
-    start,
-)
+from flowos.engine import Ready, RunningProcess, SliceOptions, here, open_slice
 from flowos.model import (
     Environment,
     EnvironmentRefused,
@@ -115,13 +104,13 @@ def asked(
         image = tmp_path_factory.getbasetemp() / "debian-folder"
         if not image.exists():
             subprocess.run(["unsquashfs", "-q", "-n", "-d", image, debian], check=True)
-    return Environment(image=image_at(image), runtime=runtime)
+    return Environment(image=here().image_at(image), runtime=runtime)
 
 
 @pytest.fixture(scope="module")
 def env(asked: Environment) -> Iterator[Environment]:
     with ready_or_skip(asked) as ready:
-        run(Launch(argv=("true",), env=ready.env))  # makes what the session keeps
+        here().run(Launch(argv=("true",), env=ready.env))  # makes what the session keeps
         yield ready.env
 
 
@@ -129,12 +118,12 @@ def env(asked: Environment) -> Iterator[Environment]:
 def one_env(debian: Path) -> Iterator[Environment]:
     """Where the runtime makes no difference."""
     with first_ready(debian) as ready:
-        run(Launch(argv=("true",), env=ready.env))
+        here().run(Launch(argv=("true",), env=ready.env))
         yield ready.env
 
 
 def first_ready(image: Path) -> Ready:
-    return ready_or_skip(Environment(image=image_at(image), runtime="ch-run"))
+    return ready_or_skip(Environment(image=here().image_at(image), runtime="ch-run"))
 
 
 @pytest.fixture(
@@ -179,21 +168,21 @@ def pids_in(path: Path, count: int) -> list[int]:
 
 
 def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[RunningProcess, list[int]]:
-    running = start(gang(env, mpi.hello, file), launcher=mpi.launcher, starter=mpi.starter)
+    running = here().start(gang(env, mpi.hello, file), launcher=mpi.launcher, starter=mpi.starter)
     return running, pids_in(file, 2)
 
 
 def shared_memory() -> set[Path]:
     """What gangs of this session keep in there."""
-    return set(Path("/dev/shm").glob(f"flowos-*-{session_folder().name}-*/**/*"))
+    return set(Path("/dev/shm").glob(f"flowos-*-{here().folder().name}-*/**/*"))
 
 
 @pytest.mark.usefixtures("nothing_is_left")
 def test_ranks_from_outside_are_one_world_and_read_each_others_memory(
     env: Environment, mpi: Mpi
 ) -> None:
-    check_mpi(env, mpi.launcher, mpi.starter, INSIDE)
-    outcome = run(gang(env, mpi.hello), launcher=mpi.launcher, starter=mpi.starter)
+    here().check_mpi(env, mpi.launcher, mpi.starter, INSIDE)
+    outcome = here().run(gang(env, mpi.hello), launcher=mpi.launcher, starter=mpi.starter)
     assert outcome.end == Exited(0), outcome
     assert sorted(outcome.stdout.decode().splitlines()) == [
         "rank 0 of 2 reads 43, image yes",
@@ -205,13 +194,13 @@ def test_ranks_from_outside_are_one_world_and_read_each_others_memory(
 @pytest.mark.usefixtures("nothing_is_left")
 def test_ranks_that_end_at_once_do_not_miss_their_container(env: Environment, mpi: Mpi) -> None:
     for _ in range(5):
-        outcome = run(gang(env, "true"), launcher=mpi.launcher, starter=mpi.starter)
+        outcome = here().run(gang(env, "true"), launcher=mpi.launcher, starter=mpi.starter)
         assert outcome.end == Exited(0), outcome
 
 
 @pytest.mark.usefixtures("nothing_is_left")
 def test_a_command_that_the_image_lacks_is_told_as_without_mpi(env: Environment) -> None:
-    outcome = run(
+    outcome = here().run(
         gang(env, "no-such-command"),
         launcher="mpich",
         starter=shutil.which("mpiexec.mpich") or "mpiexec",
@@ -306,7 +295,7 @@ def refusal(small: Path, launcher: str, starter: str) -> str:
     found = shutil.which(starter)
     if not found:
         pytest.skip(f"no {starter} on this machine")
-    env = Environment(image=image_at(small), runtime="ch-run")
+    env = Environment(image=here().image_at(small), runtime="ch-run")
     with ready_or_skip(env) as ready:
         task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, starter=found)
         flow = fo.flow_output(task())
@@ -316,7 +305,7 @@ def refusal(small: Path, launcher: str, starter: str) -> str:
         ):
             held.run()
         with pytest.raises(EnvironmentRefused) as told:
-            check_mpi(ready.env, launcher, found, INSIDE)
+            here().check_mpi(ready.env, launcher, found, INSIDE)
     assert str(told.value) in str(refused.value)
     return str(told.value).removeprefix(f"image {small}: ")
 
@@ -347,7 +336,7 @@ def test_a_starter_of_another_mpi_is_refused(one_env: Environment) -> None:
     if not found:
         pytest.skip("no mpiexec.mpich on this machine")
     with pytest.raises(LaunchFailed) as told:
-        check_mpi(one_env, "openmpi", found, INSIDE)
+        here().check_mpi(one_env, "openmpi", found, INSIDE)
     assert str(told.value).startswith(f"'{found}' is of MPICH ")
 
 
@@ -355,7 +344,7 @@ def test_a_container_that_cannot_be_entered_is_one_line(one_env: Environment) ->
     assert one_env.image is not None
     gone = replace(one_env, image=replace(one_env.image, source=PurePath("/no/such/image")))
     with pytest.raises(LaunchFailed) as told:
-        run(gang(gone, "true"), launcher="mpich", starter="mpiexec.mpich")
+        here().run(gang(gone, "true"), launcher="mpich", starter="mpiexec.mpich")
     assert str(told.value).startswith(
         "the container for the ranks (image@ch-run) cannot be entered"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import image_at, make_ready, run
+from flowos.engine import here
 from flowos.engine.environments._unpacked import unpacked_folder
 from flowos.model import Environment, EnvironmentRefused, Form, Launch
 
@@ -35,7 +35,7 @@ def project() -> Iterator[Path]:
 def said(env: Environment, script: str) -> str:
     with ready_or_skip(env) as ready:
         launch = Launch(argv=("/bin/sh", "-c", script), env=ready.env, variables=INSIDE)
-        outcome = run(launch)
+        outcome = here().run(launch)
     assert outcome.ok, outcome
     return outcome.stdout.decode()
 
@@ -73,7 +73,7 @@ def test_what_was_in_the_image_is_there_as_before_and_read_only(
     (folder / "opt/secret").write_text("own")
     (folder / "opt/link").symlink_to("closed/file")
     (folder / "opt").chmod(0o750)
-    image = image_at(made(folder, form))
+    image = here().image_at(made(folder, form))
     binds = tuple((str(tmp_path), target) for target in ("/opt/new/er", "/nowhere", "/home/a/b"))
     look = """cat /opt/closed/file /opt/secret /opt/link; echo; ls -d /opt/* /nowhere /home/a/b/*.py
         ls /opt/new/er/image /nowhere/image >/dev/null && stat -c %a /opt
@@ -95,7 +95,7 @@ def test_a_bind_behind_an_absolute_link_is_where_the_link_leads_inside(
     (folder / "var/run").symlink_to("/run")
     (folder / "var/deep").symlink_to("/data/../var/run/x")
     (tmp_path / "note").write_text("bound")
-    image = image_at(made(folder, form))
+    image = here().image_at(made(folder, form))
     binds = ((str(tmp_path), "/var/run/mine"), (str(tmp_path / "note"), "/var/deep/note:ro"))
     if runtime == "ch-run":
         binds = (binds[0], (binds[1][0], "/var/deep/note"))
@@ -110,17 +110,17 @@ def test_a_place_with_any_name_is_made(runtime: str, folder: Path, tmp_path: Pat
     (folder / "opt" / name).mkdir()
     (tmp_path / "note").write_text("bound")
     bind = (str(tmp_path), f"/opt/{name}/new")
-    env = Environment(image=image_at(folder), runtime=runtime, binds=(bind,))
+    env = Environment(image=here().image_at(folder), runtime=runtime, binds=(bind,))
     assert said(env, "cat /opt/*/new/note") == "bound"
 
 
 @pytest.mark.parametrize("runtime", BY_US)
 def test_a_file_in_the_way_of_a_bind_is_named(runtime: str, folder: Path, tmp_path: Path) -> None:
     env = Environment(
-        image=image_at(folder), runtime=runtime, binds=((str(tmp_path), "/etc/hosts/x"),)
+        image=here().image_at(folder), runtime=runtime, binds=((str(tmp_path), "/etc/hosts/x"),)
     )
     with pytest.raises(EnvironmentRefused, match="Not a directory: '/etc/hosts'") as told:
-        make_ready(env)
+        here().ready(env)
     assert "\n" not in str(told.value)
 
 

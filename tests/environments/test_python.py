@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import flowos as fo
-from flowos.engine import image_at
+from flowos.engine import here
 from flowos.model import Environment, LaunchFailed
 
 from .conftest import Images, ready_or_skip
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module", params=RUNTIMES)
 def env(request: pytest.FixtureRequest, debian: Path) -> str:
     """Debian 12: Python 3.11 and NumPy 1.24, no FlowOS, no cloudpickle."""
-    with ready_or_skip(Environment(image=image_at(debian), runtime=request.param)):
+    with ready_or_skip(Environment(image=here().image_at(debian), runtime=request.param)):
         return f"{debian}@{request.param}"
 
 
 @pytest.fixture(scope="module")
 def one_env(debian: Path) -> Iterator[str]:
     """Where the runtime makes no difference: the first that works."""
-    with ready_or_skip(Environment(image=image_at(debian), runtime="auto")):
+    with ready_or_skip(Environment(image=here().image_at(debian), runtime="auto")):
         yield str(debian)
 
 
@@ -205,7 +205,7 @@ def test_python_tasks_in_threads_are_refused_in_an_image(one_env: str, debian: P
 
 
 def test_an_image_without_python_is_refused_with_what_is_missing(images: Images) -> None:
-    with ready_or_skip(Environment(image=image_at(images.squashfs), runtime="auto")):
+    with ready_or_skip(Environment(image=here().image_at(images.squashfs), runtime="auto")):
         pass
     with (
         fo.slice(fo.flow_output(where(number())), images.squashfs) as s,
@@ -226,7 +226,7 @@ def test_an_image_with_another_python_is_refused_with_both_versions(
         '#!/bin/sh\n[ "$1" = -c ] && echo 3.6 || { echo "SyntaxError" >&2; exit 1; }\n'
     )
     python.chmod(0o755)
-    with ready_or_skip(Environment(image=image_at(folder), runtime="auto")):
+    with ready_or_skip(Environment(image=here().image_at(folder), runtime="auto")):
         pass
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
     told = (

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import image_at, make_ready, runtime_facts, usability
+from flowos.engine import Here, here
+from flowos.engine.environments._runtimes import Runtimes
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import (
     Environment,
     EnvironmentRefused,
@@ -26,6 +28,7 @@ from .conftest import (
     children_of,
     mounts,
     squash,
+    usable,
     words_of,
 )
 
@@ -36,7 +39,7 @@ WORLD_SECONDS = 300.0
 
 def refusal(env: Environment) -> str:
     with pytest.raises(EnvironmentRefused) as told:
-        make_ready(env)
+        here().ready(env)
     assert "\n" not in str(told.value)
     return str(told.value)
 
@@ -47,13 +50,13 @@ def world(script: str, *hidden: str, image: Path) -> str:
 from pathlib import Path
 from flowos.engine import *
 from flowos.model import *
-image = image_at(Path({str(image)!r}))
+image = here().image_at(Path({str(image)!r}))
 def tell(env):
     try:
-        with make_ready(env) as ready:
+        with here().ready(env) as ready:
             launch = Launch(argv=("cat", "/data/which"), env=ready.env,
                             variables=(("PATH", "/bin"),))
-            print(ready.env.runtime, ready.env.image.form, run(launch), *ready.notes)
+            print(ready.env.runtime, ready.env.image.form, here().run(launch), *ready.notes)
     except EnvironmentRefused as refused:
         print(refused)
 {script}
@@ -72,14 +75,14 @@ def test_forms_are_told_by_what_is_in_a_file_not_by_its_name(
 ) -> None:
     odd = tmp_path / "image.sif"
     odd.symlink_to(images.squashfs)
-    found = [image_at(path) for path in (images.folder, odd, images.archive)]
+    found = [here().image_at(path) for path in (images.folder, odd, images.archive)]
     assert [image.form for image in found] == ["folder", "squashfs", "oci-archive"]
     assert [image.digest.partition(":")[0] for image in found] == [
         "tree-sha256",
         "sha256",
         "sha256",
     ]
-    assert image_at(images.squashfs).digest == found[1].digest
+    assert here().image_at(images.squashfs).digest == found[1].digest
 
 
 def test_an_image_says_how_it_wants_to_be_run(folder: Path) -> None:
@@ -88,21 +91,21 @@ def test_an_image_says_how_it_wants_to_be_run(folder: Path) -> None:
     text = str(to_plain(config)).replace("'", '"').replace("None", "null")
     (folder / ".flowos/image.json").write_text(text)
     squash(folder, folder.with_suffix(".sqfs"))
-    assert image_at(folder).config == config
-    assert image_at(folder.with_suffix(".sqfs")).config == config
+    assert here().image_at(folder).config == config
+    assert here().image_at(folder.with_suffix(".sqfs")).config == config
 
 
 def test_a_configuration_behind_a_link_is_not_the_images(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "image.json").write_text('{"command": ["stolen"]}')
     (folder / ".flowos").symlink_to(tmp_path)
-    assert image_at(folder).config == ImageConfig()
+    assert here().image_at(folder).config == ImageConfig()
 
 
 @pytest.mark.parametrize("change", ["content", "mode", "name", "link", "new"])
 def test_any_change_of_a_folder_is_another_digest(folder: Path, change: str) -> None:
-    before = image_at(folder)
+    before = here().image_at(folder)
     time.sleep(0.06)
-    assert image_at(folder) == before
+    assert here().image_at(folder) == before
     match change:
         case "content":
             (folder / "etc/hosts").write_text("127.0.0.1 localhost\n")
@@ -115,12 +118,12 @@ def test_any_change_of_a_folder_is_another_digest(folder: Path, change: str) -> 
             (folder / "bin/yes").symlink_to("/bin/busybox")
         case "new":
             (folder / "srv").mkdir()
-    assert image_at(folder).digest != before.digest
+    assert here().image_at(folder).digest != before.digest
 
 
 def test_a_digest_is_the_folders_not_its_places(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy", symlinks=True)
-    assert image_at(tmp_path / "copy").digest == image_at(folder).digest
+    assert here().image_at(tmp_path / "copy").digest == here().image_at(folder).digest
 
 
 def test_a_byte_changed_within_the_clocks_tick_is_seen(squashfs: Path) -> None:
@@ -128,11 +131,11 @@ def test_a_byte_changed_within_the_clocks_tick_is_seen(squashfs: Path) -> None:
         with squashfs.open("r+b") as file:
             file.seek(200)
             file.write(bytes([value]))
-        seen = image_at(squashfs).digest
+        seen = here().image_at(squashfs).digest
         with squashfs.open("r+b") as file:
             file.seek(200)
             file.write(bytes([value + 100]))
-        assert image_at(squashfs).digest != seen
+        assert here().image_at(squashfs).digest != seen
 
 
 def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: Path) -> None:
@@ -148,63 +151,62 @@ def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: P
     for name, (content, words) in cases.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(EnvironmentRefused, match=words) as told:
-            image_at(tmp_path / name)
+            here().image_at(tmp_path / name)
         assert str(tmp_path / name) in str(told.value)
         assert "\n" not in str(told.value)
     with pytest.raises(EnvironmentRefused, match="No such file"):
-        image_at(tmp_path / "nothing")
+        here().image_at(tmp_path / "nothing")
 
 
 # ---- the right image ----
 
 
 def test_an_image_that_was_tampered_with_is_refused_with_both_digests(squashfs: Path) -> None:
-    image = image_at(squashfs)
+    image = here().image_at(squashfs)
     with squashfs.open("r+b") as file:
         file.seek(-5000, os.SEEK_END)
         file.write(b"x")
     told = refusal(Environment(image=image, runtime="auto"))
     assert image.digest in told
-    assert image_at(squashfs).digest in told
+    assert here().image_at(squashfs).digest in told
 
 
 def test_a_folder_that_changed_since_is_refused_with_both_digests(folder: Path) -> None:
-    image = image_at(folder)
+    image = here().image_at(folder)
     (folder / "bin/sh").unlink()
     told = refusal(Environment(image=image, runtime="auto"))
     assert image.digest in told
-    assert image_at(folder).digest in told
+    assert here().image_at(folder).digest in told
 
 
 # ---- the runtime ----
 
 
 def test_what_the_set_up_installs_is_usable(images: Images) -> None:
-    found = usability()
-    assert found["bare"] == ()
-    missing = {name: found[name] for name in INSTALLED if found[name]}
+    missing = {*INSTALLED} - usable()
     if missing and not os.environ.get("CI"):
         pytest.skip(str(missing))
     assert not missing
-    with make_ready(Environment(image=image_at(images.folder), runtime="auto")) as ready:
+    with here().ready(Environment(image=here().image_at(images.folder), runtime="auto")) as ready:
         assert ready.env.runtime == "ch-run"
 
 
 def test_what_was_tried_is_kept_and_can_be_tried_anew() -> None:
-    kept = runtime_facts()
-    assert runtime_facts() == kept
-    assert runtime_facts(anew=True) == kept
+    kept = here().facts()
+    assert here().facts() == kept
+    assert Here().facts() == kept
+    assert Runtimes(LaunchSession()).facts(anew=True) == kept
     assert {each.name for each in kept.tried} >= {"user namespaces", "fuse", "bwrap folder"}
 
 
 def test_an_unknown_runtime_and_the_bare_one_are_refused_with_the_names(images: Images) -> None:
-    image = image_at(images.folder)
+    image = here().image_at(images.folder)
     assert "known are auto, bare, ch-run" in refusal(Environment(image=image, runtime="docker"))
     assert "enters no image" in refusal(Environment(image=image, runtime="bare"))
 
 
 def test_an_archive_is_refused_with_the_way_to_a_squashfs(images: Images) -> None:
-    image = image_at(images.archive)
+    image = here().image_at(images.archive)
     assert "flowos image import" in refusal(Environment(image=image, runtime="auto"))
 
 
@@ -246,7 +248,7 @@ tell(Environment(image=image, runtime="auto"))"""
 
 @pytest.mark.parametrize("runtime", ["bwrap", "podman"])
 def test_closing_twice_is_closing_once(images: Images, runtime: str) -> None:
-    ready = make_ready(Environment(image=image_at(images.squashfs), runtime=runtime))
+    ready = here().ready(Environment(image=here().image_at(images.squashfs), runtime=runtime))
     ready.close()
     ready.close()
     assert ready.env.image
@@ -261,11 +263,11 @@ def test_what_a_killed_process_held_is_undone_at_the_next_start(
     program = f"""
 import time
 from pathlib import Path
-from flowos.engine import image_at, make_ready, run
+from flowos.engine import here
 from flowos.model import Environment, Launch
-image = image_at(Path({str(images.squashfs)!r}))
-ready = make_ready(Environment(image=image, runtime={runtime!r}))
-assert run(Launch(argv=("/bin/true",), env=ready.env)).ok
+image = here().image_at(Path({str(images.squashfs)!r}))
+ready = here().ready(Environment(image=image, runtime={runtime!r}))
+assert here().run(Launch(argv=("/bin/true",), env=ready.env)).ok
 print(ready.env.image.source, flush=True)
 time.sleep(300)
 """
@@ -280,7 +282,9 @@ time.sleep(300)
                 os.kill(pid, 9)
         holder.kill()
     assert os.path.lexists(place)
-    next_start = "import flowos.engine as e, flowos.model as m; e.run(m.Launch(argv=('true',)))"
+    next_start = (
+        "import flowos.engine as e, flowos.model as m; e.here().run(m.Launch(argv=('true',)))"
+    )
     subprocess.run([sys.executable, "-c", next_start], check=True)
     assert not os.path.lexists(place)
     assert not place.parents[0 if runtime == "bwrap" else 1].exists()
@@ -299,7 +303,7 @@ def below_us() -> list[int]:
 
 
 def test_the_image_of_a_launch_stays_the_one_it_was_made_ready_with(images: Images) -> None:
-    env = Environment(image=image_at(images.squashfs), runtime="auto")
-    with make_ready(env) as ready:
+    env = Environment(image=here().image_at(images.squashfs), runtime="auto")
+    with here().ready(env) as ready:
         assert isinstance(ready.env.image, Image)
-        assert ready.env.image.digest == image_at(images.squashfs).digest
+        assert ready.env.image.digest == here().image_at(images.squashfs).digest

@@ -9,11 +9,12 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import Ready, image_at, make_ready, remove_unpacked, run
+from flowos.engine import Ready, here
 from flowos.engine.environments import _usability
 from flowos.engine.environments._points import MountPoint, place_inside
-from flowos.engine.environments._tries import _tiny_folder
+from flowos.engine.environments._tries import tiny_folder
 from flowos.engine.environments._unpacked import unpacked
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, EnvironmentRefused, Image, Launch, Tried
 
 from .conftest import INSIDE, squash
@@ -24,33 +25,33 @@ PATIENCE_SECONDS = 60.0
 
 
 def said_in(ready: Ready, *argv: str) -> str:
-    outcome = run(Launch(argv=argv, env=ready.env, variables=INSIDE))
+    outcome = here().run(Launch(argv=argv, env=ready.env, variables=INSIDE))
     assert outcome.ok, outcome
     return outcome.stdout.decode()
 
 
 def folder_of(image: Image, points: Sequence[MountPoint] = ()) -> Path:
     """The folder, which is not in use when this returns."""
-    made = unpacked(image, points)
+    made = unpacked(image, LaunchSession(), points)
     made.let_go()
     return made.folder
 
 
 def test_what_is_in_use_is_neither_removed_nor_made_anew(squashfs: Path) -> None:
-    image = image_at(squashfs)
-    made = unpacked(image)
-    assert remove_unpacked(image.digest) == f"kept: {made.folder}, which is in use"
+    image = here().image_at(squashfs)
+    made = unpacked(image, LaunchSession())
+    assert here().remove_unpacked(image.digest) == f"kept: {made.folder}, which is in use"
     (made.folder / "etc/hosts").unlink()
     with pytest.raises(EnvironmentRefused, match=r"was changed while something runs in it"):
-        unpacked(image)
+        unpacked(image, LaunchSession())
     made.let_go()
-    assert remove_unpacked(image.digest) == f"removed: {made.folder}"
+    assert here().remove_unpacked(image.digest) == f"removed: {made.folder}"
     assert not made.folder.exists()
-    assert remove_unpacked(image.digest) == ""
+    assert here().remove_unpacked(image.digest) == ""
 
 
 def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> None:
-    image = image_at(squashfs)
+    image = here().image_at(squashfs)
     first = folder_of(image)
     seen = (first / "bin/busybox").stat()
     assert folder_of(image) == first
@@ -61,7 +62,7 @@ def test_an_image_is_unpacked_once_and_not_for_every_start(squashfs: Path) -> No
 
 
 def test_an_unpacked_folder_that_lost_or_changed_a_file_is_made_anew(squashfs: Path) -> None:
-    image = image_at(squashfs)
+    image = here().image_at(squashfs)
     folder = folder_of(image)
     (folder / "etc/hosts").unlink()
     (folder / "data/which").write_text("somebody's")
@@ -70,7 +71,7 @@ def test_an_unpacked_folder_that_lost_or_changed_a_file_is_made_anew(squashfs: P
 
 
 def test_what_was_left_half_made_is_removed(squashfs: Path) -> None:
-    image = image_at(squashfs)
+    image = here().image_at(squashfs)
     folder = folder_of(image)
     shutil.rmtree(folder)
     half_made = folder.with_name(f".{folder.name}")
@@ -85,11 +86,13 @@ def test_what_was_left_half_made_is_removed(squashfs: Path) -> None:
 def test_several_processes_unpack_at_once_and_all_get_it(squashfs: Path) -> None:
     program = f"""
 from pathlib import Path
-from flowos.engine import image_at
+from flowos.engine import here
+from flowos.engine.launch._session import LaunchSession
 from flowos.engine.environments._unpacked import unpacked, MountPoint
 import sys
 from collections.abc import Sequence
-folder = unpacked(image_at(Path({str(squashfs)!r})), [MountPoint(Path("/new", sys.argv[1]))]).folder
+image = here().image_at(Path({str(squashfs)!r}))
+folder = unpacked(image, LaunchSession(), [MountPoint(Path("/new", sys.argv[1]))]).folder
 print((folder / "data/which").read_text(), (folder / "new" / sys.argv[1]).is_dir())
 """
     makers = [
@@ -105,7 +108,7 @@ def test_without_room_nothing_is_unpacked(squashfs: Path, monkeypatch: pytest.Mo
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(EnvironmentRefused, match=r"takes \d+ bytes, /var/tmp.* has 1000 free"):
-        unpacked(image_at(squashfs))
+        unpacked(here().image_at(squashfs), LaunchSession())
 
 
 def test_a_squashfs_that_is_damaged_is_told_with_the_tools_last_line(
@@ -118,13 +121,13 @@ def test_a_squashfs_that_is_damaged_is_told_with_the_tools_last_line(
         file.write(b"X" * 16)
     says = r"it is damaged or truncated \(.*\): take it again, or, .*image verify NAME`"
     with pytest.raises(EnvironmentRefused, match=says):
-        unpacked(image_at(tmp_path / "damaged.sqfs"))
+        unpacked(here().image_at(tmp_path / "damaged.sqfs"), LaunchSession())
 
 
 def test_folders_that_only_root_may_write_take_mount_points(folder: Path) -> None:
     (folder / "opt").chmod(0o555)
     squash(folder, folder.with_suffix(".sqfs"))
-    image = image_at(folder.with_suffix(".sqfs"))
+    image = here().image_at(folder.with_suffix(".sqfs"))
     points = [MountPoint(PurePath("/opt/deep/er")), MountPoint(PurePath("/opt/file"), file=True)]
     made = folder_of(image, points)
     assert (made / "opt/deep/er").is_dir()
@@ -146,9 +149,9 @@ def test_a_mount_point_behind_endless_links_is_refused(folder: Path, tmp_path: P
         (folder / f"{number + 1}").symlink_to(f"{number}")
     for target in ("/round/x", "/60"):
         with pytest.raises(EnvironmentRefused, match="Too many levels of symbolic links"):
-            make_ready(
+            here().ready(
                 Environment(
-                    image=image_at(folder), runtime="bwrap", binds=(("/etc/hosts", target),)
+                    image=here().image_at(folder), runtime="bwrap", binds=(("/etc/hosts", target),)
                 )
             )
     assert not (tmp_path / "made").exists()
@@ -158,7 +161,7 @@ def test_a_mount_point_behind_endless_links_is_refused(folder: Path, tmp_path: P
 def no_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel before 5.11 cannot be had here; what it would say can."""
     says = Tried(name="overlay", works=False, says="Operation not permitted")
-    monkeypatch.setattr(_usability, "try_overlay", lambda: says)
+    monkeypatch.setattr(_usability, "try_overlay", lambda _: says)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing kept"))
 
 
@@ -166,20 +169,20 @@ def no_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_overlays_a_folder_is_copied_rather_than_changed(
     folder: Path, tmp_path: Path
 ) -> None:
-    image = image_at(folder)
+    image = here().image_at(folder)
     env = Environment(image=image, runtime="ch-run", binds=((str(tmp_path), "/not/there"),))
-    with make_ready(env) as ready:
+    with here().ready(env) as ready:
         assert "is unpacked once (to " in ready.notes[0]
         assert "as it has no place for /not/there" in ready.notes[0]
         assert "image" in said_in(ready, "ls", "/not/there")
-    assert image_at(folder) == image
+    assert here().image_at(folder) == image
 
 
 def test_an_image_without_the_usual_folders_gets_them(folder: Path) -> None:
     for name in ("dev", "proc", "sys", "tmp"):
         (folder / name).rmdir()
-    env = Environment(image=image_at(folder), runtime="auto")
-    with make_ready(env) as ready:
+    env = Environment(image=here().image_at(folder), runtime="auto")
+    with here().ready(env) as ready:
         assert said_in(ready, "ls", "/proc/self/fd") == "0\n1\n2\n3\n"
 
 
@@ -189,13 +192,14 @@ def test_an_image_without_the_files_that_a_runtime_shows_gets_them(
 ) -> None:
     for name in ("etc/passwd", "etc/group"):
         (folder / name).unlink()
-    with make_ready(Environment(image=image_at(folder), runtime=runtime)) as ready:
+    with here().ready(Environment(image=here().image_at(folder), runtime=runtime)) as ready:
         assert "root:" in said_in(ready, "cat", "/etc/passwd")
 
 
 @pytest.mark.parametrize("part", ["flowos-init", "proc", "etc/hosts"])
 def test_runtimes_are_tried_with_a_whole_image_whatever_was_cleaned_away(part: str) -> None:
-    place = _tiny_folder() / part
+    init = LaunchSession().init_program()
+    place = tiny_folder(init) / part
     place.rmdir() if place.is_dir() else place.unlink()
-    assert _tiny_folder() / part == place
+    assert tiny_folder(init) / part == place
     assert place.exists()

@@ -18,8 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from flowos.cli import main
-from flowos.engine import run
-from flowos.engine.launch._run_folders import session_folder
+from flowos.engine import here
 from flowos.model import Launch
 from flowos.store import open_store
 
@@ -32,7 +31,7 @@ PATIENCE_SECONDS = 30.0
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """What a test launches takes its processes, descriptors and folders along."""
-    run(Launch(argv=("true",)))
+    here().run(Launch(argv=("true",)))
     gc.collect()
     before = what_is_there()
     yield
@@ -44,7 +43,7 @@ def nothing_is_left() -> Iterator[None]:
 
 def what_is_there() -> "Counter[str]":
     """Also what is on its way out: of a test before, or in the kernel."""
-    folders = (path.name for path in session_folder().iterdir() if path.is_dir())
+    folders = (path.name for path in here().folder().iterdir() if path.is_dir())
     return Counter([*open_descriptors(), *children(), *(f"folder {name}" for name in folders)])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
-from flowos.engine import session_folder
+from flowos.engine import here
 from flowos.model import Facts, from_plain
 from flowos.probes import probes_for
 from flowos.probes.facts import read_facts
@@ -99,7 +99,7 @@ def test_long_names_stand_on_a_line_of_their_own() -> None:
 
 def test_a_session_that_nobody_here_can_judge_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Left by a killed process of another pid namespace, as of a container that shares /tmp."""
-    left = session_folder().parent / f"left-{os.getpid()}"
+    left = here().folder().parent / f"left-{os.getpid()}"
     (left / "0").mkdir(parents=True)
     try:
         (left / "0/started.0").write_text("1 2 1 1 0")

@@ -15,7 +15,7 @@ import pytest
 from flowos.cli._foreground import as_named
 from flowos.cli._ranks import MPIS
 from flowos.drivers import LAUNCHERS
-from flowos.engine import usual_starter
+from flowos.engine import here
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
@@ -215,7 +215,7 @@ def test_help_names_the_launchers_that_start_ranks() -> None:
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_the_name_of_another_mpi_than_the_starters_is_told(mpi: str) -> None:
     other = {"openmpi": "mpich", "mpich": "openmpi"}[mpi]
-    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
     if shutil.which(starter) is None:
         pytest.skip(f"no {starter} on this machine")
     wrong = "intel" if mpi == "openmpi" else other
@@ -228,7 +228,7 @@ def test_the_name_of_another_mpi_than_the_starters_is_told(mpi: str) -> None:
 
 def gang(opened: Any, mpi: str, *words: str) -> Any:
     """Two ranks by this MPI that print a line each when they are ready."""
-    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
     if shutil.which(starter) is None:
         pytest.skip(f"no {starter} on this machine")
     return opened("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", *words)
@@ -265,7 +265,7 @@ def test_an_interrupt_reaches_ranks_which_decide_how_they_end(
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_an_mpi_is_started_by_its_own_starter_whichever_is_the_usual_one(mpi: str) -> None:
-    starter = usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
     if shutil.which(starter) is None:
         pytest.skip(f"no {starter} on this machine")
     words = ("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", "echo", "hi")

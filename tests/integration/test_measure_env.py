@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import run
+from flowos.engine import here
 from flowos.model import Launch, MeasureError
 from flowos.operations.measure._bundle import bundle, libraries_in, loader_of
 from flowos.operations.measure._environments import label_of
@@ -90,7 +90,7 @@ def test_a_bundled_program_takes_its_libraries_from_its_bundle_only(tmp_path: Pa
     assert {"ld.so", "libc.so.6"} <= names
     look = "print(*sorted({w.split()[-1] for w in open('/proc/self/maps') if '.so' in w}))"
     variables = (("PYTHONHOME", sys.base_prefix),)
-    outcome = run(Launch(argv=(*made.words, "-S", "-c", look), variables=variables))
+    outcome = here().run(Launch(argv=(*made.words, "-S", "-c", look), variables=variables))
     used = outcome.stdout.decode().split()
     assert [file for file in used if "libc.so" in file] == [str(made.folder / "libc.so.6")]
     assert str(made.folder / "ld.so") in used
@@ -111,7 +111,7 @@ def test_a_static_program_is_bundled_alone(tmp_path: Path) -> None:
     assert loader_of(program) is None
     made = bundle(program, tmp_path / "bundle")
     assert made.words == (str(made.folder / "x"),)
-    assert run(Launch(argv=made.words)).end.code == 7  # type: ignore[union-attr]
+    assert here().run(Launch(argv=made.words)).end.code == 7  # type: ignore[union-attr]
 
 
 def test_what_is_no_program_or_lacks_a_library_is_refused(tmp_path: Path) -> None:

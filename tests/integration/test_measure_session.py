@@ -142,7 +142,7 @@ def measured() -> Callable[..., Measured]:
             if progress.lasting:
                 said.append(progress.doing)
 
-        sampler = Sampler(run=run, keep=samples.append, on_progress=on_progress)
+        sampler = Sampler(run=run, node=here(), keep=samples.append, on_progress=on_progress)
         sampler.begin(seconds)
         session = Undisturbed(sampler=sampler)
         session.measure(groups)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import prepare, run_interleaved
+from flowos.engine import here, run_interleaved
 from flowos.model import Case, Exited, Launch, Outcome, Unmeasured
 from flowos.probes import mpi
 from flowos.probes.mpi import MpiPairs
@@ -93,7 +93,9 @@ def test_all_ranks_of_two_programs_that_take_turns_have_the_same_turns(
     launch = Launch(
         argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=300.0
     )
-    two = [prepare(launch, launcher=family.name, starter=family.starter[0]) for _ in range(2)]
+    two = [
+        here().prepare(launch, launcher=family.name, starter=family.starter[0]) for _ in range(2)
+    ]
     for outcome in run_interleaved(two, "seed"):
         assert isinstance(outcome, Outcome)
         readings = MpiPairs().read(Case("mpi"), outcome)

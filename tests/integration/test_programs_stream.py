@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import prepare, run_interleaved
+from flowos.engine import here, run_interleaved
 from flowos.model import (
     Case,
     Compiler,
@@ -126,7 +126,7 @@ def test_no_loop_became_a_call_of_memcpy_and_every_answer_is_right(
 def test_programs_that_take_turns_have_as_many_passes_each(binary: Path) -> None:
     argv = (str(binary), "65536", "1", "7", "3600", "plain", "system")
     launch = Launch(argv=argv, variables=(("OMP_NUM_THREADS", "1"),))
-    for outcome in run_interleaved([prepare(launch), prepare(launch)], "seed"):
+    for outcome in run_interleaved([here().prepare(launch), here().prepare(launch)], "seed"):
         assert isinstance(outcome, Outcome)
         assert {len(r.values) for r in readings(outcome)} == {6}
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import Look, io_pressure_between, look, state_between
+from flowos.engine import Look, io_pressure_between, state_between
 from flowos.engine._look import Traffic
+from flowos.engine.local._state import look
 from flowos.engine.local._state_disk import traffic
 
 MIB = 1 << 20

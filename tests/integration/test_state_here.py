@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import Look, look, state_between
-from flowos.engine.local._state import cpu_cgroups
+from flowos.engine import Look, state_between
+from flowos.engine.local._state import cpu_cgroups, look
 from flowos.model import Exited, Facts, Outcome, Unmeasured, Usage
 from flowos.operations._facts import facts
 from flowos.probes import state
@@ -184,8 +184,8 @@ def quota() -> Iterator[Path]:
 
 def test_here_a_quota_shows_as_throttled_time() -> None:
     program = (
-        "from flowos.engine import look, state_between; import time; before = look()\n"
-        "def throttled(): return state_between(before, look()).throttled_seconds or 0\n"
+        "from flowos.engine import here, state_between; import time; before = here().look()\n"
+        "def throttled(): return state_between(before, here().look()).throttled_seconds or 0\n"
         "end = time.time() + 30\n"
         "while time.time() < end and not throttled() > 0.1: pass\n"
         "print(throttled())"

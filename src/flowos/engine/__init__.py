@@ -13,30 +13,17 @@ _PARTS = {
     "_provider": "Held HoldEvent OnHoldEvent Provider ignore",
     "_providers": "PROVIDERS provider_of",
     "_ready": "Ready",
-    "environments._devices": "gpu_devices",
-    "environments._images": "image_at",
-    "environments._inside": "home_folder launch_variables",
-    "environments._mpi": "check_mpi usual_starter why_starter_is_wrong",
-    "environments._ready": "make_ready",
-    "environments._squashfs": "unpack_squashfs",
-    "environments._start": "prepare run start",
-    "environments._unpacked": "remove_unpacked",
-    "environments._usability": "runtime_facts usability",
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._runs": "Emit Event",
     "flow._slice": "Slice",
     "flow._usage": "OnUsage SliceUsage",
-    "launch._foreground": "run_in_foreground",
     "launch._interleaved": "run_interleaved",
-    "launch._orphans": "await_unused",
-    "launch._prepared": "PreparedLaunch composed own_variables",
+    "launch._prepared": "PreparedLaunch",
     "launch._private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
-    "launch._run_folders": "left_alone session_folder",
     "launch._running": "RunningProcess",
     "local._fake_provider": "FakeProvider",
     "local._here": "Here here",
     "local._local_provider": "LocalProvider",
-    "local._state": "look",
 }
 
 if TYPE_CHECKING:
@@ -76,39 +63,6 @@ if TYPE_CHECKING:
     from flowos.engine._ready import (
         Ready as Ready,
     )
-    from flowos.engine.environments._devices import (
-        gpu_devices as gpu_devices,
-    )
-    from flowos.engine.environments._images import (
-        image_at as image_at,
-    )
-    from flowos.engine.environments._inside import (
-        home_folder as home_folder,
-        launch_variables as launch_variables,
-    )
-    from flowos.engine.environments._mpi import (
-        check_mpi as check_mpi,
-        usual_starter as usual_starter,
-        why_starter_is_wrong as why_starter_is_wrong,
-    )
-    from flowos.engine.environments._ready import (
-        make_ready as make_ready,
-    )
-    from flowos.engine.environments._squashfs import (
-        unpack_squashfs as unpack_squashfs,
-    )
-    from flowos.engine.environments._start import (
-        prepare as prepare,
-        run as run,
-        start as start,
-    )
-    from flowos.engine.environments._unpacked import (
-        remove_unpacked as remove_unpacked,
-    )
-    from flowos.engine.environments._usability import (
-        runtime_facts as runtime_facts,
-        usability as usability,
-    )
     from flowos.engine.flow._failures import (
         RemoteTraceback as RemoteTraceback,
         remedy_of as remedy_of,
@@ -124,19 +78,11 @@ if TYPE_CHECKING:
         OnUsage as OnUsage,
         SliceUsage as SliceUsage,
     )
-    from flowos.engine.launch._foreground import (
-        run_in_foreground as run_in_foreground,
-    )
     from flowos.engine.launch._interleaved import (
         run_interleaved as run_interleaved,
     )
-    from flowos.engine.launch._orphans import (
-        await_unused as await_unused,
-    )
     from flowos.engine.launch._prepared import (
         PreparedLaunch as PreparedLaunch,
-        composed as composed,
-        own_variables as own_variables,
     )
     from flowos.engine.launch._private_dirs import (
         ON_DISK as ON_DISK,
@@ -144,10 +90,6 @@ if TYPE_CHECKING:
         locked as locked,
         own_folder as own_folder,
         remove_tree as remove_tree,
-    )
-    from flowos.engine.launch._run_folders import (
-        left_alone as left_alone,
-        session_folder as session_folder,
     )
     from flowos.engine.launch._running import (
         RunningProcess as RunningProcess,
@@ -161,9 +103,6 @@ if TYPE_CHECKING:
     )
     from flowos.engine.local._local_provider import (
         LocalProvider as LocalProvider,
-    )
-    from flowos.engine.local._state import (
-        look as look,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -1,9 +1,11 @@
 """One machine, as flows and measurements see it: what it has, and how processes start on it.
 
 Nothing that runs a flow asks the operating system itself: it asks its node. `local._here.Here` is
-this machine; a node of a cluster has the same methods.
+this machine; a node of a cluster has the same methods. What is true of a node (its run folders,
+runtimes that were tried, FUSE servers, answers of its MPI) is state of that object alone.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol, Unpack
 
@@ -12,7 +14,7 @@ from flowos.engine._look import Look
 from flowos.engine._ready import Ready
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine.launch._running import RunningProcess
-from flowos.model import Environment, Facts, Launch, Pairs
+from flowos.model import Environment, Facts, Launch, Outcome, Pairs
 
 
 class Node(Protocol):
@@ -32,8 +34,11 @@ class Node(Protocol):
         """What it lets us use now: cpuset and cgroup may have changed since the last time."""
         ...
 
-    def facts(self) -> Facts:
-        """What it has for entering images, and which runtimes were found to work."""
+    def facts(self, *, only: Collection[str] | None = None) -> Facts:
+        """What it has for entering images, and which runtimes were found to work.
+
+        only: names of runtimes; others are not tried for this.
+        """
         ...
 
     def has(self, path: str) -> bool:
@@ -64,6 +69,22 @@ class Node(Protocol):
         self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
     ) -> RunningProcess:
         """Start a launch and return at once. Raises what `prepare` does."""
+        ...
+
+    def run(
+        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
+    ) -> Outcome:
+        """Start a launch and wait for its end; an interrupt ends it too. Raises as `prepare`."""
+        ...
+
+    def check_mpi(
+        self, env: Environment, launcher: str, starter: str = "", variables: Pairs = ()
+    ) -> None:
+        """Raises EnvironmentRefused if the MPI of the node does not fit that of the image.
+
+        Raises LaunchFailed if there is no such starter, or it is of another MPI than the launcher's
+        name says. variables: of the ranks; their PATH tells where programs of an MPI lie.
+        """
         ...
 
     def folder(self) -> Path:

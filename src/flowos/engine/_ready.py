@@ -1,10 +1,16 @@
-"""An environment that launches can start in."""
+"""An environment that launches can start in, made so once, so that each costs only its own start.
+
+What is promised: the image is the one that was meant (digest), a runtime that works on the node
+enters it, what is to be bound is there and has a place inside. If any of that cannot be had, the
+refusal is one line that says which and how to mend it. `close` undoes it all, and so does our end.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from flowos.model import Environment
+from flowos.model import Environment, EnvironmentRefused
 
 
 class Ready:
@@ -30,3 +36,11 @@ class Ready:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def bare_ready(env: Environment) -> Ready:
+    """Of one without an image. Raises EnvironmentRefused if a runtime of images is asked for."""
+    runtime = "bare" if env.runtime == "auto" else env.runtime
+    if runtime != "bare":
+        raise EnvironmentRefused(f"runtime {runtime}: it enters images; name one, or use bare")
+    return Ready(replace(env, runtime=runtime), (), lambda: None)

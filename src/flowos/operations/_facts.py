@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from flowos.engine import launch_variables, own_variables, run
+from flowos.engine import here
 from flowos.model import (
     BARE,
     Argv,
@@ -40,7 +40,7 @@ def facts_inside(wanted: Wanted, env: Environment, programs: Path) -> Facts:
 
     programs: a copy of our programs, where the image sees it. Raises as `facts`.
     """
-    variables = launch_variables(env)
+    variables = here().variables(env)
     words = ("python3", str(programs / "collect.py"), "--scratch", str(wanted.scratch))
     return read_facts(_collected(words, env, variables), wanted.nominal)
 
@@ -49,12 +49,12 @@ def collect(wanted: Wanted) -> Mapping[str, object]:
     """The collector's raw answer on this node; see probes/programs/collect.py."""
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         words = (sys.executable, str(programs / "collect.py"), "--scratch", str(wanted.scratch))
-        return _collected((*words, "--deps", _unpacked_packages()), BARE, own_variables())
+        return _collected((*words, "--deps", _unpacked_packages()), BARE, here().variables(BARE))
 
 
 def _collected(words: Argv, env: Environment, variables: Pairs) -> Mapping[str, object]:
     return _answer(
-        run(Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS))
+        here().run(Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS))
     )
 
 

@@ -29,7 +29,7 @@ def doctor(wanted: Wanted | None = None) -> Diagnosis:
 
 def _runtimes() -> Iterator[Check]:
     """A check for each runtime, which was tried with a tiny image since this node was booted."""
-    tried = engine.runtime_facts()
+    tried = engine.here().facts()
     for name, runtime in RUNTIMES.items():
         if name != "bare":
             yield _runtime(runtime, tried)
@@ -37,7 +37,7 @@ def _runtimes() -> Iterator[Check]:
 
 def _left_alone() -> Iterator[Check]:
     """Leftovers that later starts of FlowOS do not remove."""
-    for folder in engine.left_alone():
+    for folder in engine.here().left_alone():
         yield Check(
             group="use",
             name="clean run folders",

@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import path_inside
-from flowos.engine import (
-    PreparedLaunch,
-    composed,
-    home_folder,
-    launch_variables,
-    make_ready,
-    now,
-    prepare,
-    run_in_foreground,
-)
+from flowos.engine import PreparedLaunch, here, now
 from flowos.model import (
     Argv,
     Environment,
@@ -90,7 +81,7 @@ def executed(request: ExecRequest, on_event: Callable[[str], None]) -> Outcome:
     with _ready_launch(request) as (launch, notes, waits):
         for note in (*notes, *(waits if now() - began > _LONG_SECONDS else ())):
             on_event(note)
-        return _explained(run_in_foreground(_prepared(request, launch)), request.ranks)
+        return _explained(here().run_in_foreground(_prepared(request, launch)), request.ranks)
 
 
 def planned(request: ExecRequest) -> ExecPlan:
@@ -98,7 +89,7 @@ def planned(request: ExecRequest) -> ExecPlan:
     with _ready_launch(request) as (launch, notes, waits):
         prepared = _prepared(request, launch)
         try:
-            argv, _ = composed(prepared)
+            argv, _ = prepared.command_line()
         finally:
             prepared.discard()
         return ExecPlan(
@@ -153,8 +144,8 @@ def _ready_launch(
 ) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
     """The launch, notes to show in any case, and notes that explain a slow start."""
     env, cwd, notes = _with_current_folder(request)
-    with make_ready(env) as ready:
-        variables = launch_variables(ready.env)
+    with here().ready(env) as ready:
+        variables = here().variables(ready.env)
         count = request.ranks.count if request.ranks else 1
         launch = Launch(
             argv=request.argv,
@@ -169,45 +160,45 @@ def _ready_launch(
 
 def _prepared(request: ExecRequest, launch: Launch) -> PreparedLaunch:
     if request.ranks is None:
-        return prepare(launch)
-    from flowos.engine import check_mpi, usual_starter
-
-    mpi = request.ranks.mpi
-    starter = request.ranks.starter or usual_starter(mpi)
-    check_mpi(launch.env, mpi, starter, launch.variables)
-    return prepare(launch, launcher=mpi, starter=starter, oversubscribe=request.ranks.oversubscribe)
+        return here().prepare(launch)
+    ranks = request.ranks
+    return here().prepare(
+        launch,
+        launcher=ranks.mpi,
+        starter=ranks.starter or here().usual_starter(ranks.mpi),
+        oversubscribe=ranks.oversubscribe,
+    )
 
 
 def _explained(outcome: Outcome, ranks: RankOptions | None) -> Outcome:
     """A starter of another MPI complains of our options: what it is, is worth more."""
     if ranks is None or not isinstance(outcome.end, RuntimeFailed):
         return outcome
-    from flowos.engine import usual_starter, why_starter_is_wrong
-
-    wrong = why_starter_is_wrong(ranks.mpi, ranks.starter or usual_starter(ranks.mpi))
+    starter = ranks.starter or here().usual_starter(ranks.mpi)
+    wrong = here().wrong_starter(ranks.mpi, starter)
     return replace(outcome, end=RuntimeFailed(wrong)) if wrong else outcome
 
 
 def _with_current_folder(request: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
     """Bind the current folder under the same path."""
-    env, here = request.env, Path.cwd()
+    env, folder = request.env, Path.cwd()
     if env.image is None:
-        return env, request.cwd or here, ()
-    inside = path_inside(here, env.binds)
+        return env, request.cwd or folder, ()
+    inside = path_inside(folder, env.binds)
     if inside is not None:
         return env, request.cwd or inside, ()
-    why = _why_not_bound(here)
+    why = _why_not_bound(folder)
     if why:
-        note = f"{here} is not to be seen inside: {why}; if you want it: --bind {here}"
+        note = f"{folder} is not to be seen inside: {why}; if you want it: --bind {folder}"
         return env, request.cwd or PurePath("/"), (note,)
-    bind = (str(here), str(here))
-    return replace(env, binds=(*env.binds, bind)), request.cwd or here, ()
+    bind = (str(folder), str(folder))
+    return replace(env, binds=(*env.binds, bind)), request.cwd or folder, ()
 
 
-def _why_not_bound(here: PurePath) -> str:
-    home = home_folder()
-    if here in _TOO_WIDE or any(here.is_relative_to(folder) for folder in _SYSTEM):
+def _why_not_bound(folder: PurePath) -> str:
+    home = here().home()
+    if folder in _TOO_WIDE or any(map(folder.is_relative_to, _SYSTEM)):
         return "it would hide the image's own"
-    if home and home.is_relative_to(here):
+    if home and home.is_relative_to(folder):
         return "your home is bound only when asked for"
     return ""

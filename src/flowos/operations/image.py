@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from flowos.drivers.images import skopeo, squashfs
-from flowos.engine import image_at, remove_tree, remove_unpacked, utc_of
+from flowos.engine import here, remove_tree, utc_of
 from flowos.model import Argv, EnvironmentRefused, ImageConfig, OnProgress, Progress
 from flowos.operations._images import _names
 from flowos.operations._images._build import (
@@ -226,9 +226,9 @@ def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
 
 def images() -> tuple[ListedImage, ...]:
     """Every name, newest first, then the images without one."""
-    here, named = _names.stored(), _names.names()
-    nameless = [("", digest) for digest in here if digest not in named.values()]
-    return tuple(_listed(name, digest, here) for name, digest in (*named.items(), *nameless))
+    stored, named = _names.stored(), _names.names()
+    nameless = [("", digest) for digest in stored if digest not in named.values()]
+    return tuple(_listed(name, digest, stored) for name, digest in (*named.items(), *nameless))
 
 
 def verify(name: str) -> VerifiedImage:
@@ -240,7 +240,7 @@ def verify(name: str) -> VerifiedImage:
     if path.is_file():
         seen = _verified(path)
     else:
-        seen = VerifiedImage(path=path, expected="", have=image_at(path).digest)
+        seen = VerifiedImage(path=path, expected="", have=here().image_at(path).digest)
     is_known = not seen.expected and seen.have in _names.stored()
     return replace(seen, expected=seen.have) if is_known else seen
 
@@ -248,7 +248,7 @@ def verify(name: str) -> VerifiedImage:
 def inspect(name: str, url: str | None = None) -> Inspected:
     """The configuration and provenance of an image (by name, digest or path)."""
     path = _meant(name)
-    seen = image_at(path)
+    seen = here().image_at(path)
     expected = _names.digest_in_name(path)
     digest = expected or seen.digest
     with open_store(url, make=False) as store:
@@ -282,7 +282,7 @@ def remove_image(name: str) -> tuple[str, ...]:
     done = tuple(f"forgotten: {each}" for each in going)
     if left:
         return (*done, f"kept: {digest[:19]}, which is still called {', '.join(left)}")
-    return tuple(filter(None, (*done, f"removed: {path}", remove_unpacked(digest))))
+    return tuple(filter(None, (*done, f"removed: {path}", here().remove_unpacked(digest))))
 
 
 def planned_removal(name: str) -> tuple[str, ...]:
@@ -302,8 +302,8 @@ def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[st
     return digest, going, [each for each in names if each not in going]
 
 
-def _listed(name: str, digest: str, here: dict[str, Path]) -> ListedImage:
-    path = here.get(digest)
+def _listed(name: str, digest: str, stored: dict[str, Path]) -> ListedImage:
+    path = stored.get(digest)
     with suppress(OSError):  # removed by another process
         if path is not None:
             seen = path.stat()

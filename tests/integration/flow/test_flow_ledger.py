@@ -360,7 +360,7 @@ def test_what_the_node_has_gained_since_the_first_slice_is_there_for_the_next(
     had = fo.command(["echo", "had"], stdout="said")
     with fo.slice(fo.flow_output(had())) as s:
         s.run()
-    monkeypatch.setattr("flowos.engine.local._here.gpu_count", lambda: 3)
+    monkeypatch.setattr("flowos.engine.local._processors.gpu_count", lambda: 3)
     asks = fo.command(["echo", "had"], stdout="said", needs=fo.Needs(gpus=3))
     for _ in range(2):
         with fo.slice(fo.flow_output(asks())) as s:

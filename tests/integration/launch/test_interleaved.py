@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import PreparedLaunch, own_variables, prepare, run_interleaved
-from flowos.model import Exited, Killed, Launch, LaunchFailed, Outcome
+from flowos.engine import PreparedLaunch, here, run_interleaved
+from flowos.model import BARE, Exited, Killed, Launch, LaunchFailed, Outcome
 from flowos.plan import drawn
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -48,8 +48,10 @@ def log(tmp_path: Path) -> Path:
 def part(log: Path, name: str, turns: int, *second: str, limit: float = 60.0) -> PreparedLaunch:
     """A launch with so many turns, and a last one; `second` is done in the second of them."""
     argv = (sys.executable, "-c", TAKES_PART, str(log), name, str(turns), *second)
-    return prepare(
-        Launch(argv=argv, variables=own_variables(), cwd=PurePath("/tmp"), limit_seconds=limit)
+    return here().prepare(
+        Launch(
+            argv=argv, variables=here().variables(BARE), cwd=PurePath("/tmp"), limit_seconds=limit
+        )
     )
 
 
@@ -97,7 +99,7 @@ def test_who_hangs_in_its_turn_is_ended_by_its_limit_times_their_number(log: Pat
 
 
 def test_who_takes_no_part_runs_to_its_end(log: Path) -> None:
-    alone = prepare(Launch(argv=("sh", "-c", "sleep 0.1; echo here")))
+    alone = here().prepare(Launch(argv=("sh", "-c", "sleep 0.1; echo here")))
     first, second = run_interleaved([alone, part(log, "b", 2)], "seed")
     assert isinstance(first, Outcome)
     assert (first.end, first.stdout) == (Exited(0), b"here\n")
@@ -105,7 +107,7 @@ def test_who_takes_no_part_runs_to_its_end(log: Path) -> None:
 
 
 def test_who_cannot_be_started_is_told_in_its_place(log: Path) -> None:
-    bad = prepare(Launch(argv=("true",)), launcher="mpich", starter="/nowhere/mpiexec")
+    bad = here().prepare(Launch(argv=("true",)), launcher="mpich", starter="/nowhere/mpiexec")
     first, second = run_interleaved([bad, part(log, "b", 2)], "seed")
     assert isinstance(first, LaunchFailed)
     assert "/nowhere/mpiexec" in str(first)

@@ -7,12 +7,12 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import own_variables, run
-from flowos.model import Environment, Launch, Pairs
+from flowos.engine import here
+from flowos.model import BARE, Environment, Launch, Pairs
 
 
 def environment_of(launch: Launch) -> dict[str, str]:
-    outcome = run(launch)
+    outcome = here().run(launch)
     assert outcome.ok, outcome
     pairs = (os.fsdecode(item).split("=", 1) for item in outcome.stdout.split(b"\0") if item)
     return {name: value for name, value in pairs}
@@ -48,12 +48,12 @@ def test_nothing_is_inherited_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rank_of_a_gang_around_us_does_not_confuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMIX_RANK", "3")
-    launch = Launch(argv=("/usr/bin/env", "-0"), variables=own_variables())
+    launch = Launch(argv=("/usr/bin/env", "-0"), variables=here().variables(BARE))
     assert environment_of(launch)["PMIX_RANK"] == "3"
 
 
 def test_the_callers_variables_can_be_had() -> None:
-    launch = Launch(argv=("env", "-0"), variables=own_variables())
+    launch = Launch(argv=("env", "-0"), variables=here().variables(BARE))
     assert environment_of(launch) == dict(os.environ)
 
 
@@ -68,12 +68,12 @@ def test_the_command_is_looked_for_in_its_own_path(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho found\n")
     program.chmod(0o755)
     launch = Launch(argv=("only-here",), variables=(("PATH", f"/nowhere:{tmp_path}"),))
-    assert run(launch).stdout == b"found\n"
+    assert here().run(launch).stdout == b"found\n"
 
 
 def test_words_arrive_as_they_are() -> None:
     words = ("a b", "", "$x", "--", "'", '"', "\n", "*", os.fsdecode(b"\xff"))
-    outcome = run(Launch(argv=("/usr/bin/printf", "%s\\0", *words)))
+    outcome = here().run(Launch(argv=("/usr/bin/printf", "%s\\0", *words)))
     assert outcome.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
 
 
@@ -81,18 +81,18 @@ def test_the_folder_is_the_one_asked_for(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"odd \n$x \xff")
     odd.mkdir()
     launch = Launch(argv=("/usr/bin/env", "pwd"), cwd=PurePath(odd))
-    assert run(launch).stdout == os.fsencode(odd) + b"\n"
+    assert here().run(launch).stdout == os.fsencode(odd) + b"\n"
 
 
 def test_standard_input_is_empty_unless_given(tmp_path: Path) -> None:
     cat = Launch(argv=("/bin/cat",))
-    assert run(cat).stdout == b""
-    assert run(Launch(argv=("/bin/readlink", "/proc/self/fd/0"))).stdout == b"/dev/null\n"
-    assert run(cat, stdin=b"x" * 300_000).stdout == b"x" * 300_000
+    assert here().run(cat).stdout == b""
+    assert here().run(Launch(argv=("/bin/readlink", "/proc/self/fd/0"))).stdout == b"/dev/null\n"
+    assert here().run(cat, stdin=b"x" * 300_000).stdout == b"x" * 300_000
     (tmp_path / "in").write_bytes(b"from a file")
     fd = os.open(tmp_path / "in", os.O_RDONLY)
     try:
-        assert run(cat, stdin=fd).stdout == b"from a file"
+        assert here().run(cat, stdin=fd).stdout == b"from a file"
     finally:
         os.close(fd)
 
@@ -104,10 +104,10 @@ import ctypes, platform
 number = {"x86_64": 13, "aarch64": 134}[platform.machine()]
 ignored = (ctypes.c_ulong * 8)(1)
 assert ctypes.CDLL(None).syscall(number, 32, ignored, None, 8) == 0
-from flowos.engine import run
+from flowos.engine import here
 from flowos.model import Launch
 command = ("/bin/grep", "SigIgn", "/proc/self/status")
-print(run(Launch(argv=command)).stdout.decode().split()[1])
+print(here().run(Launch(argv=command)).stdout.decode().split()[1])
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -117,5 +117,7 @@ print(run(Launch(argv=command)).stdout.decode().split()[1])
 
 def test_signals_and_descriptors_are_as_at_a_login() -> None:
     script = "grep -E '^Sig(Blk|Ign)' /proc/self/status | cut -f2; ls /proc/self/fd"
-    outcome = run(Launch(argv=("/bin/sh", "-c", script), variables=(("PATH", "/usr/bin:/bin"),)))
+    outcome = here().run(
+        Launch(argv=("/bin/sh", "-c", script), variables=(("PATH", "/usr/bin:/bin"),))
+    )
     assert outcome.stdout.split() == [b"0" * 16] * 2 + [b"0", b"1", b"2", b"3"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import run
+from flowos.engine import here
 from flowos.engine.launch import _init_program, _run_folders
-from flowos.engine.launch._init_program import digest_of, find_or_compile, init_program, runs
+from flowos.engine.launch._init_program import digest_of, find_init, find_or_compile, runs
 from flowos.engine.launch._private_dirs import complaint_about
 from flowos.model import Launch, LaunchFailed
 
@@ -22,11 +22,12 @@ SOURCES = Path(_init_program.__file__).parents[1] / "init"
 SUPERVISOR = """
 import sys, threading, time
 from pathlib import PurePath
-from flowos.engine import own_variables, prepare, start
-from flowos.model import Launch
+from flowos.engine import here
+from flowos.model import BARE, Launch
 script, after = sys.argv[1:]
-running = start(Launch(argv=("sh", "-c", script), variables=own_variables()))
-prepare(Launch(argv=("true",)))
+own = here().variables(BARE)
+running = here().start(Launch(argv=("sh", "-c", script), variables=own))
+here().prepare(Launch(argv=("true",)))
 print(running.folder.parent, flush=True)
 exec(after)
 """
@@ -121,7 +122,7 @@ def test_a_thread_that_ends_does_not_take_its_launch_along(tmp_path: Path) -> No
     after = f"""
 box = []
 def one():
-    box.append(start(Launch(argv=("sh", "-c", "sleep 0.3; echo done"), variables=own_variables())))
+    box.append(here().start(Launch(argv=("sh", "-c", "sleep 0.3; echo done"), variables=own)))
 thread = threading.Thread(target=one); thread.start(); thread.join()
 open("{tmp_path}/out", "wb").write(box[0].wait().stdout)
 """
@@ -131,12 +132,12 @@ open("{tmp_path}/out", "wb").write(box[0].wait().stdout)
 
 
 def test_our_base_folder_is_ours_alone() -> None:
-    run(Launch(argv=("/bin/true",)))
-    base = _run_folders.session_folder().parent
+    here().run(Launch(argv=("/bin/true",)))
+    base = here().folder().parent
     assert base.name in (f"flowos-{os.geteuid()}", "flowos")
     assert base.stat().st_uid == os.geteuid()
     assert base.stat().st_mode & 0o777 == 0o700
-    assert len(os.fsencode(_run_folders.session_folder())) < 40
+    assert len(os.fsencode(here().folder())) < 40
 
 
 def test_a_base_that_somebody_else_made_is_not_used(tmp_path: Path) -> None:
@@ -220,7 +221,9 @@ def test_a_change_of_any_source_or_header_is_another_program(tmp_path: Path) -> 
 
 
 def test_the_init_in_use_is_the_one_of_this_source() -> None:
-    said = subprocess.run([init_program(), "--version"], capture_output=True, check=True).stdout
+    said = subprocess.run(
+        [find_init(here().folder), "--version"], capture_output=True, check=True
+    ).stdout
     assert said == b"flowos-init 1\n"
 
 

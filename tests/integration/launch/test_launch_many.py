@@ -12,9 +12,9 @@ from contextlib import suppress
 
 import pytest
 
-from flowos.engine import own_variables, run, start
+from flowos.engine import here
 from flowos.engine.launch._running import RunningProcess
-from flowos.model import Exited, Killed, Launch, LaunchFailed, Outcome
+from flowos.model import BARE, Exited, Killed, Launch, LaunchFailed, Outcome
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -22,17 +22,17 @@ PATIENCE_SECONDS = 60.0
 
 
 def sh(script: str) -> Launch:
-    return Launch(argv=("sh", "-c", script), variables=own_variables())
+    return Launch(argv=("sh", "-c", script), variables=here().variables(BARE))
 
 
 def test_two_hundred_launches_leave_nothing() -> None:
     for number in range(200):
-        assert run(sh(f"exit {number % 256}")).end == Exited(number % 256)
+        assert here().run(sh(f"exit {number % 256}")).end == Exited(number % 256)
 
 
 def test_launches_of_many_threads_keep_apart() -> None:
     def one(number: int) -> tuple[bytes, bytes]:
-        outcome = run(sh(f"echo {number}; sleep 0.01; echo e{number} >&2"))
+        outcome = here().run(sh(f"echo {number}; sleep 0.01; echo e{number} >&2"))
         return outcome.stdout, outcome.stderr
 
     with ThreadPoolExecutor(8) as pool:
@@ -41,12 +41,12 @@ def test_launches_of_many_threads_keep_apart() -> None:
 
 
 def test_many_run_at_once_and_end_in_any_order() -> None:
-    running = [start(sh(f"sleep 0.{n % 7}; exit {n}")) for n in range(40)]
+    running = [here().start(sh(f"sleep 0.{n % 7}; exit {n}")) for n in range(40)]
     assert [r.wait().end for r in running] == [Exited(n) for n in range(40)]
 
 
 def test_several_threads_may_wait_for_one_launch() -> None:
-    running = start(sh("exec sleep 0.1"))
+    running = here().start(sh("exec sleep 0.1"))
     seen: list[Outcome] = []
     threads = [threading.Thread(target=lambda: seen.append(running.wait())) for _ in range(4)]
     for thread in threads:
@@ -61,19 +61,19 @@ def test_ends_are_noticed_on_a_kernel_without_pidfd(monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSYS, f"no pidfd for {pid}")
 
     monkeypatch.setattr(os, "pidfd_open", none)
-    running = [start(sh(f"sleep 0.05; exit {n}")) for n in range(5)]
+    running = [here().start(sh(f"sleep 0.05; exit {n}")) for n in range(5)]
     assert [r.wait(PATIENCE_SECONDS).end for r in running] == [Exited(n) for n in range(5)]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_of_this_process_keeps_no_launch_alive() -> None:
     """A copy of the FIFO's end in a child would keep the command from noticing the closing."""
-    running = start(sh("exec sleep 300"))
+    running = here().start(sh("exec sleep 300"))
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(writer)
-        good = run(sh("true")).ok
+        good = here().run(sh("true")).ok
         os.read(reader, 1)
         os._exit(0 if good else 1)
     running.stop()
@@ -101,10 +101,10 @@ def test_a_launch_that_is_over_is_let_go_without_the_collector(
     gc.disable()
     try:
         if command == "true":
-            run(Launch(argv=(command,)))
+            here().run(Launch(argv=(command,)))
         else:
             with suppress(LaunchFailed):
-                run(Launch(argv=("true",)), launcher="openmpi", starter=f"/{command}")
+                here().run(Launch(argv=("true",)), launcher="openmpi", starter=f"/{command}")
         until = time.monotonic() + PATIENCE_SECONDS
         while made[0]() is not None and time.monotonic() < until:
             time.sleep(0.01)  # its watch is about to sleep

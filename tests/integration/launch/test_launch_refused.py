@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.engine import run
+from flowos.engine import here
 from flowos.model import Launch, LaunchFailed
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -30,18 +30,18 @@ BAD = [
 @pytest.mark.parametrize(("bad", "told"), BAD, ids=range(len(BAD)))
 def test_a_launch_that_cannot_be_is_refused_in_one_line(bad: Launch, told: str) -> None:
     with pytest.raises(LaunchFailed, match=told) as refused:
-        run(bad)
+        here().run(bad)
     assert "\n" not in str(refused.value)
 
 
 def test_an_unknown_or_missing_launcher_is_one_line() -> None:
     with pytest.raises(LaunchFailed, match="unknown launcher 'mpi'"):
-        run(Launch(argv=("true",)), launcher="mpi")
+        here().run(Launch(argv=("true",)), launcher="mpi")
     with pytest.raises(LaunchFailed, match="no such launcher '/no/mpirun'"):
-        run(Launch(argv=("true",)), launcher="openmpi", starter="/no/mpirun")
+        here().run(Launch(argv=("true",)), launcher="openmpi", starter="/no/mpirun")
 
 
 def test_more_ranks_than_cpus_are_refused_unless_asked_for() -> None:
     many = Launch(argv=("x",), ranks=1 + len(os.sched_getaffinity(0)))
     with pytest.raises(LaunchFailed, match=r"ranks with 1 core each on \d+ cpus; ask for fewer"):
-        run(many, launcher="other", starter=sys.executable)
+        here().run(many, launcher="other", starter=sys.executable)

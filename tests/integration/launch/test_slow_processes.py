@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import run
+from flowos.engine import here
 from flowos.model import Case, Design, Exited, Launch, Sample, Verdict
 from flowos.plan import compare, next_round
 
@@ -64,7 +64,7 @@ def compared(work: Path, wrapper: Path, share: int, seed: int) -> Verdict:
             words: tuple[str, ...] = (str(work), str(UNITS))
             if case == WRAPPED:
                 words = (str(wrapper), str(share), str(drawn.randrange(100)), *words)
-            outcome = run(Launch(argv=words, limit_seconds=60.0))
+            outcome = here().run(Launch(argv=words, limit_seconds=60.0))
             assert outcome.end == Exited(0), outcome.stderr
             seconds = float(outcome.stdout)
             seen.append(

@@ -14,7 +14,6 @@ import flowos as fo
 from flowos.engine import here
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.launch._run_folders import session_folder
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 
@@ -95,7 +94,7 @@ def test_free_while_a_worker_runs_ends_it_and_leaves_nothing(tmp_path: Path) -> 
 def test_freeing_leaves_no_process_thread_descriptor_or_folder() -> None:
     def state() -> "Counter[int | str]":
         threads = (t.name for t in threading.enumerate())
-        folders = (path.name for path in session_folder().iterdir())
+        folders = (path.name for path in here().folder().iterdir())
         files = ("descriptor" for _ in Path("/proc/self/fd").iterdir())
         return Counter([*descendants(os.getpid()), *files, *threads, *folders])
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from flowos.drivers import RUNTIMES, Reason
 from flowos.engine.environments._devices import Devices
-from flowos.engine.environments._usability import runtime_facts
-from flowos.engine.launch._run_folders import session_folder
+from flowos.engine.environments._runtimes import Runtimes
 from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image, Launch, LaunchFailed
 
 _ENTERING = tuple(name for name in RUNTIMES if name != "bare")
@@ -14,7 +13,9 @@ _FIXED = frozenset({"form", "no-program", "refused"})
 """Reasons that trying again cannot change."""
 
 
-def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[str, Form]:
+def choose_runtime(
+    runtimes: Runtimes, env: Environment, image: Image, devices: Devices
+) -> tuple[str, Form]:
     """The runtime's name, and the form in which it enters the image. EnvironmentRefused."""
     wished = env.runtime
     if wished not in ("auto", *RUNTIMES):
@@ -25,24 +26,24 @@ def choose_runtime(env: Environment, image: Image, devices: Devices) -> tuple[st
             f"image {image.source}: the bare runtime enters no image; name another"
         )
     names = _ENTERING if wished == "auto" else (wished,)
-    found = _first_able(names, env, image, devices)
+    found = _first_able(runtimes, names, env, image, devices)
     if isinstance(found, list) and any(reason.code not in _FIXED for _, reason in found):
-        runtime_facts(anew=True, only=names)  # what was kept may have been mended meanwhile
-        found = _first_able(names, env, image, devices)
+        runtimes.facts(anew=True, only=names)  # what was kept may have been mended meanwhile
+        found = _first_able(runtimes, names, env, image, devices)
     if isinstance(found, tuple):
         return found
     why = "; ".join(f"{name}: {_in_words(reason)}" for name, reason in found)
-    others = f"; {_others(env, image, devices)}" if wished != "auto" else ""
+    others = f"; {_others(runtimes, env, image, devices)}" if wished != "auto" else ""
     raise EnvironmentRefused(f"image {image.source}: cannot be entered by {why}{others}")
 
 
 def _first_able(
-    names: Sequence[str], env: Environment, image: Image, devices: Devices
+    runtimes: Runtimes, names: Sequence[str], env: Environment, image: Image, devices: Devices
 ) -> tuple[str, Form] | list[tuple[str, Reason]]:
     """Or why each of them cannot."""
     complaints = []
     for name in names:
-        found = _form_or_complaint(name, env, image, devices)
+        found = _form_or_complaint(runtimes, name, env, image, devices)
         if not isinstance(found, Reason):
             return name, found
         complaints.append((name, found))
@@ -50,13 +51,17 @@ def _first_able(
 
 
 def _form_or_complaint(
-    name: str, env: Environment, image: Image, devices: Devices
+    runtimes: Runtimes, name: str, env: Environment, image: Image, devices: Devices
 ) -> Form | Reason:
-    facts = runtime_facts(only=(name,))
+    facts = runtimes.facts(only=(name,))
     for reason in RUNTIMES[name].usable(facts):
         return reason
     form = _form(name, image, facts)
-    return form if isinstance(form, Reason) else _refusal(name, form, env, image, devices) or form
+    return (
+        form
+        if isinstance(form, Reason)
+        else _refusal(runtimes, name, form, env, image, devices) or form
+    )
 
 
 def _form(name: str, image: Image, facts: Facts) -> Form | Reason:
@@ -72,12 +77,12 @@ def _form(name: str, image: Image, facts: Facts) -> Form | Reason:
 
 
 def _refusal(
-    name: str, form: Form, env: Environment, image: Image, devices: Devices
+    runtimes: Runtimes, name: str, form: Form, env: Environment, image: Image, devices: Devices
 ) -> Reason | None:
     """What its command line would be refused for: a bind that it cannot make, or a device."""
-    runtime, some_run = RUNTIMES[name], session_folder() / "0"
+    runtime, some_run = RUNTIMES[name], runtimes.session.folder() / "0"
     entered = runtime.entered(replace(image, form=form), some_run)
-    given = devices.given_to(replace(env, image=entered, runtime=name))
+    given = devices.given_to(replace(env, image=entered, runtime=name), runtimes)
     try:
         runtime.wrap(("true",), Launch(argv=("true",), env=given), some_run)
     except LaunchFailed as error:
@@ -85,8 +90,8 @@ def _refusal(
     return None
 
 
-def _others(env: Environment, image: Image, devices: Devices) -> str:
-    found = ((name, _form_or_complaint(name, env, image, devices)) for name in _ENTERING)
+def _others(runtimes: Runtimes, env: Environment, image: Image, devices: Devices) -> str:
+    found = ((name, _form_or_complaint(runtimes, name, env, image, devices)) for name in _ENTERING)
     able = [name for name, form in found if not isinstance(form, Reason)]
     return f"it can be by {', '.join(able)}" if able else "no other runtime here can"
 

@@ -21,8 +21,8 @@ from flowos.drivers import (
     specs_of,
     with_devices,
 )
-from flowos.engine.environments._start import runtime_for
-from flowos.engine.launch._run_folders import session_folder
+from flowos.engine.environments._runtimes import Runtimes
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, EnvironmentRefused, Pairs
 
 USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
@@ -43,13 +43,12 @@ class Devices:
         """The binds whose targets the image must have."""
         return tuple(b for b in self.placed.binds if path_inside(_target(b), ()) is None)
 
-    def given_to(self, env: Environment) -> Environment:
+    def given_to(self, env: Environment, runtimes: Runtimes) -> Environment:
         """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
         if not env.devices:
             return env
-        if (
-            self.usual and runtime_for(env).traits.reads_cdi
-        ):  # it sets variables, flowos-init others
+        if self.usual and runtimes.entering(env).traits.reads_cdi:
+            # it sets variables, flowos-init others
             variables = dict(self.placed.variables) | dict(env.variables)
             return replace(env, variables=tuple(variables.items()))
         binds = tuple(
@@ -62,7 +61,7 @@ class Devices:
 
 
 @contextmanager
-def devices_of(env: Environment) -> Iterator[Devices]:
+def devices_of(env: Environment, session: LaunchSession) -> Iterator[Devices]:
     """What they need, until launches in the environment are over.
 
     EnvironmentRefused for a device that no spec names, or of which something is not there.
@@ -76,7 +75,7 @@ def devices_of(env: Environment) -> Iterator[Devices]:
     config = env.image.config.variables if env.image else ()
     graphics = draws(dict(config) | dict(env.variables))
     names = {host: _other_names(Path(host)) for host, _, _ in edits.mounts}
-    with tempfile.TemporaryDirectory(prefix="devices-", dir=session_folder()) as folder:
+    with tempfile.TemporaryDirectory(prefix="devices-", dir=session.folder()) as folder:
         at = Path(folder)
         placed = place_devices(edits, at, names, graphics=graphics)
         _check(env, placed, chosen)

@@ -16,51 +16,56 @@ from flowos.engine.environments._points import (
     missing_points,
     with_points,
 )
+from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
-from flowos.engine.environments._start import runtime_for
 from flowos.engine.environments._unpacked import unpacked
-from flowos.engine.environments._usability import runtime_facts
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, EnvironmentRefused, Form, Image
 
 
 def image_ready(
-    env: Environment, meant: Image
+    env: Environment, meant: Image, runtimes: Runtimes
 ) -> tuple[Environment, tuple[str, ...], Callable[[], None]]:
     """The environment to launch in, notes for a person, and what undoes it. EnvironmentRefused."""
     with ExitStack() as undo:
-        devices = undo.enter_context(devices_of(env))
+        devices = undo.enter_context(devices_of(env, runtimes.session))
         binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
         image = _verified(meant)
-        name, form = choose_runtime(env, image, devices)
+        name, form = choose_runtime(runtimes, env, image, devices)
         points = [*_needed_by(name), *binds]
-        laid = _can_be_overlaid(name, replace(image, form=form))
-        image, notes = _entered_form(name, form, image, () if laid else points, undo)
-        way = runtime_for(Environment(image=image, runtime=name))
-        entered, tear_down = set_up(way, image)
+        laid = _can_be_overlaid(runtimes, name, replace(image, form=form))
+        missing = () if laid else points
+        image, notes = _entered_form(name, form, image, missing, runtimes.session, undo)
+        way = runtimes.entering(Environment(image=image, runtime=name))
+        entered, tear_down = set_up(way, image, runtimes.session)
         undo.callback(tear_down)
-        ready = devices.given_to(replace(env, image=entered, runtime=name))
-        ready = _with_places(ready, entered, points if laid else (), undo)
+        ready = devices.given_to(replace(env, image=entered, runtime=name), runtimes)
+        ready = _with_places(ready, entered, points if laid else (), runtimes.session, undo)
         return ready, notes, undo.pop_all().close
 
 
-def _can_be_overlaid(name: str, image: Image) -> bool:
+def _can_be_overlaid(runtimes: Runtimes, name: str, image: Image) -> bool:
     """Whether this runtime enters it as a folder that we can see, and needs our help with binds."""
     if RUNTIMES[name].traits.makes_targets:
         return False
-    way = runtime_for(Environment(image=image, runtime=name))
-    overlay = next(each for each in runtime_facts(only=()).tried if each.name == "overlay")
+    way = runtimes.entering(Environment(image=image, runtime=name))
+    overlay = next(each for each in runtimes.facts(only=()).tried if each.name == "overlay")
     return overlay.works and way.entered(image, PurePath("/")).form == "folder"
 
 
 def _with_places(
-    env: Environment, image: Image, points: Sequence[MountPoint], undo: ExitStack
+    env: Environment,
+    image: Image,
+    points: Sequence[MountPoint],
+    session: LaunchSession,
+    undo: ExitStack,
 ) -> Environment:
     """The same, where each bind has the place that the image's links make of it."""
     if image.form != "folder":
         return env
     binds = binds_inside(Path(image.source), env.binds)
-    return replace(env, image=with_points(image, _own(points), undo), binds=binds)
+    return replace(env, image=with_points(image, _own(points), session, undo), binds=binds)
 
 
 def _needed_by(runtime: str) -> tuple[MountPoint, ...]:
@@ -97,7 +102,12 @@ def _verified(image: Image) -> Image:
 
 
 def _entered_form(
-    name: str, form: Form, image: Image, points: Sequence[MountPoint], undo: ExitStack
+    name: str,
+    form: Form,
+    image: Image,
+    points: Sequence[MountPoint],
+    session: LaunchSession,
+    undo: ExitStack,
 ) -> tuple[Image, tuple[str, ...]]:
     """The image itself, or a folder made of it where it cannot be entered as it is; and why."""
     missing = [] if RUNTIMES[name].traits.makes_targets else _missing(image, points)
@@ -106,7 +116,7 @@ def _entered_form(
     why = f"{name} cannot enter a {image.form} here"
     if form == image.form:
         why = f"it has no place for {missing[0].target}"
-    made = unpacked(image, points)
+    made = unpacked(image, session, points)
     undo.callback(made.let_go)
     note = f"image {image.source} is unpacked once (to {made.folder}), as {why}"
     return replace(image, form="folder", source=made.folder), (note,)

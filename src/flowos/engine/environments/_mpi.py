@@ -5,7 +5,6 @@ joins it there. The answer is no proof for a program that brings an MPI of its o
 guard their ranks besides (see `Launcher.guards`).
 """
 
-import functools
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from flowos.drivers import (
     wrong_starter,
 )
 from flowos.engine._ask import ask
-from flowos.engine.environments._start import prepare
+from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.launch._shared_container import HOLD, await_held
 from flowos.model import Argv, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
@@ -39,54 +38,97 @@ _LIBRARIES = (
 )
 
 
-def check_mpi(env: Environment, launcher: str, starter: str = "", variables: Pairs = ()) -> None:
-    """EnvironmentRefused where the MPI of this node and that of the image do not fit.
+class MpiCheck:
+    """What was answered on a node. Methods may be called from any thread."""
 
-    LaunchFailed where there is no such starter, or it is of another MPI than the launcher's name.
-    variables: of the ranks; their PATH tells where programs of an MPI are looked for.
-    """
-    wished = family_of(launcher)
-    if env.image is None or wished is None:
-        return
-    wrong = why_starter_is_wrong(launcher, starter)
-    if wrong:
-        raise LaunchFailed(wrong)
-    path, says = dict(variables).get("PATH", ""), _said_outside(_program(launcher, starter))
-    reason = incompatibility(wished, mpi_said(says), _mpis_inside(env, path))
-    if reason is not None:
-        raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
+    def __init__(self, runtimes: Runtimes) -> None:
+        self._runtimes = runtimes
+        self._outside: dict[str, str] = {}
+        self._inside: dict[tuple[Environment, str], tuple[MpiSaid, ...]] = {}
 
+    def check(
+        self, env: Environment, launcher: str, starter: str = "", variables: Pairs = ()
+    ) -> None:
+        """EnvironmentRefused where the MPI of this node and that of the image do not fit.
 
-def why_starter_is_wrong(launcher: str, starter: str = "") -> str:
-    """That it is of another MPI than the launcher's name says, and what to do; or "".
+        LaunchFailed where there is no such starter, or it is of another MPI than the launcher's
+        name says. variables: of the ranks; their PATH tells where programs of an MPI lie.
+        """
+        wished = family_of(launcher)
+        if env.image is None or wished is None:
+            return
+        wrong = self.wrong_starter(launcher, starter)
+        if wrong:
+            raise LaunchFailed(wrong)
+        says = self._said_outside(_program(launcher, starter))
+        path = dict(variables).get("PATH", "")
+        reason = incompatibility(wished, mpi_said(says), self._mpis_inside(env, path))
+        if reason is not None:
+            raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
 
-    Raises LaunchFailed if there is no such starter.
-    """
-    program = _program(launcher, starter)
-    wrong = wrong_starter(launcher, program, _said_outside(program))
-    return f"{wrong.text}; {wrong.remedy}" if wrong else ""
+    def wrong_starter(self, launcher: str, starter: str = "") -> str:
+        """That it is of another MPI than the launcher's name says, and what to do; or "".
+
+        Raises LaunchFailed if there is no such starter.
+        """
+        program = _program(launcher, starter)
+        wrong = wrong_starter(launcher, program, self._said_outside(program))
+        return f"{wrong.text}; {wrong.remedy}" if wrong else ""
+
+    def usual_starter(self, launcher: str) -> str:
+        """The starter of this launcher's MPI: Debian has mpiexec.mpich and mpirun.openmpi by name.
+
+        "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
+        """
+        wished = family_of(launcher)
+        usual = _program(launcher, "")
+        named = f"{usual}.{launcher}"
+        if wished is None or shutil.which(named) is None:
+            return ""
+        said = mpi_said(self._said_outside(usual)) if shutil.which(usual) else None
+        return "" if said is not None and said.family == wished else named
+
+    def _said_outside(self, program: str) -> str:
+        if program not in self._outside:
+            self._outside[program] = _version_text(program)
+        return self._outside[program]
+
+    def _mpis_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
+        if (env, path) not in self._inside:
+            self._inside[env, path] = self._ask_inside(env, path)
+        return self._inside[env, path]
+
+    def _ask_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
+        with self._held(env) as enter:
+            said = [mpi_said(self._answer(argv, path, enter)) for argv in ASKS_INSIDE]
+            found = tuple(mpi for mpi in said if mpi is not None)
+            return found or mpis_in_files(_library_names(enter))
+
+    @contextmanager
+    def _held(self, env: Environment) -> Iterator[bytes]:
+        """Enter the image and hold it: what a run folder's file `enter` says to join it."""
+        holder = self._runtimes.prepare(Launch(argv=HOLD, env=env)).start()
+        try:
+            yield await_held(holder)
+        finally:
+            holder.stop(grace_seconds=0.0)
+            holder.wait()
+
+    def _answer(self, argv: Argv, path: str, enter: bytes) -> str:
+        """What the program prints in there; nothing if there is none."""
+        variables = (("PATH", path),) if path else ()
+        prepared = self._runtimes.prepare(
+            Launch(argv=argv, variables=variables, limit_seconds=_LIMIT_SECONDS)
+        )
+        (prepared.folder / "enter").write_bytes(enter)
+        return prepared.start().wait().stdout.decode(errors="replace")
 
 
 def _program(launcher: str, starter: str) -> str:
     return launcher_named(launcher, starter).wrap((), Launch(argv=("x",)))[0]
 
 
-def usual_starter(launcher: str) -> str:
-    """The starter of this launcher's MPI: Debian has mpiexec.mpich and mpirun.openmpi by name.
-
-    "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
-    """
-    wished = family_of(launcher)
-    usual = _program(launcher, "")
-    named = f"{usual}.{launcher}"
-    if wished is None or shutil.which(named) is None:
-        return ""
-    said = mpi_said(_said_outside(usual)) if shutil.which(usual) else None
-    return "" if said is not None and said.family == wished else named
-
-
-@functools.cache
-def _said_outside(program: str) -> str:
+def _version_text(program: str) -> str:
     try:
         said = ask([program, "--version"], seconds=_LIMIT_SECONDS)
     except FileNotFoundError as error:
@@ -94,33 +136,6 @@ def _said_outside(program: str) -> str:
     except OSError as error:
         raise LaunchFailed(f"'{program} --version': {error}") from error
     return said.stdout.decode(errors="replace")
-
-
-@functools.cache
-def _mpis_inside(env: Environment, path: str) -> tuple[MpiSaid, ...]:
-    with _held(env) as enter:
-        said = [mpi_said(_answer(argv, path, enter)) for argv in ASKS_INSIDE]
-        found = tuple(mpi for mpi in said if mpi is not None)
-        return found or mpis_in_files(_library_names(enter))
-
-
-@contextmanager
-def _held(env: Environment) -> Iterator[bytes]:
-    """Enter the image and hold it: what a run folder's file `enter` says to join it."""
-    holder = prepare(Launch(argv=HOLD, env=env)).start()
-    try:
-        yield await_held(holder)
-    finally:
-        holder.stop(grace_seconds=0.0)
-        holder.wait()
-
-
-def _answer(argv: Argv, path: str, enter: bytes) -> str:
-    """What the program prints in there; nothing if there is none."""
-    variables = (("PATH", path),) if path else ()
-    prepared = prepare(Launch(argv=argv, variables=variables, limit_seconds=_LIMIT_SECONDS))
-    (prepared.folder / "enter").write_bytes(enter)
-    return prepared.start().wait().stdout.decode(errors="replace")
 
 
 def _library_names(enter: bytes) -> Iterator[str]:

@@ -15,9 +15,8 @@ from pathlib import Path, PurePath
 
 from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
 from flowos.engine._ask import ask
-from flowos.engine.launch._init_program import init_program
 from flowos.engine.launch._private_dirs import remove_tree
-from flowos.engine.launch._run_folders import make_run_folder
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Image, Pairs, Tried
 
 _LIMIT_SECONDS = 5.0
@@ -70,14 +69,16 @@ def binds_inside(root: Path, binds: Pairs) -> Pairs:
     return tuple((source, _target_inside(root, target)) for source, target in binds)
 
 
-def with_points(image: Image, points: Sequence[MountPoint], undo: ExitStack) -> Image:
+def with_points(
+    image: Image, points: Sequence[MountPoint], session: LaunchSession, undo: ExitStack
+) -> Image:
     """An image that is a folder here, with what is missing of these. EnvironmentRefused."""
     root = Path(image.source)
     try:
         missing = missing_points(root, points)
         if not missing:
             return image
-        at = make_run_folder()
+        at = session.run_folder()
         undo.callback(remove_tree, at)
         _write_overlay(root, missing, Path(overlay_folder(at)))
     except OSError as error:
@@ -87,13 +88,13 @@ def with_points(image: Image, points: Sequence[MountPoint], undo: ExitStack) -> 
     return overlaid(image, at)
 
 
-def try_overlay() -> Tried:
+def try_overlay(init: Path) -> Tried:
     """Whether the kernel lets us lay one over a folder here."""
     with tempfile.TemporaryDirectory(prefix="flowos-", dir="/tmp") as name:
         root, folder = Path(name, "image"), Path(name, "overlay")
         (root / "below").mkdir(parents=True)
         _write_overlay(root, [MountPoint(PurePath("/below/new"))], folder)
-        argv = [str(init_program()), "--overlay", str(folder), "--", "true"]
+        argv = [str(init), "--overlay", str(folder), "--", "true"]
         try:
             done = ask(argv, seconds=_LIMIT_SECONDS)
         except OSError as error:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from flowos.drivers import Runtime, SetupStep, explain, runtime_named
-from flowos.engine.launch._image_servers import forget, serves
 from flowos.engine.launch._orphans import unmount
 from flowos.engine.launch._prepared import PreparedLaunch, own_variables, prepare
-from flowos.engine.launch._run_folders import make_run_folder
 from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._session import LaunchSession
 from flowos.engine.launch._stale_sessions import note_undo
 from flowos.model import EnvironmentRefused, Image, Launch, Outcome
 
@@ -25,32 +24,32 @@ _TICK_SECONDS = 0.001
 Undo = Callable[[], None]
 
 
-def set_up(way: Runtime, image: Image) -> tuple[Image, Undo]:
+def set_up(way: Runtime, image: Image, session: LaunchSession) -> tuple[Image, Undo]:
     """Run the runtime's steps. What `wrap` is to be given, and what ends it all.
 
     A step that stays is a launch of ours, so that it ends with us, however we end.
     """
-    at = make_run_folder()
+    at = session.run_folder()
     with ExitStack() as undo:
         undo.callback(shutil.rmtree, at, ignore_errors=True)
         undo.callback(unmount, at)
-        undo.callback(_tear_down, way, image, at)
+        undo.callback(_tear_down, way, image, at, session)
         if steps := [launch.argv for launch in way.teardown(image, at)]:
             note_undo(at, steps)
         for step in way.setup(image, at):
-            _take(step, image, at, undo)
+            _take(step, image, at, session, undo)
         return way.entered(image, at), undo.pop_all().close
 
 
-def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
+def _take(step: SetupStep, image: Image, at: Path, session: LaunchSession, undo: ExitStack) -> None:
     launch = replace(step.launch, variables=(*own_variables(), *step.launch.variables))
     if not step.stays:
         limit = launch.limit_seconds or _STEP_SECONDS
-        outcome = _bare(replace(launch, limit_seconds=limit)).run()
+        outcome = _bare(replace(launch, limit_seconds=limit), session).run()
         if not outcome.ok:
             raise _failed(step, image, outcome)
         return
-    running = _bare(launch).start()
+    running = _bare(launch, session).start()
     undo.callback(_end, running)
     until = time.monotonic() + _MOUNT_SECONDS
     while not os.path.ismount(at):
@@ -62,13 +61,13 @@ def _take(step: SetupStep, image: Image, at: Path, undo: ExitStack) -> None:
                 f"{_MOUNT_SECONDS:.0f} s"
             )
         time.sleep(_TICK_SECONDS)
-    serves(at, running)
-    undo.callback(forget, at)
+    session.servers[at] = running
+    undo.callback(session.servers.pop, at, None)
 
 
-def _bare(launch: Launch) -> PreparedLaunch:
+def _bare(launch: Launch, session: LaunchSession) -> PreparedLaunch:
     """Steps run on the node itself, so no runtime has to be known yet."""
-    return prepare(launch, runtime_named("bare"))
+    return prepare(launch, runtime_named("bare"), session)
 
 
 def _end(running: RunningProcess) -> None:
@@ -76,11 +75,11 @@ def _end(running: RunningProcess) -> None:
     running.wait()
 
 
-def _tear_down(way: Runtime, image: Image, at: Path) -> None:
+def _tear_down(way: Runtime, image: Image, at: Path, session: LaunchSession) -> None:
     for launch in way.teardown(image, at):
         limit = launch.limit_seconds or _TEAR_DOWN_SECONDS
         variables = (*own_variables(), *launch.variables)
-        _bare(replace(launch, variables=variables, limit_seconds=limit)).run()
+        _bare(replace(launch, variables=variables, limit_seconds=limit), session).run()
 
 
 def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:

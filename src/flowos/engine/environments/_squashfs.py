@@ -5,10 +5,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from flowos.drivers import runtime_named
 from flowos.drivers.images import squashfs
 from flowos.engine._ask import ToolAnswer, ask
-from flowos.engine.environments._start import run
-from flowos.engine.launch._prepared import own_variables
+from flowos.engine.launch._prepared import own_variables, prepare
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Exited, Launch
 
 _LOOK_SECONDS = 60.0
@@ -40,13 +41,14 @@ def unpacked_bytes(image: Path) -> int:
     return sum(map(_size_in, done.stdout.splitlines()))
 
 
-def unpack_squashfs(image: Path, to: Path) -> None:
+def unpack_squashfs(image: Path, to: Path, session: LaunchSession) -> None:
     """Make the folder `to` of it: no owners, no extended attributes. ValueError: why not."""
     if shutil.which("unsquashfs") is None:
         raise EnvironmentRefused(f"no unsquashfs to unpack an image with; {_INSTALL}")
     argv = squashfs.unsquash(image, to, processors=len(os.sched_getaffinity(0)))
     variables = (*own_variables(), ("LC_ALL", "C.UTF-8"))
-    outcome = run(Launch(argv=argv, variables=variables, limit_seconds=_UNPACK_SECONDS))
+    launch = Launch(argv=argv, variables=variables, limit_seconds=_UNPACK_SECONDS)
+    outcome = prepare(launch, runtime_named("bare"), session).run()
     said = outcome.stderr.decode(errors="replace")
     code = outcome.end.code if isinstance(outcome.end, Exited) else -1
     if complaint := squashfs.complaint(code, said if code >= 0 else f"{said}\n{outcome.end}"):

@@ -11,9 +11,9 @@ from pathlib import Path
 from flowos.drivers import Runtime
 from flowos.engine._ask import ask
 from flowos.engine.environments._setup import set_up
-from flowos.engine.launch._init_program import init_program
 from flowos.engine.launch._prepared import prepare
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
 LIMIT_SECONDS = 5.0
@@ -39,42 +39,44 @@ class Try:
         return Tried(name=f"{self.runtime} {self.form}", works=self.works, says=self.says)
 
 
-def try_runtime(runtime: Runtime, facts: Facts) -> Iterator[Try]:
+def try_runtime(runtime: Runtime, facts: Facts, session: LaunchSession) -> Iterator[Try]:
     """Each form that one of its ways may enter, by the first way that can."""
     ways = runtime.ways(facts)
     for form in _TRIED_FORMS:
         able = [n for n, way in enumerate(ways) if form in way.forms(facts)]
         if able:
-            yield _try_form(ways, able, form, runtime.name)
+            yield _try_form(ways, able, form, runtime.name, session)
 
 
-def _try_form(ways: Sequence[Runtime], able: Sequence[int], form: Form, name: str) -> Try:
+def _try_form(
+    ways: Sequence[Runtime], able: Sequence[int], form: Form, name: str, session: LaunchSession
+) -> Try:
     """If none works, what the best of them said."""
     complaints = []
     for number in able:
-        complaint = _enter(ways[number], form)
+        complaint = _enter(ways[number], form, session)
         if not complaint:
             return Try(runtime=name, form=form, way=number, works=True)
         complaints.append(complaint)
     return Try(runtime=name, form=form, way=able[0], works=False, says=complaints[0])
 
 
-def _enter(way: Runtime, form: Form) -> str:
+def _enter(way: Runtime, form: Form, session: LaunchSession) -> str:
     """A complaint, or nothing if the command inside ran and said what it should."""
     try:
-        image, undo = set_up(way, _tiny_image(form))
+        image, undo = set_up(way, _tiny_image(form, session.init_program()), session)
         try:
-            return _complaint(way, image)
+            return _complaint(way, image, session)
         finally:
             undo()
     except (FlowosError, OSError) as error:
         return str(error)
 
 
-def _complaint(way: Runtime, image: Image) -> str:
+def _complaint(way: Runtime, image: Image, session: LaunchSession) -> str:
     env = Environment(image=image, runtime=way.name)
     launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=LIMIT_SECONDS)
-    running = prepare(launch, way).start()
+    running = prepare(launch, way, session).start()
     outcome = running.wait()
     if outcome.ok and outcome.stdout.startswith(b"flowos-init"):
         return ""
@@ -82,8 +84,8 @@ def _complaint(way: Runtime, image: Image) -> str:
     return f"exit {running.code}: {' / '.join(said) or outcome.end}"
 
 
-def _tiny_image(form: Form) -> Image:
-    folder = _tiny_folder()
+def _tiny_image(form: Form, init: Path) -> Image:
+    folder = tiny_folder(init)
     if form == "folder":
         return Image(form=form, digest=f"tree-sha256:{folder.name}", source=folder)
     file = folder.with_suffix(".sqfs")
@@ -92,9 +94,8 @@ def _tiny_image(form: Form) -> Image:
     return Image(form=form, digest=f"sha256:{folder.name}", source=file)
 
 
-def _tiny_folder() -> Path:
+def tiny_folder(init: Path) -> Path:
     """Made once per flowos-init, and published by renaming; anew where a cleaner took a part."""
-    init = init_program()
     seen = init.stat()
     folder = own_folder(ON_DISK) / f"tiny-{seen.st_mtime_ns}"
     if not _is_whole(folder):

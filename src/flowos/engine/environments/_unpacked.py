@@ -31,6 +31,7 @@ from flowos.engine.launch._private_dirs import (
     own_folder,
     remove_tree,
 )
+from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Image
 
 _BLOCK_BYTES = 4096
@@ -44,7 +45,7 @@ class Unpacked:
     let_go: Callable[[], None]
 
 
-def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Unpacked:
+def unpacked(image: Image, session: LaunchSession, points: Sequence[MountPoint] = ()) -> Unpacked:
     """The folder of this image, with these mount points in it. EnvironmentRefused."""
     home = unpacked_folder()
     name = image.digest.rpartition(":")[2]
@@ -53,7 +54,7 @@ def unpacked(image: Image, points: Sequence[MountPoint] = ()) -> Unpacked:
         with locked(home / f"{name}.lock", os.O_RDWR | os.O_CREAT):
             if not _is_as_seen(folder, seen):
                 _refuse_if_used(image, folder)
-                _make(image, folder)
+                _make(image, folder, session)
             for point in missing_points(folder, points):
                 _make_point(folder, point)
             seen.write_text(tree_identity(folder).words)
@@ -118,12 +119,12 @@ def _is_as_seen(folder: Path, seen: Path) -> bool:
     return seen.exists() and folder.is_dir() and seen.read_text() == tree_identity(folder).words
 
 
-def _make(image: Image, folder: Path) -> None:
+def _make(image: Image, folder: Path, session: LaunchSession) -> None:
     half_made = folder.with_name(f".{folder.name}")
     for old in (half_made, folder):
         if old.exists():
             remove_tree(old)
-    size, make = _how(image)
+    size, make = _how(image, session)
     _refuse_without_room(image, folder.parent, size)
     make(Path(image.source), half_made)
     open_folders(half_made)
@@ -131,11 +132,11 @@ def _make(image: Image, folder: Path) -> None:
     half_made.rename(folder)
 
 
-def _how(image: Image) -> tuple[int, Callable[[Path, Path], None]]:
+def _how(image: Image, session: LaunchSession) -> tuple[int, Callable[[Path, Path], None]]:
     source = Path(image.source)
     if image.form == "folder":
         return sum(map(_file_bytes, source.rglob("*"))), _copy
-    return unpacked_bytes(source), unpack_squashfs
+    return unpacked_bytes(source), partial(unpack_squashfs, session=session)
 
 
 def _file_bytes(path: Path) -> int:

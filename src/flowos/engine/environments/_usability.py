@@ -8,11 +8,11 @@ kept until the node is started again or something that it depends on changes.
 import os
 import platform
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.drivers import RUNTIMES, Reason
+from flowos.drivers import RUNTIMES, Runtime
 from flowos.engine._ask import ask
 from flowos.engine.environments._kept import keep, kept
 from flowos.engine.environments._points import try_overlay
@@ -23,9 +23,8 @@ from flowos.engine.environments._tools import (
     user_namespace_limits,
 )
 from flowos.engine.environments._tries import LIMIT_SECONDS, Try, try_runtime
-from flowos.engine.environments._variants import note_variant
-from flowos.engine.launch._init_program import init_program
-from flowos.model import Facts, Pairs, Tool, Tried, from_plain, to_plain
+from flowos.engine.launch._session import LaunchSession
+from flowos.model import Facts, Form, Pairs, Tool, Tried, from_plain, to_plain
 
 _KIND = "runtimes"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -44,51 +43,48 @@ class _Record:
     tries: tuple[Try, ...] = ()
 
 
-def runtime_facts(*, anew: bool = False, only: Collection[str] = _ENTERING) -> Facts:
-    """What this node has for entering images, and what trying its runtimes said.
+Adapted = Mapping[tuple[str, Form], Runtime]
+"""The runtimes that work, by name and form of image, as they work here."""
 
-    only: names of runtimes; others are not tried for this. anew: forget what is kept of those.
-    """
-    found, cheap = programs(), tried_cheaply()
+
+def runtime_facts(
+    session: LaunchSession, *, anew: bool, only: Collection[str] | None
+) -> tuple[Facts, Adapted]:
+    """What `Runtimes.facts` says, and what it learns of it."""
+    only = _ENTERING if only is None else only
+    init, found, cheap = session.init_program(), programs(), tried_cheaply()
     key = f"{platform.node()} {os.geteuid()} {cheap}"
-    record = _kept_record(key, found) or _first_record(found)
+    record = _kept_record(key, found, init) or _first_record(found, init)
     if anew:
         record = _without(record, only)
     untried = [name for name in only if name in _ENTERING and name not in record.known]
     if untried:
-        record = _tried(record, untried, _facts(found, cheap, record))
+        record = _tried(record, untried, _facts(found, cheap, record), session)
         keep(_KIND, key, to_plain(record))
     facts = _facts(found, cheap, record)
-    _note_ways(record, facts)
-    return facts
+    return facts, dict(_adapted(record, facts))
 
 
-def usability() -> Mapping[str, tuple[Reason, ...]]:
-    """Of every runtime why it cannot be used here; empty: it can."""
-    facts = runtime_facts()
-    return {name: runtime.usable(facts) for name, runtime in RUNTIMES.items()}
-
-
-def _kept_record(key: str, found: Mapping[str, Path]) -> _Record | None:
+def _kept_record(key: str, found: Mapping[str, Path], init: Path) -> _Record | None:
     try:
         record = from_plain(_Record, kept(_KIND, key))
     except ValueError:  # nothing, or of another version of us
         return None
-    return record if record.identity == _identity(found) else None
+    return record if record.identity == _identity(found, init) else None
 
 
-def _identity(found: Mapping[str, Path]) -> str:
-    files = [*found.values(), init_program()]
+def _identity(found: Mapping[str, Path], init: Path) -> str:
+    files = [*found.values(), init]
     seen = [(str(file), (s := file.stat()).st_mtime_ns, s.st_size) for file in files]
     return repr((boot_id(), user_namespace_limits(), seen))
 
 
-def _first_record(found: Mapping[str, Path]) -> _Record:
+def _first_record(found: Mapping[str, Path], init: Path) -> _Record:
     return _Record(
-        identity=_identity(found),
+        identity=_identity(found, init),
         versions=tuple((name, _version(path)) for name, path in found.items()),
         userns=_try_user_namespaces(),
-        overlay=try_overlay(),
+        overlay=try_overlay(init),
     )
 
 
@@ -100,8 +96,8 @@ def _without(record: _Record, names: Collection[str]) -> _Record:
     )
 
 
-def _tried(record: _Record, untried: list[str], facts: Facts) -> _Record:
-    new = [each for name in untried for each in try_runtime(RUNTIMES[name], facts)]
+def _tried(record: _Record, untried: list[str], facts: Facts, session: LaunchSession) -> _Record:
+    new = [each for name in untried for each in try_runtime(RUNTIMES[name], facts, session)]
     return replace(
         record,
         known=(*record.known, *untried),
@@ -109,11 +105,11 @@ def _tried(record: _Record, untried: list[str], facts: Facts) -> _Record:
     )
 
 
-def _note_ways(record: _Record, facts: Facts) -> None:
+def _adapted(record: _Record, facts: Facts) -> Iterator[tuple[tuple[str, Form], Runtime]]:
     for each in record.tries:
         ways = RUNTIMES[each.runtime].ways(facts)
         if each.works and each.way < len(ways):
-            note_variant(each.runtime, each.form, ways[each.way])
+            yield (each.runtime, each.form), ways[each.way]
 
 
 def _facts(found: Mapping[str, Path], cheap: tuple[Tried, ...], record: _Record) -> Facts:

@@ -25,12 +25,10 @@ from subprocess import Popen
 from types import FrameType
 from typing import Any
 
-from flowos.engine.launch._image_servers import server_for
+from flowos.engine.launch._capture import Pipes
 from flowos.engine.launch._orphans import unfinished
-from flowos.engine.launch._pipes import Pipes
 from flowos.engine.launch._prepared import (
     PreparedLaunch,
-    composed,
     hold_container,
     open_alive,
     write_folder,
@@ -65,15 +63,7 @@ def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
         undo.pop_all()
         post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.signals_owned))
         with _handlers(post.take):
-            launch, captures = prepared.launch, prepared.captures
-            running = RunningProcess(
-                launch,
-                prepared.folder,
-                spawn,
-                captures=captures,
-                holder=holder,
-                server=server_for(launch.env.image),
-            )
+            running = prepared.started_by(spawn, holder)
             post.open(running)
             return running.wait()
 
@@ -163,7 +153,7 @@ def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
 
 def _ready_to_spawn(prepared: PreparedLaunch, terminal: "_Terminal | None") -> Callable[[], Any]:
     write_folder(prepared)
-    argv, variables = composed(prepared)
+    argv, variables = prepared.command_line()
     group: dict[str, Any] = {"start_new_session": True}
     if terminal is not None:
         (prepared.folder / "group").write_text(str(os.getpgrp()))

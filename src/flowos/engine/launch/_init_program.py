@@ -1,13 +1,12 @@
 """Where flowos-init is: in the wheel, or compiled here once for this machine."""
 
-import functools
 import os
 import shutil
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from flowos.engine._ask import ask
-from flowos.engine.launch._run_folders import session_folder
 from flowos.model import LaunchFailed
 
 _IN_PACKAGE = Path(__file__).parents[1] / "init"
@@ -15,34 +14,31 @@ _COMPILERS = ("cc", "gcc", "clang", "icx", "nvc", "tcc")
 _LIMIT_SECONDS, _ASK_SECONDS = 60.0, 10.0
 
 
-@functools.cache
-def init_program() -> Path:
+def find_init(session: Callable[[], Path]) -> Path:
     """A flowos-init that runs here; LaunchFailed if there is none and none can be compiled.
 
     The wheel has one beside its source. In a source checkout, or where that one does not run
-    (another architecture, a noexec file system), it is compiled into the user's cache folder.
+    (another architecture, a noexec file system), it is compiled into the user's cache folder, or
+    else into that of the session.
     """
     shipped = _IN_PACKAGE / "flowos-init"
     if shipped.exists() and runs(shipped):
         return shipped
     name = f"flowos-init-{os.uname().machine}-{digest_of(_IN_PACKAGE)}"
-    return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session_folder() / name))
+    return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session() / name))
 
 
-def init_seen_inside() -> Path:
-    """Another name for it that every environment of ours shows; made once per session."""
-    place = session_folder() / "init"
-    if not place.exists():
-        import tempfile  # a launch without an image needs none
+def link_or_copy(program: Path, place: Path) -> None:
+    """Give it another name, at once."""
+    import tempfile  # a launch without an image needs none
 
-        with tempfile.TemporaryDirectory(dir=place.parent) as beside:
-            made = Path(beside) / "init"
-            try:
-                made.hardlink_to(init_program())
-            except OSError:  # another file system, or somebody else's file
-                shutil.copy(init_program(), made)
-            made.replace(place)
-    return place
+    with tempfile.TemporaryDirectory(dir=place.parent) as beside:
+        made = Path(beside) / place.name
+        try:
+            made.hardlink_to(program)
+        except OSError:  # another file system, or somebody else's file
+            shutil.copy(program, made)
+        made.replace(place)
 
 
 def digest_of(sources: Path) -> str:

@@ -19,12 +19,10 @@ from subprocess import DEVNULL, Popen
 from typing import TypedDict
 
 from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
-from flowos.engine.launch._capture import Capture
-from flowos.engine.launch._image_servers import server_for
-from flowos.engine.launch._init_program import init_program, init_seen_inside
-from flowos.engine.launch._pipes import Pipes, Spawn
-from flowos.engine.launch._run_folders import make_memory_folder, make_run_folder, remove_run_folder
+from flowos.engine.launch._capture import Capture, Pipes, Spawn
+from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._session import LaunchSession
 from flowos.engine.launch._shared_container import HOLD, await_held
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
@@ -51,6 +49,7 @@ class PreparedLaunch:
     folder: Path
     launcher: Launcher
     runtime: Runtime
+    session: LaunchSession
     kept: Pairs = ()
     captures: tuple[Capture, Capture]
 
@@ -70,13 +69,18 @@ class PreparedLaunch:
             holder = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
+        return self.started_by(spawn, holder)
+
+    def started_by(self, spawn: Spawn, holder: RunningProcess | None) -> RunningProcess:
+        """Started so, in the container that `holder` holds, if there is one."""
         return RunningProcess(
             self.launch,
             self.folder,
             spawn,
             captures=self.captures,
+            folders=self.session.folders,
             holder=holder,
-            server=server_for(self.launch.env.image),
+            server=self.session.server_of(self.launch.env.image),
         )
 
     def run(self, *, stdin: Stdin = None) -> Outcome:
@@ -89,6 +93,13 @@ class PreparedLaunch:
             running.wait()
             raise
 
+    def command_line(self) -> tuple[Argv, dict[str, str]]:
+        """All its words, and the variables of its first program."""
+        session = self.session
+        init = session.init_seen_inside() if self.launch.env.image else session.init_program()
+        argv = _compose(self, init)
+        return argv, {} if argv[0] == str(init) else _launchers_variables(self)
+
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
         remove_run_folder(self.folder)
@@ -100,18 +111,17 @@ class LaunchKeywords(TypedDict, total=False):
     launcher: str
     starter: str
     oversubscribe: bool
-    max_output_bytes: int
     captures: tuple[Capture, Capture] | None
 
 
 def prepare(
     launch: Launch,
     runtime: Runtime,
+    session: LaunchSession,
     *,
     launcher: str = "direct",
     starter: str = "",
     oversubscribe: bool = False,
-    max_output_bytes: int = MAX_OUTPUT_BYTES,
     captures: tuple[Capture, Capture] | None = None,
 ) -> PreparedLaunch:
     """Check the launch and make its run folder.
@@ -119,22 +129,23 @@ def prepare(
     runtime: enters the launch's environment, as it works on this node.
     starter: path of the launcher's program (mpirun of one MPI of several).
     oversubscribe: allow more ranks than cpus, without binding.
-    max_output_bytes: of stdout and of stderr; what lies in the middle is left out, and said so.
-    captures: of stdout and stderr, where they are to be other than that.
+    captures: of stdout and stderr; else the middle of what is longer than MAX_OUTPUT_BYTES is left
+    out, and said so.
     """
     driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch)
-    folder = make_run_folder()
+    folder = session.run_folder()
     alone = driver.name == "direct"
     return PreparedLaunch(
         launch=launch,
         folder=folder,
         launcher=driver,
         runtime=runtime,
+        session=session,
         kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
-        captures=captures or (Capture(max_output_bytes), Capture(max_output_bytes)),
+        captures=captures or (Capture(MAX_OUTPUT_BYTES), Capture(MAX_OUTPUT_BYTES)),
     )
 
 
@@ -171,7 +182,7 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
     write_folder(prepared)
     if isinstance(stdin, bytes):
         (folder / "stdin").write_bytes(stdin)
-    argv, variables = composed(prepared)
+    argv, variables = prepared.command_line()
 
     def spawn() -> tuple["Popen[bytes]", Pipes]:
         with ExitStack() as undo, ExitStack() as after:
@@ -220,20 +231,13 @@ def own_limits() -> str:
     return "\n".join((*masks, *lines, ""))
 
 
-def composed(prepared: PreparedLaunch) -> tuple[Argv, dict[str, str]]:
-    """The whole command line, and the variables of its first program."""
-    init = init_seen_inside() if prepared.launch.env.image else init_program()
-    argv = _compose(prepared, init)
-    return argv, {} if argv[0] == str(init) else _launchers_variables(prepared)
-
-
 def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
     inner = (str(init), str(folder), "--", *_words(prepared))
     if not prepared.joined:
         inner = prepared.runtime.wrap(inner, launch, folder)
         if launch.env.image is not None:
-            inner = in_overlay(inner, launch.env.image, init_program())
+            inner = in_overlay(inner, launch.env.image, prepared.session.init_program())
     return prepared.launcher.wrap(inner, launch)
 
 
@@ -259,7 +263,7 @@ def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> RunningProcess 
     if not prepared.joined:
         return None
     alone = Launch(argv=HOLD, env=prepared.launch.env)
-    holder = prepare(alone, prepared.runtime).start()
+    holder = prepare(alone, prepared.runtime, prepared.session).start()
     undo.callback(_end_at_once, holder)
     (prepared.folder / "enter").write_bytes(await_held(holder))
     return holder

@@ -1,4 +1,4 @@
-"""A fresh folder for each launch, under one folder for this process.
+"""A fresh folder for each launch, under one folder for this process's launches on a node.
 
     /tmp/flowos-UID/SESSION/NUMBER
 
@@ -17,11 +17,14 @@ import os
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from flowos._collected import when_collected
 from flowos.engine.launch._private_dirs import complaint_about, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
 from flowos.model import LaunchFailed
@@ -41,20 +44,56 @@ class _Session:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
 
-_guard = threading.Lock()
-_session: _Session | None = None
+class RunFolders:
+    """The folders of one node's launches. That which they lie in is made when it is first needed.
 
+    It is removed when this process ends, when nobody holds this object any more, or at the next
+    start of another process.
+    """
 
-def session_folder() -> Path:
-    """The folder of this process; removed when it ends, or at the next start of another."""
-    return _own_session().folder
+    def __init__(self) -> None:
+        self._begin()
+        _open.add(self)
 
+    def session(self) -> Path:
+        """What they lie in."""
+        return self._own().folder
 
-def make_run_folder() -> Path:
-    session = _own_session()
-    folder = session.folder / str(next(session.numbers))
-    folder.mkdir(mode=0o700)
-    return folder
+    def make(self) -> Path:
+        """A fresh one."""
+        session = self._own()
+        folder = session.folder / str(next(session.numbers))
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def _begin(self) -> None:
+        self._guard = threading.Lock()
+        self._session: _Session | None = None
+
+    def _own(self) -> _Session:
+        with self._guard:
+            if self._session is None:
+                try:
+                    base = _base()
+                    remove_leftovers(base)
+                    self._session = _new_session(base)
+                except OSError as error:
+                    raise LaunchFailed(f"cannot make a run folder: {error}") from error
+                self._ending = when_collected(self, partial(_remove_session, self._session))
+                self._ending.atexit = False  # `_remove_all` comes once all launches have ended
+            return self._session
+
+    def _remove(self) -> None:
+        if self._session is not None and self._ending.detach():
+            _remove_session(self._session)
+            self._session = None
+
+    def _forget_in_child(self) -> None:
+        """After fork() the folder stays the parent's; the child makes its own when it needs one."""
+        if self._session is not None:
+            self._ending.detach()
+            os.close(self._session.lock)
+        self._begin()
 
 
 def make_memory_folder(folder: Path) -> Path:
@@ -79,19 +118,6 @@ def remove_run_folder(folder: Path) -> None:
         folder.rmdir()
     except OSError:  # somebody made a folder in it
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _own_session() -> _Session:
-    global _session
-    with _guard:
-        if _session is None:
-            try:
-                base = _base()
-                remove_leftovers(base)
-                _session = _new_session(base)
-            except OSError as error:
-                raise LaunchFailed(f"cannot make a run folder: {error}") from error
-        return _session
 
 
 def _new_session(base: Path) -> _Session:
@@ -126,9 +152,12 @@ def remove_leftovers(base: Path) -> None:
                     _remove_left(folder)
 
 
-def left_alone() -> tuple[Path, ...]:
-    """Sessions whose process is gone, and that cannot be judged from here (see _stale_sessions)."""
-    return tuple(sorted(filter(_is_left, session_folder().parent.iterdir())))
+def left_alone(session: Path) -> tuple[Path, ...]:
+    """Sessions beside this one whose process is gone, and that cannot be judged from here.
+
+    See _stale_sessions.
+    """
+    return tuple(sorted(filter(_is_left, session.parent.iterdir())))
 
 
 def _is_being_made(folder: Path) -> bool:
@@ -153,24 +182,26 @@ def _remove_left(folder: Path) -> None:
         remove_session(folder)
 
 
-def _close() -> None:
-    global _session
-    if _session is not None:
-        for of_launch in _session.folder.iterdir():
-            shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
-        shutil.rmtree(_session.folder, ignore_errors=True)
-        os.close(_session.lock)
-        _session = None
+def _remove_session(session: _Session) -> None:
+    for of_launch in session.folder.iterdir():
+        shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
+    shutil.rmtree(session.folder, ignore_errors=True)
+    os.close(session.lock)
+
+
+# The kernel forks and ends processes, not nodes: its hooks are told of all nodes here.
+_open: "weakref.WeakSet[RunFolders]" = weakref.WeakSet()
+
+
+def _remove_all() -> None:
+    for folders in tuple(_open):
+        folders._remove()
 
 
 def _forget_in_child() -> None:
-    """After fork() the folder stays the parent's; the child makes its own when it needs one."""
-    global _guard, _session
-    _guard = threading.Lock()
-    if _session is not None:
-        os.close(_session.lock)
-        _session = None
+    for folders in tuple(_open):
+        folders._forget_in_child()
 
 
-atexit.register(_close)
+atexit.register(_remove_all)
 os.register_at_fork(after_in_child=_forget_in_child)

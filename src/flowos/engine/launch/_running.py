@@ -11,18 +11,18 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
-from flowos.engine.launch._answers import Answers, answers_in
-from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._capture import Capture, Spawn
 from flowos.engine.launch._end_reasons import explained, lives, without_root
 from flowos.engine.launch._orphans import (
+    Answers,
     Marks,
+    answers_in,
     is_monitor,
     is_named,
     kill_leftovers,
     others_mounts,
 )
-from flowos.engine.launch._pipes import Spawn
-from flowos.engine.launch._run_folders import remove_run_folder
+from flowos.engine.launch._run_folders import RunFolders, remove_run_folder
 from flowos.engine.launch._watch import Act, the_watch
 from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
 
@@ -56,13 +56,14 @@ class RunningProcess:
         spawn: Spawn,
         *,
         captures: tuple[Capture, Capture],
+        folders: RunFolders,
         holder: "RunningProcess | None" = None,
         server: "RunningProcess | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
 
-        captures: of its stdout and stderr; one that breaks ends it. holder: the launch that holds
-        the container of this one, and ends with it.
+        captures: of its stdout and stderr; one that breaks ends it. folders: `folder` is one of
+        them. holder: the launch that holds the container of this one, and ends with it.
         server: the launch that shows the image of this one, which has no root without it.
 
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
@@ -70,6 +71,7 @@ class RunningProcess:
         """
         self.launch = launch
         self.folder = folder
+        self._folders = folders  # which go with the last who holds them
         self._stdout, self._stderr = captures
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
@@ -365,6 +367,7 @@ class RunningProcess:
                 os.close(fd)
 
 
+# Of all nodes: the kernel forks and ends processes, and its hooks are told here.
 _all: set[RunningProcess] = set()
 
 

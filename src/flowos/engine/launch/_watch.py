@@ -73,6 +73,7 @@ class Watch:
             self._asked.popleft()()
 
 
+# One for all nodes of the process: a thread may wait for any number of launches.
 _guard = threading.Lock()
 _watch: Watch | None = None
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from flowos.engine._leases import Leases
-from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._ledger import Resources
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.local._here import Here
@@ -20,8 +20,8 @@ class FakeNode(Here):
     """A node that this machine stands in for, with a ledger of its own."""
 
     def __init__(self, name: str, cores: int | None) -> None:
+        super().__init__(name)
         self._cores = cores
-        super().__init__(name, ResourceLedger(self.resources()))
 
     def resources(self) -> Resources:
         has = super().resources()

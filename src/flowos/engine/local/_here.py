@@ -2,90 +2,193 @@
 
 import os
 import threading
-from functools import cache, partial
+import weakref
+from collections.abc import Collection
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from flowos.engine._ledger import ResourceLedger, Resources
-from flowos.engine._look import Look
-from flowos.engine._ready import Ready
-from flowos.engine.environments import _start
-from flowos.engine.environments._devices import gpu_devices
-from flowos.engine.environments._inside import launch_variables
-from flowos.engine.environments._mpi import check_mpi
-from flowos.engine.environments._ready import make_ready
-from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
-from flowos.engine.launch._run_folders import session_folder
-from flowos.engine.launch._running import RunningProcess
-from flowos.engine.local import _state
-from flowos.engine.local._processors import gpu_count, memory_bytes, usable_cpus
-from flowos.model import Environment, Facts, Launch, Pairs
+from flowos.engine._ready import Ready, bare_ready
+from flowos.engine.environments._inside import home_folder, launch_variables
+from flowos.engine.environments._runtimes import Runtimes
+from flowos.engine.launch._session import LaunchSession
+
+if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded when it is asked for
+    from flowos.engine._ledger import ResourceLedger, Resources
+    from flowos.engine._look import Look
+    from flowos.engine.environments._mpi import MpiCheck
+    from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
+    from flowos.engine.launch._running import RunningProcess
+    from flowos.model import Environment, Facts, Image, Launch, Outcome, Pairs
 
 
 class Here:
     """The machine that this process runs on. See `Node` for what its methods promise.
 
-    name, ledger: of another node that this machine stands in for, as a fake one.
+    Two of them share nothing. name: of another node that this machine stands in for.
     """
 
-    def __init__(self, name: str = "", ledger: ResourceLedger | None = None) -> None:
+    def __init__(self, name: str = "") -> None:
         self.name = name or os.uname().nodename
-        self.ledger = ledger or ResourceLedger(self.resources())
+        self._ledger: ResourceLedger | None = None
+        self._first = threading.Lock()
+        self._session = LaunchSession()
+        self._runtimes = Runtimes(self._session)
+        self._checked: MpiCheck | None = None
+        _nodes.add(self)
 
-    def resources(self) -> Resources:
+    @property
+    def ledger(self) -> "ResourceLedger":
+        from flowos.engine._ledger import ResourceLedger
+
+        with self._first:  # two threads that open their first slices at once share one
+            if self._ledger is None:
+                self._ledger = ResourceLedger(self.resources())
+            return self._ledger
+
+    def resources(self) -> "Resources":
+        from flowos.engine._ledger import Resources
+        from flowos.engine.local._processors import gpu_count, memory_bytes, usable_cpus
+
         return Resources(tuple(usable_cpus()), memory_bytes(), gpu_count())
 
-    def facts(self) -> Facts:
-        from flowos.engine.environments._usability import runtime_facts  # slow to import
-
-        return runtime_facts()
+    def facts(self, *, only: Collection[str] | None = None) -> "Facts":
+        return self._runtimes.facts(only=only)
 
     def has(self, path: str) -> bool:
         return Path(path).exists()
 
     def gpu_devices(self) -> tuple[str, ...]:
+        from flowos.engine.environments._devices import gpu_devices
+
         return gpu_devices()
 
-    def ready(self, env: Environment) -> Ready:
-        return make_ready(env)
+    def ready(self, env: "Environment") -> Ready:
+        if env.image is None:
+            return bare_ready(env)
+        from flowos.engine.environments._image_ready import image_ready
 
-    def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:
-        return launch_variables(env, task, inherit=inherit)
+        return Ready(*image_ready(env, env.image, self._runtimes))
 
-    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+    def variables(self, env: "Environment", task: "Pairs" = (), *, inherit: bool = True) -> "Pairs":
+        return launch_variables(self._session, env, task, inherit=inherit)
+
+    def prepare(self, launch: "Launch", **options: "Unpack[LaunchKeywords]") -> "PreparedLaunch":
         launcher, starter = options.get("launcher", "direct"), options.get("starter", "")
-        check_mpi(launch.env, launcher, starter, launch.variables)
-        return _start.prepare(launch, **options)
+        self.check_mpi(launch.env, launcher, starter, launch.variables)
+        return self._runtimes.prepare(launch, **options)
 
     def start(
-        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
-    ) -> RunningProcess:
+        self, launch: "Launch", *, stdin: "Stdin" = None, **options: "Unpack[LaunchKeywords]"
+    ) -> "RunningProcess":
         return self.prepare(launch, **options).start(stdin=stdin)
 
+    def run(
+        self, launch: "Launch", *, stdin: "Stdin" = None, **options: "Unpack[LaunchKeywords]"
+    ) -> "Outcome":
+        return self.prepare(launch, **options).run(stdin=stdin)
+
+    def check_mpi(
+        self, env: "Environment", launcher: str, starter: str = "", variables: "Pairs" = ()
+    ) -> None:
+        if env.image is not None and launcher != "direct":
+            self._mpi.check(env, launcher, starter, variables)
+
     def folder(self) -> Path:
-        return session_folder()
+        return self._session.folder()
 
-    def look(self, storage: Path | None = None) -> Look:
-        return _state.look(storage=storage)
+    def look(self, storage: Path | None = None) -> "Look":
+        from flowos.engine.local._state import look
+
+        return look(storage=storage)
+
+    # ---- from here on, what a pool's nodes are not asked ----
+
+    def run_in_foreground(self, prepared: "PreparedLaunch") -> "Outcome":
+        """Start it with our streams and terminal and wait for its end. In the main thread only.
+
+        Raises LaunchFailed if it cannot be started.
+        """
+        from flowos.engine.launch._foreground import run_in_foreground
+
+        return run_in_foreground(prepared)
+
+    def usual_starter(self, launcher: str) -> str:
+        """The program that starts ranks of this launcher's MPI; "": as the launcher names it."""
+        return self._mpi.usual_starter(launcher)
+
+    def wrong_starter(self, launcher: str, starter: str = "") -> str:
+        """That it is of another MPI than the launcher's name says, and what to do; or "".
+
+        Raises LaunchFailed if there is no such starter.
+        """
+        return self._mpi.wrong_starter(launcher, starter)
+
+    def image_at(self, path: Path) -> "Image":
+        """The image at a path, read whole where it was not read before.
+
+        Raises EnvironmentRefused if it is none.
+        """
+        from flowos.engine.environments._images import image_at
+
+        return image_at(path)
+
+    def unpack_squashfs(self, image: Path, to: Path) -> None:
+        """Make the folder `to` of it, without owners. Raises ValueError: why not."""
+        from flowos.engine.environments._squashfs import unpack_squashfs
+
+        unpack_squashfs(image, to, self._session)
+
+    def remove_unpacked(self, digest: str) -> str:
+        """Remove what was unpacked of an image; what was done, "" where there was nothing."""
+        from flowos.engine.environments._unpacked import remove_unpacked
+
+        return remove_unpacked(digest)
+
+    def home(self) -> Path | None:
+        """This person's home folder; None where nobody knows it."""
+        return home_folder()
+
+    def await_unused(self, folder: Path, seconds: float) -> None:
+        """Wait until no process here names this folder, but `seconds` at most."""
+        from flowos.engine.launch._orphans import await_unused
+
+        await_unused(folder, seconds)
+
+    def left_alone(self) -> tuple[Path, ...]:
+        """Folders of processes that are gone, which cannot be judged from here."""
+        from flowos.engine.launch._run_folders import left_alone
+
+        return left_alone(self._session.folder())
+
+    @property
+    def _mpi(self) -> "MpiCheck":
+        from flowos.engine.environments._mpi import MpiCheck
+
+        if self._checked is None:
+            self._checked = MpiCheck(self._runtimes)
+        return self._checked
+
+    def _begin_in_child(self) -> None:
+        """Nothing of what the parent runs is running."""
+        self._first = threading.Lock()
+        if self._ledger is not None:
+            self._ledger.reset()
 
 
-_first = threading.Lock()
+_nodes: "weakref.WeakSet[Here]" = weakref.WeakSet()  # what a fork is told of: it knows no nodes
+
+
+_this = Here()
 
 
 def here() -> Here:
     """This machine, the same for all slices of this process."""
-    with _first:  # two threads that open their first slices at once share one ledger
-        return _here()
+    return _this
 
 
-@cache
-def _here() -> Here:
-    node = Here()
-    os.register_at_fork(after_in_child=partial(_begin_in_child, node))
-    return node
+def _begin_in_child() -> None:
+    for node in tuple(_nodes):
+        node._begin_in_child()
 
 
-def _begin_in_child(node: Here) -> None:
-    global _first
-    _first = threading.Lock()
-    node.ledger.reset()
+os.register_at_fork(after_in_child=_begin_in_child)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
-from flowos.engine import image_at
+from flowos.engine import here
 from flowos.model import Argv, EnvironmentRefused, OnProgress, Pairs, UsageError
 from flowos.operations._images._export import write_oci_archive, write_plain_tar
 from flowos.operations._images._layers import digest_of, whole
@@ -284,7 +284,7 @@ def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) 
     archive = work / "base.oci"
     write_oci_archive(image, archive, name, architecture, work)
     loaded = _must(call(buildah.load(program, archive), scratch=work), f"base {name}")
-    digest = image_at(image).digest.rpartition(":")[2]
+    digest = here().image_at(image).digest.rpartition(":")[2]
     for called in (f"{_BASE}:{digest}", name):
         _must(call(buildah.tag(program, loaded.stdout.split()[-1], called)), f"base {name}")
     archive.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
 from flowos.drivers.images import oci
-from flowos.engine import image_at, unpack_squashfs
+from flowos.engine import here
 from flowos.model import EnvironmentRefused, UsageError
 from flowos.operations._images._layers import digest_of, whole
 from flowos.operations._images._scratch import scratch
@@ -60,7 +60,7 @@ def write_squashfs(image: Path, to: Path, _work: Path) -> None:
 
 def write_folder(image: Path, to: Path, _work: Path) -> None:
     try:
-        unpack_squashfs(image, to)
+        here().unpack_squashfs(image, to)
     except ValueError as error:
         raise EnvironmentRefused(f"{image}: {error}") from error
 
@@ -85,7 +85,7 @@ def write_oci_archive(image: Path, to: Path, name: str, architecture: str, work:
     layer = work / "layer.tar"
     write_plain_tar(image, layer, work)
     layer_at = oci.Descriptor(digest_of(whole(layer)), size_bytes=layer.stat().st_size)
-    config = oci.written_config(image_at(image).config, architecture, layer_at.digest)
+    config = oci.written_config(here().image_at(image).config, architecture, layer_at.digest)
     config_at = _described(config)
     manifest = oci.written_manifest(config_at, layer_at)
     manifest_at = _described(manifest)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import Folder, total_bytes
-from flowos.engine import start
+from flowos.engine import here
 from flowos.model import EnvironmentRefused, OnProgress, Progress
 from flowos.operations._images._layers import digest_of, whole
 from flowos.operations._images._names import changing, give_name, library, names, path_of
@@ -99,7 +99,7 @@ def _run_mksquashfs(tree: Folder, to: Path, total: int, on_progress: OnProgress)
     argv = squashfs.squash(to, processors=processors())
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
-        running = start(launch_of(argv, hides=squashfs.HIDES), stdin=reader)
+        running = here().start(launch_of(argv, hides=squashfs.HIDES), stdin=reader)
     except BaseException:
         os.close(writer)
         raise

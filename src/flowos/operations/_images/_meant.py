@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flowos.drivers.images.tree import CONFIG
-from flowos.engine import image_at
+from flowos.engine import here
 from flowos.model import EnvironmentRefused, FlowosError, Image
 from flowos.operations._images._names import found, names
 
@@ -18,7 +18,7 @@ def image_meant(name: str) -> Image:
     path = Path(name).expanduser()
     if path.exists():
         _check_path(name, path)
-        return image_at(path)
+        return here().image_at(path)
     if "/" in name or name.endswith(_FILES):
         raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
     return found(name)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from flowos.engine import image_at, locked
+from flowos.engine import here, locked
 from flowos.model import EnvironmentRefused, Image, StoreError, UsageError
 from flowos.store import default_file, open_store
 
@@ -127,7 +127,7 @@ def find(name: str) -> Path:
 def found(name: str) -> Image:
     """The image of `find`. Raises EnvironmentRefused also if its digest has changed."""
     path = find(name)
-    image = image_at(path)
+    image = here().image_at(path)
     if complaint := damage(path, image.digest, digest_in_name(path)):
         raise EnvironmentRefused(f"image {name}: {complaint}")
     return image
@@ -136,10 +136,10 @@ def found(name: str) -> Image:
 @contextmanager
 def changing() -> Iterator[Path]:
     """The library's folder, locked against other writers. Raises OSError if not writable."""
-    here = library()
-    here.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(here / ".lock", os.O_RDWR | os.O_CREAT):
-        yield here
+    folder = library()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(folder / ".lock", os.O_RDWR | os.O_CREAT):
+        yield folder
 
 
 def give_name(name: str, digest: str) -> str:

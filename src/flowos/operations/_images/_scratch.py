@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from flowos.engine import ON_DISK, PASSABLE, await_unused, locked, own_folder, remove_tree
+from flowos.engine import ON_DISK, PASSABLE, here, locked, own_folder, remove_tree
 from flowos.model import EnvironmentRefused
 from flowos.report import number
 
@@ -56,7 +56,7 @@ def builders_storage() -> Iterator[Path]:
     """
     place = own_folder(_disk(), "containers")
     with locked(place, _FOLDER):
-        await_unused(place, _ENDING_SECONDS)
+        here().await_unused(place, _ENDING_SECONDS)
         yield place
 
 

@@ -11,7 +11,7 @@ from posixpath import normpath
 
 from flowos.drivers.images import oci, sif, singularity, skopeo, squashfs
 from flowos.drivers.images.tree import Content, File, Folder, TreeEntry, found, merged, one_layer
-from flowos.engine import image_at, unpack_squashfs
+from flowos.engine import here
 from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, UsageError
 from flowos.operations._images._layers import (
     Part,
@@ -82,7 +82,7 @@ def open_folder(source: Path, scratch: Path, _architecture: str) -> Opened:
     """Open a root file system in a folder, without changing it."""
     ours = source.is_relative_to(scratch)
     tree = read_folder(source, ours=ours)
-    return Opened(tree=tree, digest="" if ours else image_at(source).digest)
+    return Opened(tree=tree, digest="" if ours else here().image_at(source).digest)
 
 
 def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
@@ -168,7 +168,7 @@ def open_manifest(text: bytes, digest: str, blob: Callable[[str], Part], scratch
 def open_squashfs(source: Path, scratch: Path, _architecture: str) -> Opened:
     need("unsquashfs", squashfs.PACKAGE, "read a squashfs with")
     to = scratch / "unpacked"
-    unpack_squashfs(source, to)
+    here().unpack_squashfs(source, to)
     tool = version(squashfs.version(), squashfs.read_version)
     digest = digest_of(whole(source))
     return Opened(tree=read_folder(to, ours=True), digest=digest, made_with=(tool,))

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from flowos.engine import own_variables, run, start
+from flowos.engine import here
 from flowos.model import (
+    BARE,
     Argv,
     EnvironmentRefused,
     Exited,
@@ -67,7 +68,7 @@ def call(
     seconds: float | None = None,
 ) -> Ran:
     """Run a program and wait for its end; an interrupt stops it too."""
-    return ran(run(launch_of(argv, scratch=scratch, variables=variables, seconds=seconds)))
+    return ran(here().run(launch_of(argv, scratch=scratch, variables=variables, seconds=seconds)))
 
 
 def call_watched(
@@ -84,7 +85,7 @@ def call_watched(
 
     grace_seconds: its time to clean up when we are interrupted.
     """
-    running = start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
+    running = here().start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
     try:
         while True:
             size = size_of(scratch)
@@ -106,7 +107,7 @@ def launch_of(
     seconds: float | None = None,
 ) -> Launch:
     """A launch with our own variables, messages in English, and temporary files in `scratch`."""
-    own = {name: value for name, value in own_variables() if name not in hides}
+    own = {name: value for name, value in here().variables(BARE) if name not in hides}
     own.setdefault("USER", str(os.geteuid()))  # Charliecloud requires it
     own |= {"LC_ALL": "C.UTF-8"} | ({"TMPDIR": str(scratch)} if scratch else {})
     return Launch(

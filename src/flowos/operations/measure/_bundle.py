@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import Argv, Launch, MeasureError
+from flowos.model import BARE, Argv, Launch, MeasureError
 
 _LIMIT_SECONDS = 20.0
 _LIBRARY = re.compile(r"^\s*(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$")
@@ -85,10 +85,10 @@ def libraries_in(listing: str) -> dict[str, str]:
 
 
 def _needed(loader: Path, file: Path) -> dict[str, Path]:
-    outcome = engine.run(
+    outcome = engine.here().run(
         Launch(
             argv=(str(loader), "--list", str(file)),
-            variables=engine.own_variables(),
+            variables=engine.here().variables(BARE),
             limit_seconds=_LIMIT_SECONDS,
         )
     )

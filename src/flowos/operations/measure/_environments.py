@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from pathlib import Path, PurePath
 
 from flowos.drivers import RUNTIMES, path_inside
-from flowos.engine import Node, PreparedLaunch, Ready, own_variables, runtime_facts
+from flowos.engine import Node, PreparedLaunch, Ready
 from flowos.model import (
     BARE,
     Argv,
@@ -87,7 +87,7 @@ class PreparedEnvironment:
         """Equal in all environments for the same binary; else those of the user's own commands."""
         if self.binary == "own":
             return self.node.variables(self.env, own)
-        host = dict(own_variables())
+        host = dict(self.node.variables(BARE))
         kept = {n: v for n, v in host.items() if not n.startswith("LD_") and n != "TMPDIR"}
         return tuple({**kept, **dict(own)}.items())
 
@@ -145,7 +145,7 @@ def places(
             own.mkdir()
             place = replace(
                 bare,
-                entered=_entered(word, env, ready, [place.label for place in made]),
+                entered=_entered(bare.node, word, env, ready, [place.label for place in made]),
                 env=ready.env,
                 folder=own,
                 scratch=path_inside(bare.scratch, env.binds) or bare.scratch,
@@ -170,11 +170,13 @@ def _with_storage(env: Environment, scratch: PurePath) -> Environment:
     return environment(env, binds=[(str(scratch), str(STORAGE))])
 
 
-def _entered(word: str, asked: Environment, ready: Ready, taken: Sequence[str]) -> Entered:
+def _entered(
+    node: Node, word: str, asked: Environment, ready: Ready, taken: Sequence[str]
+) -> Entered:
     if asked.image is None:
         return Entered(label=label_of("bare", "", "", taken))
     runtime, image = ready.env.runtime, asked.image
-    known = runtime_facts(only=(runtime,)).tool(runtime)
+    known = node.facts(only=(runtime,)).tool(runtime)
     name = PurePath(word.removesuffix(f"@{runtime}").removesuffix("@auto")).name
     return Entered(
         label=label_of(name, runtime, image.digest, taken),

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos import engine
 from flowos.engine import Node
 from flowos.model import (
     Facts,
@@ -142,7 +141,7 @@ def _composed(entry: ComparisonCase) -> str:
     """The command line as it would be started: launcher . runtime . flowos-init . argv."""
     prepared = entry.place.prepared(entry.words, entry.program)
     try:
-        words, _ = engine.composed(prepared)
+        words, _ = prepared.command_line()
     finally:
         prepared.discard()
     return with_variables(entry.program, shlex.join(words))

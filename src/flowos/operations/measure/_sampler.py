@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos import engine
+from flowos.engine import Node
 from flowos.model import (
     Cancelled,
     Case,
@@ -43,6 +44,7 @@ class Sampler:
     """
 
     run: Run
+    node: Node
     keep: Callable[[Sample], None]
     on_progress: OnProgress
     scratch: str | None = None
@@ -90,7 +92,7 @@ class Sampler:
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
         self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
         storage = Path(self.scratch) if on_storage and self.scratch else None
-        before, look = self._spin(), engine.look(storage=storage)
+        before, look = self._spin(), self.node.look(storage)
         try:
             answers = read()
         except Cancelled:
@@ -98,7 +100,7 @@ class Sampler:
         except (FlowosError, OSError) as error:  # a full disk does not end the run
             answers = [Unmeasured(reason=str(error))] * len(cases)
         usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
-        watched = engine.state_between(look, engine.look(storage=storage), *usages)
+        watched = engine.state_between(look, self.node.look(storage), *usages)
         if not others:
             watched = replace(watched, others_cpus=None, others_disk=None)
         around = state.around(watched, before, self._spin(fresh=True)) if usages else watched
@@ -141,7 +143,7 @@ class Sampler:
         program = state.program(self.run.facts)
         if isinstance(program, Unmeasured) or self.spin is None:
             return None
-        look = engine.look()
+        look = self.node.look()
         try:
             answer = state.read(self.spin(self.limited(program)))
         except Cancelled:
@@ -150,7 +152,7 @@ class Sampler:
             return None
         if isinstance(answer, Unmeasured):
             return None
-        answer = replace(answer, io_pressure=engine.io_pressure_between(look, engine.look()))
+        answer = replace(answer, io_pressure=engine.io_pressure_between(look, self.node.look()))
         self._spun = (engine.now(), answer)
         return answer
 

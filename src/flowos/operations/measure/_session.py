@@ -61,12 +61,12 @@ def measure(
     Raises EnvironmentRefused if an environment cannot be made ready. On Ctrl-C the samples so far
     are kept; before the first one KeyboardInterrupt is raised.
     """
-    sampler = Sampler(run=run, keep=keep, on_progress=on_progress)
+    node = on or engine.here()
+    sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
     session = Session(sampler=sampler, uses_up=seconds is not None)
     budget = budget_seconds(run.wanted.effort, len(environments)) if seconds is None else seconds
     ended_early = ""
     try:
-        node = on or engine.here()
         with ready_run(run.wanted, run.facts, node, environments, on_progress) as ready:
             if len(environments) > 1:
                 run = replace(run, environments=tuple(p.entered for p in ready.places))

@@ -1,0 +1,50 @@
+"""What the launches of one node share: their run folders, flowos-init, the servers of images."""
+
+from pathlib import Path, PurePath
+
+from flowos.engine.launch._init_program import find_init, link_or_copy
+from flowos.engine.launch._run_folders import RunFolders
+from flowos.engine.launch._running import RunningProcess
+from flowos.model import Image
+
+
+class LaunchSession:
+    """Methods may be called from any thread.
+
+    servers: by the folder that they show, the launches without which what enters it has no root.
+    """
+
+    def __init__(self) -> None:
+        self.folders = RunFolders()
+        self.servers: dict[PurePath, RunningProcess] = {}
+        self._init: Path | None = None
+
+    def folder(self) -> Path:
+        """For files of this process: every rank and container of its launches sees it."""
+        return self.folders.session()
+
+    def run_folder(self) -> Path:
+        """A fresh one."""
+        return self.folders.make()
+
+    def init_program(self) -> Path:
+        """A flowos-init that runs on the node. Raises LaunchFailed if there is none."""
+        if self._init is None:
+            self._init = find_init(self.folder)
+        return self._init
+
+    def init_seen_inside(self) -> Path:
+        """Another name for it that every environment of ours shows; made once."""
+        place = self.folder() / "init"
+        if not place.exists():
+            link_or_copy(self.init_program(), place)
+        return place
+
+    def server_of(self, image: Image | None) -> RunningProcess | None:
+        """What shows this image as a folder; an overlay names the folder that it lies over."""
+        if image is None or not self.servers:
+            return None
+        beside = Path(image.source).with_name("image")
+        return self.servers.get(image.source) or (
+            self.servers.get(beside.readlink()) if beside.is_symlink() else None
+        )
