@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,26 @@ def test_a_comparison_fits_100_columns_and_says_what_would_tell(
     assert all(v["needed"] >= 4 for v in would)
     assert would
     assert "`flowos measure --only stream --minutes " in "\n".join(lines)
+
+
+def test_what_is_known_to_differ_between_two_runs_is_stated(flowos: Flowos, tmp_path: Path) -> None:
+    store = keep_recorded(tmp_path / "runs.db")
+    with open_store(str(store)) as kept:
+        (run,) = kept.runs()
+        facts = replace(run.facts, host="fast", cpu_model="a newer one")
+        other = replace(run, id="2026-11-21-ffffff", host="fast", facts=facts, version="9.9")
+        kept.begin(other)
+        for sample in kept.samples(run):
+            kept.keep(replace(sample, run=other.id))
+        kept.finish(other)
+    words = (run.id, other.id, "--store", str(store))
+    told = json.loads(compared(flowos, list(words), "--json").stdout)
+    assert told["changes"] == [
+        f"host: {run.host}, then fast",
+        f"processor: {run.facts.cpu_model}, then a newer one",
+        f"FlowOS: {run.version}, then 9.9",
+    ]
+    assert "  host: example, then fast\n" in compared(flowos, list(words)).stdout
 
 
 def keep_recorded(file: Path) -> Path:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _CODES = """
   0  equal or better
   1  worse: a probe of the second run is slower, or with --axis and --base a level is
-  2  cannot judge, as too many numbers are marked or scatter; and whatever else fails
+  2  cannot judge, as too many numbers are marked, scatter, or failed in the second run; and
+     whatever else fails
 Levels that are compared without --base are no question of better or worse: that ends in 0."""
 _EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
 
@@ -85,18 +86,19 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
     from flowos.plan import outcome
     from flowos.report import runs_text
 
-    probes, numbers = history.beside(refs, args.store, **margin)
-    known = dict.fromkeys(v.metric for v in probes)
+    found = history.beside(refs, args.store, **margin)
+    known = dict.fromkeys(v.metric for v in found.probes)
     only = _chosen(args.only, known)
-    probes = tuple(v for v in probes if v.metric in only)
-    numbers = tuple(v for v in numbers if v.probe in only)
+    probes = tuple(v for v in found.probes if v.metric in only)
+    numbers = tuple(v for v in found.numbers if v.probe in only)
     answer = outcome(probes)
     if args.json:
-        told = {"answer": answer, "exit_code": _EXITS[answer]}
+        told = {"answer": answer, "exit_code": _EXITS[answer], "changes": found.changes}
         open_ones = [v.metric for v in probes if v.answer == "inconclusive"]
         print_json({**told, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
-        print(runs_text(answer, probes, numbers, everything=args.all), end="")
+        shown = runs_text(answer, probes, numbers, changes=found.changes, everything=args.all)
+        print(shown, end="")
     return _EXITS[answer]
 
 

@@ -1,10 +1,11 @@
 """`flowos list`, `show`, `compare` and `report`: runs in the store."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
-from flowos.operations.measure import as_planned, book_of, with_time_to_tell, written
+from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell, written
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.report import Report
 from flowos.store import open_store
@@ -85,25 +86,62 @@ def compared(
     return with_time_to_tell(run, found)
 
 
-def beside(
-    refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN
-) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
-    """Compare the second run with the first: verdicts by probe, and on each number that both have.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """The second run compared with the first.
 
-    See `plan.side_by_side` for what that proves.
+    probes, numbers: verdicts by probe, and on each number that both have. changes: what is known
+    to differ between the runs, one line each.
     """
+
+    probes: tuple[Verdict, ...]
+    numbers: tuple[Verdict, ...]
+    changes: tuple[str, ...]
+
+
+def beside(refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN) -> RunComparison:
+    """Compare the second run with the first. See `plan.side_by_side` for what that proves."""
     first, second = (book(ref, url) for ref in refs)
     if first.run.id == second.run.id:
         raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
     base, other = _numbers(first), _numbers(second)
     rows = side_by_side(base, other, margin=margin)
-    return by_probe(rows, base, other, margin=margin), rows
+    return RunComparison(
+        probes=by_probe(rows, base, other, margin=margin),
+        numbers=rows,
+        changes=tuple(_changes(first.run, second.run)),
+    )
+
+
+def _changes(first: Run, second: Run) -> Iterator[str]:
+    for (name, before), (_, now) in zip(_described(first), _described(second), strict=True):
+        if before != now:
+            yield f"{name}: {before or 'none'}, then {now or 'none'}"
+
+
+def _described(run: Run) -> Iterator[tuple[str, str]]:
+    """What numbers may depend on."""
+    yield "host", run.host
+    yield "processor", run.facts.cpu_model
+    yield "cpus", str(len(run.facts.allowed))
+    yield "kernel", run.facts.kernel
+    yield "FlowOS", run.version
+    yield "effort", run.wanted.effort
+    yield "binary", run.wanted.binary
+    yield "matrix", str(run.wanted.matrix or "")
+    yield "folder on the storage", str(run.wanted.scratch)
+    yield "environments", ", ".join(run.wanted.environments)
 
 
 def _numbers(book: Report) -> Numbers:
     limits = limits_for(book.run.facts.architecture, (s.state for s in book.samples))
     return Numbers(
-        run=book.run.id, measurements=book.measurements, samples=book.samples, limits=limits
+        run=book.run.id,
+        measurements=book.measurements,
+        samples=book.samples,
+        failed=[c for c, why in book.run.unmeasured if why.reason != OUT_OF_TIME.reason],
+        ended_early=book.run.ended_early,
+        limits=limits,
     )
 
 

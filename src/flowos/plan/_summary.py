@@ -39,23 +39,22 @@ def summarize(
 
     median, low and high (the quartiles) and best are over all values of the samples with an
     unmarked machine state. If every sample is marked, they are over all samples, and the marks
-    stay. A measured ceiling is the best value in this unit among the cases with the ceiling's probe
-    and levels. A share is the median over the ceiling (for times: the ceiling over the median); it
-    is marked above 1.02.
+    stay. Values that are not finite are left out and marked. A measured ceiling is the best value
+    in this unit among the cases with the ceiling's probe and levels. A share is the median over the
+    ceiling (for times: the ceiling over the median); it is marked above 1.02.
     """
     found: dict[_Key, list[Sample]] = {}
     for sample in seen:
-        if any(map(math.isfinite, sample.values)):
-            key = (sample.case, sample.metric, sample.unit)
-            found.setdefault(key, []).append(sample)
-    plain = [_measurement(key, samples, limits) for key, samples in found.items()]
+        found.setdefault((sample.case, sample.metric, sample.unit), []).append(sample)
+    plain = [_measurement(key, all_, limits) for key, all_ in found.items() if _values(all_)]
     bests = {(m.case, m.metric, m.unit): m.best for m in plain}
     return tuple(_with_shares(m, bests, ceiling_of(m.case), nominal_of) for m in plain)
 
 
 def _measurement(key: _Key, samples: Sequence[Sample], limits: NoiseThresholds) -> Measurement:
     case, metric, unit = key
-    quiet = [s for s in samples if undisturbed(s.state, limits)] or samples
+    finite = [s for s in samples if _values([s])]
+    quiet = [s for s in finite if undisturbed(s.state, limits)] or finite
     values = _values(quiet)
     low, median, high = _quartiles(values)
     return Measurement(
@@ -67,8 +66,19 @@ def _measurement(key: _Key, samples: Sequence[Sample], limits: NoiseThresholds) 
         low=low,
         high=high,
         best=_best(values, unit),
-        trust=assess_trust((s.state for s in quiet), values, limits),
+        trust=Trust(
+            marks=(
+                *assess_trust((s.state for s in quiet), values, limits).marks,
+                *_not_finite(samples),
+            )
+        ),
     )
+
+
+def _not_finite(samples: Sequence[Sample]) -> Iterator[str]:
+    count = sum(len(s.values) for s in samples)
+    if odd := count - len(_values(samples)):
+        yield f"{odd} of {count} values are not finite numbers, and left out"
 
 
 def _with_shares(

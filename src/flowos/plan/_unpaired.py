@@ -7,7 +7,7 @@ run (`flowos measure --env`).
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
@@ -20,17 +20,26 @@ UNPAIRED = "the runs were not interleaved: what else changed between them is not
 MUCH = 3
 """A single number that is slower by more than this many margins makes its probe slower."""
 
+MIN_VALUES = 4
+"""With fewer values in either run, a number differs only by more than MUCH margins."""
+
 _Key = tuple[Case, str, str]
 """Case, metric, unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """Measurements of one run. samples: those from which the measurements were computed."""
+    """Measurements of one run.
+
+    samples: those from which the measurements were computed. failed: cases that could not be
+    measured, even with enough time. ended_early: why the run did, or "".
+    """
 
     run: str
     measurements: Sequence[Measurement]
     samples: Sequence[Sample] = ()
+    failed: Collection[Case] = ()
+    ended_early: str = ""
     limits: NoiseThresholds = NOISE_THRESHOLDS
 
     @property
@@ -106,7 +115,8 @@ def _judged(
     ratio, low, high = _ratios(base, other)
     both = list(zip(runs, (base, other), strict=True))
     marks = tuple(f"{run}: {mark}" for run, m in both for mark in m.trust.marks)
-    answer, why = _answer((ratio, low, high), mean, margin, marks)
+    values = min(base.count, other.count)
+    answer, why = _answer((ratio, low, high), mean, margin, marks, values)
     return Verdict(
         probe=base.case.probe,
         axis="run",
@@ -137,25 +147,38 @@ def _ratios(base: Measurement, other: Measurement) -> tuple[float, float, float]
 
 
 def _answer(
-    ratios: tuple[float, float, float], mean: float | None, margin: float, marks: tuple[str, ...]
+    ratios: tuple[float, float, float],
+    mean: float | None,
+    margin: float,
+    marks: tuple[str, ...],
+    values: int,
 ) -> tuple[Answer, str]:
     if marks:
         return "inconclusive", f"not to be trusted: {marks[0]}"
     if not (math.isfinite(ratios[0]) and math.isfinite(ratios[2])):
-        return "inconclusive", "a value is 0, so that there is no ratio"
+        return "inconclusive", "a value is not above 0, so that there is no ratio"
+    if values < 2:
+        return "inconclusive", "measured once, so that its spread is not known"
     at, low, high = map(math.log, ratios)
     bound = math.log1p(margin)
-    if high < 0 and at < -bound:
+    least = bound if values >= MIN_VALUES else MUCH * bound
+    if high < 0 and at < -least:
         return "slower", ""
-    if low > 0 and at > bound:
+    if low > 0 and at > least:
         return "faster", ""
     if abs(at) > bound:
-        return "inconclusive", "the medians lie apart, and the middle halves meet"
+        return "inconclusive", _meet(high < 0 or low > 0, values)
     if max(-low, high) > 2 * bound:
         return "inconclusive", "the middle halves are wider than the margin"
     if mean is not None and abs(math.log(mean)) > bound:
         return "inconclusive", f"the medians are equal, but the ratio of the means is {mean:.3f}"
     return "equal", ""
+
+
+def _meet(apart: bool, values: int) -> str:
+    if apart:
+        return f"the medians lie apart, but not by enough for {values} values"
+    return "the medians lie apart, and the middle halves meet"
 
 
 def _on_the_whole(
@@ -164,6 +187,8 @@ def _on_the_whole(
     judged = [v for v in rows if not v.marks and math.isfinite(v.high) and v.ratio > 0]
     answer, why = _whole_answer(rows, judged, margin)
     alone = _alone(probe, base, other)
+    if answer != "slower" and (lost := _lost(probe, len(judged), base, other)):
+        answer, why = "inconclusive", "; ".join(word for word in (why, lost) if word)
     return Verdict(
         probe=OVERALL,
         axis="run",
@@ -210,8 +235,25 @@ def _unjudged(rows: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
     marked = sum(bool(v.marks) for v in rows)
     words = [f"{marked} of {len(rows)} numbers are marked"] if marked else []
     if zero := len(rows) - len(judged) - marked:
-        words.append(f"{zero} of {len(rows)} have no ratio, as a value is 0")
+        words.append(f"{zero} of {len(rows)} have no ratio, as a value is not above 0")
     return ", ".join(words)
+
+
+def _lost(probe: str, judged: int, base: Numbers, other: Numbers) -> str:
+    """What keeps the probe from being equal or faster: numbers that the other run does not have."""
+    ours = [key for key in base.by_key if key[0].probe == probe]
+    missing = [key for key in ours if key not in other.by_key]
+    failed = sum(any(_within(key[0], case) for case in other.failed) for key in missing)
+    if failed:
+        return f"{failed} of {len(ours)} numbers could not be measured in {other.run}"
+    if other.ended_early and missing and 2 * judged <= len(ours):
+        return f"{other.run} ended early: {other.ended_early}"
+    return ""
+
+
+def _within(found: Case, case: Case) -> bool:
+    """Whether it is this case, or a point of it that its program swept by itself."""
+    return found.probe == case.probe and set(case.levels) <= set(found.levels)
 
 
 def _alone(probe: str, base: Numbers, other: Numbers) -> Iterable[str]:

@@ -11,9 +11,14 @@ from flowos.report._words import case_text, counted, ratio_text
 
 
 def lines_of_runs(
-    outcome: Outcome, probes: Sequence[Verdict], numbers: Sequence[Verdict], *, everything: bool
+    outcome: Outcome,
+    probes: Sequence[Verdict],
+    numbers: Sequence[Verdict],
+    *,
+    changes: Sequence[str],
+    everything: bool,
 ) -> Iterator[str]:
-    """everything: append the numbers whose ranges overlap."""
+    """changes: what else differs. everything: append the numbers whose ranges overlap."""
     if not probes:
         yield "nothing to compare: neither run has a number"
         return
@@ -22,6 +27,8 @@ def lines_of_runs(
     yield from wrapped(f"run {first.other} beside {first.base}, within {share(first.margin)}:")
     yield f"  {outcome}"
     yield from wrapped(f"  {UNPAIRED}", rest="  ")
+    for change in changes:
+        yield from wrapped(f"  {change}", rest="    ")
     yield ""
     yield from _table("ratio (range)", probes, lambda v: f"{v.metric}: {v.why}")
     yield from _numbers(numbers, everything=everything)

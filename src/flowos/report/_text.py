@@ -58,10 +58,14 @@ def runs_text(
     probes: Sequence[Verdict],
     numbers: Sequence[Verdict],
     *,
+    changes: Sequence[str] = (),
     everything: bool = False,
 ) -> str:
-    """Comparison of two runs; everything: include the numbers whose ranges overlap."""
-    lines = lines_of_runs(outcome, probes, numbers, everything=everything)
+    """Comparison of two runs.
+
+    changes: what else differs between them. everything: include the numbers whose ranges overlap.
+    """
+    lines = lines_of_runs(outcome, probes, numbers, changes=changes, everything=everything)
     return "\n".join(map(_safe, lines)) + "\n"
 
 

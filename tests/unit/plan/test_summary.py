@@ -51,9 +51,10 @@ def test_one_value_is_its_own_spread() -> None:
     assert (m.low, m.median, m.high) == (7, 7, 7)
 
 
-def test_values_that_are_not_finite_do_not_count() -> None:
-    (m,) = summarize([sample(GEMM, math.nan, 2, math.inf)])
+def test_values_that_are_not_finite_do_not_count_and_are_marked() -> None:
+    (m,) = summarize([sample(GEMM, math.nan, 2, math.inf), sample(GEMM, math.nan)])
     assert (m.median, m.count) == (2, 1)
+    assert m.trust.marks == ("3 of 4 values are not finite numbers, and left out",)
     assert summarize([sample(GEMM, math.nan), sample(GEMM)]) == ()
 
 

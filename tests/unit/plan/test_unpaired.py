@@ -94,8 +94,8 @@ def test_a_number_that_is_marked_in_either_run_is_not_judged_and_carries_its_mar
         (scaled(RATE, 1.03), 0.01, "faster", ""),
         (replace(RATE, median=36.0, low=35.0, high=41.0), 0.05, "inconclusive", "halves meet"),
         (replace(RATE, low=30.0, high=50.0), 0.05, "inconclusive", "wider than the margin"),
-        (replace(RATE, low=0.0), 0.05, "inconclusive", "a value is 0"),
-        (replace(RATE, median=0.0, low=0.0), 0.05, "inconclusive", "a value is 0"),
+        (replace(RATE, low=0.0), 0.05, "inconclusive", "a value is not above 0"),
+        (replace(RATE, median=0.0, low=0.0), 0.05, "inconclusive", "a value is not above 0"),
     ],
 )
 def test_a_trusted_number_is_judged_by_margin_and_middle_halves(
@@ -158,7 +158,7 @@ def test_where_half_of_the_numbers_are_marked_the_probe_is_not_judged() -> None:
     assert found.why == "1 of 2 numbers are marked"
     assert found.marks == ("b: the clock went away",)
     zero = whole(of("a", RATE), of("b", replace(RATE, low=0.0)))
-    assert zero.why == "1 of 1 have no ratio, as a value is 0"
+    assert zero.why == "1 of 1 have no ratio, as a value is not above 0"
     assert (zero.low, zero.high) == (0.0, math.inf)
 
 
@@ -177,3 +177,51 @@ def test_of_several_answers_the_worst_that_is_known_counts() -> None:
     assert outcome([equal, open_one]) == "cannot judge"
     assert outcome([equal, open_one, slower]) == "worse"
     assert outcome([]) == "cannot judge"
+
+
+@pytest.mark.parametrize(
+    ("count", "factor", "answer"),
+    [
+        (1, 0.5, "inconclusive"),
+        (1, 1.0, "inconclusive"),
+        (3, 0.9, "inconclusive"),
+        (3, 0.8, "slower"),
+        (3, 1.1, "inconclusive"),
+        (3, 1.3, "faster"),
+        (4, 0.9, "slower"),
+        (3, 1.0, "equal"),
+    ],
+)
+def test_few_values_show_large_differences_only_and_one_value_none(
+    count: int, factor: float, answer: str
+) -> None:
+    few = replace(scaled(RATE, factor), count=count)
+    assert judged(of("a", RATE), of("b", few)).answer == answer
+    found = judged(of("a", few), of("b", scaled(RATE, factor)))
+    assert found.answer == ("inconclusive" if count == 1 else "equal")
+    if answer == "inconclusive" and factor != 1.0:
+        why = judged(of("a", RATE), of("b", few)).why
+        assert why == (
+            "measured once, so that its spread is not known"
+            if count == 1
+            else "the medians lie apart, but not by enough for 3 values"
+        )
+
+
+def test_a_number_that_the_other_run_failed_to_measure_leaves_its_probe_open() -> None:
+    base = of("a", *many([1.0] * 10), TIME)
+    other = replace(of("b", *many([1.0] * 9), TIME), failed=[Case("stream", (("n", "9"),))])
+    stream, mpi = by_probe(side_by_side(base, other, margin=0.05), base, other, margin=0.05)
+    assert (stream.answer, mpi.answer) == ("inconclusive", "equal")
+    assert "; 1 of 10 numbers could not be measured in b; 1 of 10 numbers are in a" in stream.why
+    slow = replace(other, measurements=many([0.5] * 9))
+    assert whole(replace(base, measurements=many([1.0] * 10)), slow).answer == "slower"
+
+
+@pytest.mark.parametrize(("kept", "answer"), [(2, "inconclusive"), (3, "equal")])
+def test_half_of_the_numbers_of_a_run_that_ended_early_are_too_few(kept: int, answer: str) -> None:
+    base, some = of("a", *many([1.0] * 4)), of("b", *many([1.0] * kept))
+    assert whole(base, some).answer == "equal", "a smaller run, not one that was cut short"
+    cut = whole(base, replace(some, ended_early="it was interrupted"))
+    assert cut.answer == answer
+    assert ("b ended early: it was interrupted" in cut.why) == (answer != "equal")

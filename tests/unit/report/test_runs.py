@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from flowos.plan import UNPAIRED
 from flowos.report import runs_text
 
 from .conftest import VERDICT
@@ -66,3 +67,8 @@ def test_runs_without_a_number_say_so() -> None:
 def test_why_a_number_that_is_not_marked_cannot_be_told_stands_beside_it() -> None:
     wide = replace(SLOWER, answer="inconclusive", why="the middle halves meet")
     assert "copy (the middle halves meet)" in runs_text("worse", (PROBE,), (wide,))
+
+
+def test_what_differs_between_the_runs_stands_below_the_answer() -> None:
+    shown = runs_text("worse", (PROBE,), (), changes=("host: one, then two",)).splitlines()
+    assert shown[2:4] == [f"  {UNPAIRED}", "  host: one, then two"]

@@ -39,7 +39,7 @@ from flowos.plan import (
 )
 from flowos.probes import ENV, Probe
 
-_OUT_OF_TIME = Unmeasured(
+OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn",
     remedy="give more time, as in `flowos measure --minutes 10`",
 )
@@ -241,7 +241,7 @@ class Session:
 
     def _close(self, block: Block) -> None:
         """Record a reason for each case that was never measured."""
-        base, why = next(iter(block.entries)), _OUT_OF_TIME
+        base, why = next(iter(block.entries)), OUT_OF_TIME
         if block.design.axis and base in self.unmeasured:
             why = Unmeasured(reason=f"{base.label}, the base, could not be measured")
         for case in block.entries:
