@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_folder
 from flowos.feeder._data import CacheLimits, Data, open_data
+from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import Ranks
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import FeedSettings
@@ -97,7 +98,7 @@ class Prefill:
                 return
 
     def close(self) -> None:
-        self._feeder.close()
+        close(self._feeder)
 
 
 def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
@@ -226,7 +227,7 @@ def _compared(data: Data, kept: "Cache") -> Iterator[SampleComparison]:
     try:
         yield from _differences(data, kept, feeder)
     finally:
-        feeder.close()
+        close(feeder)
 
 
 def _differences(data: Data, kept: "Cache", feeder: "Feeder") -> Iterator[SampleComparison]:

@@ -17,6 +17,7 @@ from flowos.feeder._epoch import Epoch, Give, Giver, Take
 from flowos.feeder._labels import How, Labels, labels_of
 from flowos.feeder._peers import Peers, checked
 from flowos.feeder._position import Position, position_in, state_of
+from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import Ranks, ranks_of
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._settings import FeedSettings
@@ -346,7 +347,7 @@ def _end(feeder: "Feeder", decoding: Decoding | None) -> None:
     """A read under way is waited for, and so comes last."""
     if decoding is not None:
         decoding.close()
-    feeder.close()
+    close(feeder)
 
 
 _feeds: "weakref.WeakSet[Feed]" = weakref.WeakSet()

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from flowos._native import Cache, Catalog, Feeder
 
 _MOST = 256
+_PARTING_SECONDS = 3.0
+
+_threads: dict[int, threading.Thread] = {}
+"""Those that run, by the id of their feeder, which they keep."""
 
 
 class _Tickets:
@@ -39,7 +43,22 @@ def serve(
             while tickets := feeder.pull(_MOST):
                 for ticket, _ in tickets:
                     feeder.fail(ticket, one_line(why))
+        finally:
+            del _threads[id(feeder)]
 
     thread = threading.Thread(target=work, name="flowos-source", daemon=True)
+    _threads[id(feeder)] = thread
     thread.start()
     return thread
+
+
+def close(feeder: "Feeder") -> None:
+    """End all reading, and wait a while for threads of Python that read.
+
+    One that returns from C++ to an interpreter that is finalizing is unwound by force, and that
+    aborts the process. A read that hangs is not waited for.
+    """
+    thread = _threads.get(id(feeder))
+    feeder.close()
+    if thread is not None:
+        thread.join(_PARTING_SECONDS)

@@ -22,6 +22,7 @@ SECONDS_VARIABLE = "FLOWOS_FEED_RETRY_SECONDS"
 
 _FOR_SECONDS = 300.0
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 15.0
+_MAX_DOUBLINGS = 32
 _TOLD_AFTER_SECONDS, _TOLD_EVERY_SECONDS = 3.0, 60.0
 _LOOK_SECONDS = 0.2
 
@@ -136,7 +137,8 @@ class Retry:
 
 def _pause_after(tries: int) -> float:
     """Longer each time, and spread, so that what failed together does not come back together."""
-    return min(_FIRST_SECONDS * 2.0**tries, _LONGEST_SECONDS) * random.uniform(0.5, 1.5)
+    doubled = _FIRST_SECONDS * 2.0 ** min(tries, _MAX_DOUBLINGS)
+    return min(doubled, _LONGEST_SECONDS) * random.uniform(0.5, 1.5)
 
 
 def _seconds() -> float:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import flowos as fo
@@ -148,9 +150,11 @@ import faulthandler, gc, sys
 from concurrent.futures import ThreadPoolExecutor
 import flowos as fo
 faulthandler.dump_traceback_later(100, exit=True)
+column = {"column": "image"} if sys.argv[1].endswith(".parquet") else {}
 gc.set_threshold(20)
 for number in range(20):
-    feed = fo.Feed(sys.argv[1], batch_size=4, decode=lambda data: [len(data), [data[0]]])
+    decode = lambda data: [len(data), [data[0]]]
+    feed = fo.Feed(sys.argv[1], batch_size=4, decode=decode, **column)
     epoch = feed.epoch(0)
     next(epoch)
     cycle = [feed, epoch]
@@ -162,9 +166,17 @@ print("done")
 """
 
 
-def test_the_collector_takes_feeds_in_any_thread_and_all_pools_go_on(data: Path) -> None:
+@pytest.mark.parametrize("kind", ["folder", "parquet"])
+def test_the_collector_takes_feeds_in_any_thread_and_all_pools_go_on(
+    data: Path, tmp_path: Path, kind: str
+) -> None:
+    source = data
+    if kind == "parquet":
+        source = tmp_path / "rows.parquet"
+        rows = {"image": [b"%d" % row for row in range(100)]}
+        pyarrow.parquet.write_table(pyarrow.table(rows), source, row_group_size=5)
     done = subprocess.run(
-        [sys.executable, "-c", COLLECTED_ANYWHERE, data],
+        [sys.executable, "-c", COLLECTED_ANYWHERE, source],
         capture_output=True,
         text=True,
         check=False,
@@ -212,3 +224,26 @@ def test_python_ends_well_while_a_daemon_thread_returns_from_native_code(program
             [sys.executable, "-c", program], capture_output=True, text=True, check=False
         )
         assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+AT_EXIT = """
+import sys
+import flowos as fo
+feed = fo.Feed(sys.argv[1], batch_size=4, column="image")
+next(feed.epoch(0))
+if sys.argv[2] == "closed":
+    feed.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["closed", "left"])
+def test_a_program_that_feeds_rows_ends_in_order(tmp_path: Path, how: str) -> None:
+    """Eight times: a reading thread must not come back to an interpreter that is ending."""
+    rows = {"image": [b"%d" % row for row in range(100)]}
+    pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / "a.parquet", row_group_size=5)
+    words = [sys.executable, "-c", AT_EXIT, str(tmp_path / "a.parquet"), how]
+    ends = []
+    for _ in range(8):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        ends.append((done.returncode, done.stderr))
+    assert ends == [(0, "")] * 8

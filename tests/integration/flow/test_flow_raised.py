@@ -192,3 +192,45 @@ def test_a_callback_that_raises_fails_the_run_and_not_the_slice(tmp_path: Path) 
                 s.run(0)
         broken.unlink()
         assert s.run(0) == [0]
+
+
+@fo.task
+def interrupts(a: fo.int64) -> fo.int64:
+    if a == 0:
+        raise KeyboardInterrupt("by itself")
+    return a
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_keyboard_interrupt_of_a_task_ends_its_run_or_map_and_the_next_works(way: Way) -> None:
+    """The caller's own thread passes it on, as it may be a real Ctrl-C."""
+    ended = (KeyboardInterrupt, fo.TaskFailed)
+    with limited(), fo.slice(interrupts(flow_input("a", fo.int64)), workers=way, cores=2) as s:
+        for _ in range(4):
+            with pytest.raises(ended, match="by itself"):
+                s.run(0)
+            assert s.run(5) == [5]
+            with pytest.raises(ended, match="by itself"):
+                list(s.map([1, 2, 0, 3]))
+            assert list(s.map(range(1, 40))) == [[i] for i in range(1, 40)]
+
+
+def test_a_keyboard_interrupt_of_a_task_in_a_helpers_thread_is_a_failed_task() -> None:
+    main, both = threading.get_ident(), threading.Barrier(2, timeout=PATIENCE_SECONDS)
+
+    @fo.task
+    def side_by_side(a: fo.int64) -> fo.int64:
+        if a:
+            return a
+        both.wait()
+        if threading.get_ident() != main:
+            raise KeyboardInterrupt("of a helper")
+        return a
+
+    a = flow_input("a", fo.int64)
+    flow = fo.flow_output(side_by_side(a), side_by_side(a))
+    with limited(), fo.slice(flow, workers="thread", cores=2) as s:
+        for _ in range(4):
+            with pytest.raises(fo.TaskFailed, match="KeyboardInterrupt: of a helper"):
+                s.run(0)
+            assert s.run(3) == [3, 3]
