@@ -23,7 +23,6 @@
 #include "gil.h"
 #include "lent.h"
 #include "matrix/assemble.h"
-#include "matrix/fingerprint.h"
 #include "matrix/generate.h"
 #include "matrix/matrix.h"
 #include "matrix/matrix_market.h"
@@ -250,14 +249,6 @@ Matrix symmetrized(const Looked<Index>& starts, const Looked<Index>& columns,
   return without_gil([&] { return solve::symmetrized(matrix); });
 }
 
-template <typename Index>
-std::uint64_t fingerprint(const Looked<Index>& starts, const Looked<Index>& columns,
-                          const Looked<double>& values, int threads) {
-  if (std::cmp_not_equal(starts.data()[starts.size() - 1], columns.size())) return 0;
-  const solve::Csr<Index> matrix = viewed(starts, columns, values);
-  return without_gil([&] { return solve::fingerprint_of(matrix, threads); });
-}
-
 Matrix poisson(std::int64_t x, std::int64_t y, std::int64_t z) {
   if (x < 1 || y < 1 || z < 1) throw nb::value_error("poisson: at least one cell along each axis");
   return without_gil([&] { return solve::poisson({.cells = {z, y, x}}); });
@@ -327,9 +318,6 @@ void bind_triangles(nb::module_& m) {
   m.def("symmetrized", &symmetrized<Index>, nb::arg("starts").noconvert(),
         nb::arg("columns").noconvert(), nb::arg("values").noconvert(),
         "(A + A') / 2. SolveError: it is no matrix.");
-  m.def("fingerprint", &fingerprint<Index>, nb::arg("starts").noconvert(),
-        nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("threads"),
-        "Of the arrays, bit for bit: another one once they are changed.");
 }
 
 void bind_matrices(nb::module_& m) {

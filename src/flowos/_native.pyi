@@ -518,9 +518,6 @@ def from_lower(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDA
 def symmetrized(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64]) -> Matrix:
     """(A + A') / 2. SolveError: it is no matrix."""
 
-def fingerprint(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64], threads: int) -> int:
-    """Of the arrays, bit for bit: another one once they are changed."""
-
 def poisson(x: int, y: int, z: int) -> Matrix:
     """-div grad by 7 points, 6 and -1, zero around; x moves fastest."""
 

@@ -8,7 +8,6 @@ and the kind of x86-64; and the MPI program gives it, too, whatever the number o
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
@@ -119,9 +118,9 @@ class Solver:
         solver = fo.Solver(A)
         x, info = solver.solve(b)
 
-    A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied. `solve`
-    refuses A that was changed in place since: make another Solver for it. For that it reads A once,
-    in 1 to 2 % of the time of a solve (20 ms for 128**3 cells by 7 points); `fo.solve` need not.
+    A: symmetric positive definite, of scipy.sparse; float64 CSR (or CSC) is not copied. After a
+    change of its values make another Solver: the residual that a solve reports is that of A as it
+    is then, and with this one it converges slowly or not at all.
     Keywords; defaults are chosen from the matrix, and `setup` shows them.
     lower: only the lower triangle of A is used; an upper one is refused. symmetrize: (A + A') / 2
     is solved with.
@@ -134,32 +133,13 @@ class Solver:
     Raises SolveError if A cannot be solved with: the row, the reason, and how to mend it.
     """
 
-    _as_set_up: int | None
-    """The fingerprint of A as it was; None: A cannot have been changed since."""
-
     def __init__(self, A: object, **options: Unpack[SolverKeywords]) -> None:  # noqa: N803 - as in every textbook
-        self._set_up(A, options)
-        self._as_set_up = self._fingerprint()
-
-    @classmethod
-    def _for_once(cls, A: object, options: SolverKeywords) -> "Solver":  # noqa: N803
-        """For a solve at once, before A can be changed."""
-        solver = cls.__new__(cls)
-        solver._set_up(A, options)
-        solver._as_set_up = None
-        return solver
-
-    def _set_up(self, A: object, options: SolverKeywords) -> None:  # noqa: N803
         from flowos._native import Solver as Native
-        from flowos._native import fingerprint
 
         chosen = SolverOptions.of(options)
         matrix = as_csr(A, lower=chosen.lower, symmetrize=chosen.symmetrize)
         self._rows = matrix.shape[0]
         self._native = Native(matrix.indptr, matrix.indices, matrix.data, chosen.settings)
-        self._fingerprint = partial(
-            fingerprint, matrix.indptr, matrix.indices, matrix.data, chosen.threads or 0
-        )
         self._turn, self._at_work = Lock(), 0
 
     @property
@@ -188,13 +168,12 @@ class Solver:
         b, x0: real, (rows,) or (rows, 1), as x then is. maxiter: None is ten times the rows,
         and 1000 at least. callback: see `Callback`. Where either ends the iteration, x is the last
         iterate: closer to the solution in A's norm than any before, even where its residual is
-        larger than b. Raises SolveError for an invalid b or x0, and if A is not as it was set up.
+        larger than b. Raises SolveError for an invalid b or x0.
         """
         _check_goal(rtol, atol, maxiter)
         right = vector("b", b, self._rows)
         x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
         with self._alone():
-            self._check_as_set_up()
             found = self._native.solve(right, x, rtol, atol, maxiter or 0, callback)
         return x.reshape(np.shape(b)), self._info(found)
 
@@ -214,10 +193,6 @@ class Solver:
             raise SolveError("as_linear_operator: SciPy is missing; pip install scipy") from None
         apply = self.precondition
         return LinearOperator(self.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
-
-    def _check_as_set_up(self) -> None:
-        if self._as_set_up is not None and self._as_set_up != self._fingerprint():
-            raise SolveError("A was changed in place after its set-up: make another Solver(A)")
 
     def _info(self, found: "SolverInfo") -> Info:
         names = [name for name in Info.__dataclass_fields__ if name != "setup"]
@@ -251,7 +226,7 @@ def solve(
 
     x, info = fo.solve(A, b)
     """
-    solver = Solver._for_once(A, options)
+    solver = Solver(A, **options)
     return solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback)
 
 
@@ -264,7 +239,7 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
         raise SolveError(
             f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
         )
-    with np.errstate(over="ignore"):  # refused below
+    with np.errstate(over="ignore"):  # what is too large is told below
         values = np.ascontiguousarray(array.reshape(rows), np.float64)
     if not isfinite(_largest(values)):
         bad = np.flatnonzero(~np.isfinite(values))[0]

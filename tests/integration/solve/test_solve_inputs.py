@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 import flowos as fo
-from flowos._native import fingerprint
-from flowos.solver import poisson, read_matrix
+from flowos.solver import read_matrix
 
 from .matrices import graph, laplacian, residual
 
@@ -144,53 +143,15 @@ def test_files_of_each_kind_that_can_be_solved_are_read(tmp_path: Path, ends: st
         assert np.array_equal(found.indices, np.arange(len(diagonal)))
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_a_matrix_that_is_changed_in_place_after_its_set_up_is_refused(index: Any) -> None:
-    def scaled(a: Any) -> None:
-        a.data *= 2
-
-    def one_entry(a: Any) -> None:
-        a.data[7] = np.nextafter(a.data[7], 9)
-
-    def signs(a: Any) -> None:
-        a.data[a.data < 0] *= -1
-
-    def two_swapped(a: Any) -> None:
-        a.data[[0, 1]] = a.data[[1, 0]]
-
-    def columns(a: Any) -> None:
-        a.indices[[1, 2]] = a.indices[[2, 1]]
-
-    def last_start(a: Any) -> None:
-        a.indptr[-1] -= 1
-
-    b = np.ones(40 * 40 * 40)
-    for change in (scaled, one_entry, signs, two_swapped, columns, last_start):
-        a = laplacian(40, 40, 40)
-        a.indices, a.indptr = a.indices.astype(index), a.indptr.astype(index)
-        solver = fo.Solver(a)
-        before = (a.data.copy(), a.indices.copy(), a.indptr.copy())
-        x, _ = solver.solve(b)
-        change(a)
-        with pytest.raises(fo.SolveError, match=r"^A was changed in place after its set-up"):
-            solver.solve(b)
-        a.data[:], a.indices[:], a.indptr[:] = before
-        assert np.array_equal(solver.solve(b)[0], x)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 1000, 70_000])
-def test_the_fingerprint_of_a_matrix_is_the_same_for_any_number_of_threads(rows: int) -> None:
-    a = poisson(rows, 1, 1)
-    found = {fingerprint(a.indptr, a.indices, a.data, threads) for threads in (1, 2, 7)}
-    assert len(found) == 1
-    a.data[-1] += 1
-    assert fingerprint(a.indptr, a.indices, a.data, 2) not in found
-
-
-def test_a_matrix_of_which_a_copy_was_set_up_may_be_changed() -> None:
-    a = sparse.tril(laplacian(9, 9)).tocsr()
-    b = np.ones(81)
-    solver = fo.Solver(a, lower=True)
-    x, _ = solver.solve(b)
-    a.data *= 3
-    assert np.array_equal(solver.solve(b)[0], x)
+@pytest.mark.parametrize("options", [{}, {"precision": "fp64"}, {"coarse": "none"}])
+@pytest.mark.parametrize("factor", [1.01, 2.0, -1.0])
+def test_the_residual_of_a_solve_is_that_of_a_as_it_is_then(
+    options: dict[str, Any], factor: float
+) -> None:
+    """A is not copied. Changed in place after the set-up, it is solved as it is now, or is not."""
+    a, b = laplacian(16, 16, 16), np.ones(16**3)
+    solver = fo.Solver(a, **options)
+    a.data *= factor
+    x, info = solver.solve(b)
+    assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
+    assert info.converged == (factor == 1.01)
