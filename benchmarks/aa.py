@@ -2,8 +2,9 @@
 
 `python benchmarks/aa.py [--json] [--simulated N] [--real N] [--table]`
 Simulated: N comparisons for each noise model and true ratio (`_simulated_kinds`); --table prints
-only their rates, as in docs/comparisons.md. Real: a program compared N times with itself, and N
-times with itself doing 5 % more work, run on this machine.
+only their rates, as in docs/comparisons.md. Real: a program compared N times with itself, N times
+with itself doing 5 % more work, and N times with itself at half speed in 15 % of its runs, as in a
+throttled container; run on this machine.
 Rates are printed with their 95 % Wilson interval. Exit 1 when a rate misses its claim.
 """
 
@@ -16,8 +17,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from _simulated_kinds import BASE, DESIGN, DIFFERENT, KINDS, OTHER, rates_of
@@ -27,6 +29,7 @@ from flowos.model import Case, Exited, Launch, Sample
 from flowos.plan import NoiseModel, SimulatedMachine, compare, next_round, regimes, wilson
 
 SLOWER = 1.05
+HALF_SPEED_SHARE = 0.15
 UNITS = 40
 MAX_FALSE, MIN_FOUND = 0.05, 0.90
 _COLUMNS = (("equal",), DIFFERENT, ("inconclusive",))
@@ -131,26 +134,38 @@ def real(trials: int) -> Iterator[dict[str, Any]]:
     """Alternate A/A and planted trials, so that both see the same machine."""
     equal: list[str] = []
     planted: list[str] = []
+    throttled: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         binary = f"{folder}/disturb"
         subprocess.run(["gcc", "-O2", str(SOURCE), "-o", binary], check=True)
         for trial in range(trials):
-            equal.append(answer(compared(binary, UNITS, f"equal {trial}")))
-            planted.append(answer(compared(binary, round(UNITS * SLOWER), f"planted {trial}")))
+            equal.append(answer(compared(binary, repeat(UNITS), f"equal {trial}")))
+            slower = repeat(round(UNITS * SLOWER))
+            planted.append(answer(compared(binary, slower, f"planted {trial}")))
+            throttled.append(answer(compared(binary, half_speed(trial), f"throttled {trial}")))
     yield different("real: equal called different", equal)
     yield found("real: 5 % more work found", planted)
+    hits = throttled.count("equal")
+    yield rate("real: half speed in 15 % of runs called equal", hits, trials, 0.0, MAX_FALSE)
 
 
-def compared(binary: str, others_units: int, seed: str) -> list[Sample]:
+def half_speed(seed: int) -> Iterator[int]:
+    """Units of work of each run: twice as many in a share of them."""
+    drawn = Random(seed)
+    while True:
+        yield 2 * UNITS if drawn.random() < HALF_SPEED_SHARE else UNITS
+
+
+def compared(binary: str, others_units: Iterator[int], seed: str) -> list[Sample]:
     """Run a whole comparison here, in an order drawn from the seed."""
     design = replace(DESIGN, seed=seed)
-    units = {BASE: UNITS, OTHER: others_units}
+    units: dict[Case, Iterator[int]] = {BASE: repeat(UNITS), OTHER: others_units}
     seen: list[Sample] = []
     for number in count():
         cases = next_round(design, seen, math.inf)
         if not cases:
             return seen
-        seen += [turn(binary, case, units[case], number) for case in cases]
+        seen += [turn(binary, case, next(units[case]), number) for case in cases]
     raise AssertionError("unreachable")
 
 

@@ -239,7 +239,7 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
         raise SolveError(
             f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
         )
-    with np.errstate(over="ignore"):  # what is too large is told below
+    with np.errstate(over="ignore"):  # what is too large is refused below
         values = np.ascontiguousarray(array.reshape(rows), np.float64)
     if not isfinite(_largest(values)):
         bad = np.flatnonzero(~np.isfinite(values))[0]
