@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
+
+import flowos
 
 _MAX_MODULES = 51
 """Of FlowOS, for a bare command. Each costs between 0.2 and 2 ms."""
@@ -56,3 +59,11 @@ def test_a_name_that_a_room_has_not_is_told() -> None:
     program = "import flowos.model as m; m.no_such"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "module 'flowos.model' has no attribute 'no_such'" in done.stderr
+
+
+def test_what_the_set_up_installed_is_compiled_for_users_who_may_not_write_there() -> None:
+    installed = (Path(sys.prefix) / ".flowos-built").stat().st_mtime
+    sources = [p for p in Path(flowos.__file__).parent.rglob("*.py") if "programs" not in p.parts]
+    old = [p for p in sources if p.stat().st_mtime < installed]
+    assert len(old) > 100
+    assert [p for p in old if not Path(cache_from_source(str(p))).exists()] == []
