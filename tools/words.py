@@ -13,17 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CLEAN = (
-    "src/flowos/*.py",
-    "src/flowos/cli",
-    "src/flowos/drivers",
-    "src/flowos/feeder",
-    "src/flowos/model",
-    "src/flowos/operations",
-    "src/flowos/plan",
-    "src/flowos/probes",
-    "src/flowos/report",
-    "src/flowos/solver",
-    "src/flowos/store",
+    "src/flowos",
     "benchmarks",
     "bind",
     "docs/*.md",

@@ -42,8 +42,9 @@ def ask(
     It writes into memory files. The end of a pipe would be that of every process that inherited it,
     and what a tool leaves behind (a killed `podman unshare`) may run for ever.
 
-    Raises OSError if it cannot be started (FileNotFoundError: it is not there), TimeoutError, which
-    is one, if it does not end within `seconds`: then it is killed with its session.
+    Raises OSError if it cannot be started (FileNotFoundError if the program does not exist).
+    Raises TimeoutError, an OSError too, if it does not end within `seconds`: then it is killed with
+    its session.
     """
     with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
         process = subprocess.Popen(

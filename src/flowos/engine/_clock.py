@@ -1,4 +1,4 @@
-"""The clocks: a room above asks here, so that one place says which clock is meant."""
+"""The clocks of the engine: the one place that chooses which clock is read."""
 
 import time
 

@@ -220,7 +220,7 @@ class FlowSlice:
 
 
 def _weakly(to: HeldSlice) -> OnHoldEvent:
-    """The provider knows who is to be told, and does not keep it."""
+    """A callback that refers to the slice weakly: the provider does not keep it alive."""
     known = weakref.ref(to)
 
     def tell(event: HoldEvent) -> None:

@@ -119,7 +119,7 @@ class Leases:
             if event is not None:
                 self._tell(lease, event)
         finally:
-            with lease.telling:  # what is being told is told to its end
+            with lease.telling:  # after an event that another thread is still delivering
                 self._give_back(lease.held.nodes)
 
     def _tell(self, lease: _Lease, event: HoldEvent) -> None:

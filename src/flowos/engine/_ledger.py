@@ -1,9 +1,9 @@
 """What of the node is free: one ledger for all slices of this process, and one for each slice.
 
-Who asks for what is not free stands in a line. Others may overtake whoever is first, but only while
-that one could not begin even if all who overtook it were gone: so cores do not lie idle beside a
-large task that waits, and it begins once what ran before it came, and the last who overtook it,
-have ended.
+A request for more than is free waits in a line. Later requests may overtake the first one, but only
+while it could not be granted even if all that overtook it were released: so cores do not lie idle
+while a large task waits, and it begins once the tasks that ran before it came, and the last that
+overtook it, have ended.
 """
 
 import threading
@@ -26,7 +26,7 @@ class Resources:
 
 
 class Asker(Protocol):
-    """Who asks; `wake` is called, by any thread, when there is more than there was."""
+    """A thread that requests resources; any thread calls `wake` when some were released."""
 
     def wake(self) -> None: ...
 
@@ -42,7 +42,7 @@ class Grant:
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """Who stands in the line for what, and what was granted past it."""
+    """A waiting request: its asker, its needs, and the grants that overtook it."""
 
     asker: Asker
     needs: Needs
@@ -53,7 +53,7 @@ class ResourceLedger:
     """Cores, memory and GPUs. A task that is to be alone takes all cores.
 
     idle: the cores that are free. One core may be taken from it and put back without asking, as
-    long as nobody stands in the `line`; whoever puts some back calls `tell` if somebody does.
+    long as the `line` is empty; a thread that puts some back calls `tell` if it is not.
     """
 
     def __init__(self, whole: Resources) -> None:
@@ -91,7 +91,7 @@ class ResourceLedger:
         """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""
         with self._lock:
             mine = self._claim(needs, asker) if wait else None
-            if mine is None and wait:  # first: who gives back after this sees it
+            if mine is None and wait:  # first: a thread that releases after this sees it
                 mine = Claim(asker, needs)
                 self.line.append(mine)
             ahead = tuple(takewhile(lambda c: c is not mine, self.line))
@@ -129,7 +129,7 @@ class ResourceLedger:
             self.line = [c for c in self.line if c.asker is not asker or c.needs in still]
 
     def tell(self, teller: Asker | None = None) -> None:
-        """Wake all who stand in the line; not to be called under a lock of theirs."""
+        """Wake all askers in the line; not to be called under a lock of theirs."""
         with self._lock:
             waiting = dict.fromkeys(c.asker for c in self.line)
         for asker in waiting:
@@ -140,7 +140,7 @@ class ResourceLedger:
         return next((c for c in self.line if c.asker is asker and c.needs == needs), None)
 
     def _is_next(self, claim: Claim) -> bool:
-        """Whether it could begin if those who overtook it were gone."""
+        """Whether it could begin if all grants that overtook it were released."""
         needs, past = claim.needs, claim.past
         return (
             self._many(needs) <= len(self.idle) + sum(len(g.cores) for g in past)

@@ -1,4 +1,4 @@
-"""Two looks at a machine, and what it did in between: who else had the cpus?
+"""Two looks at a machine, and what it did in between: which CPUs other processes had.
 
 The kernel counts cpu time in ticks (10 ms as a rule), so what lies within the error of counting is
 not called another's work. In a container /proc/stat is as a rule the host's: then `others_cpus` and

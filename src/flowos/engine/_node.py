@@ -46,7 +46,7 @@ class Node(Protocol):
         ...
 
     def gpu_devices(self) -> tuple[str, ...]:
-        """The CDI names of its GPUs; none where no spec tells of them."""
+        """The CDI names of its GPUs; none where no spec lists them."""
         ...
 
     def ready(self, env: Environment) -> Ready:
@@ -83,7 +83,7 @@ class Node(Protocol):
         """Raises EnvironmentRefused if the MPI of the node does not fit that of the image.
 
         Raises LaunchFailed if there is no such starter, or it is of another MPI than the launcher's
-        name says. variables: of the ranks; their PATH tells where programs of an MPI lie.
+        name says. variables: of the ranks; programs of an MPI are found on their PATH.
         """
         ...
 

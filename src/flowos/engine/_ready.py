@@ -1,8 +1,9 @@
 """An environment that launches can start in, made so once, so that each costs only its own start.
 
-What is promised: the image is the one that was meant (digest), a runtime that works on the node
-enters it, what is to be bound is there and has a place inside. If any of that cannot be had, the
-refusal is one line that says which and how to mend it. `close` undoes it all, and so does our end.
+What is promised: the image has the digest that the environment states, a runtime that works on the
+node enters it, what is to be bound is there and has a place inside. If any of that cannot be had,
+the refusal is one line that says which and how to mend it. `close` undoes it all, and so does our
+end.
 """
 
 from collections.abc import Callable

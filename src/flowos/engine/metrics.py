@@ -1,4 +1,4 @@
-"""Metrics of this process for Prometheus, over HTTP: on loopback unless told otherwise.
+"""Metrics of this process for Prometheus, over HTTP: on loopback by default.
 
 prometheus_client writes the text and answers requests; only GET /metrics is answered.
 """

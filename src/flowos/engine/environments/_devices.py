@@ -84,7 +84,7 @@ def devices_of(env: Environment, session: LaunchSession) -> Iterator[Devices]:
 
 
 def gpu_devices() -> tuple[str, ...]:
-    """The CDI names of all GPUs here; none where no spec tells of GPUs."""
+    """The CDI names of all GPUs here; none where no spec lists them."""
     return every_gpu(cdi_specs())
 
 
@@ -129,7 +129,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _other_names(file: Path) -> tuple[str, ...]:
-    """The links beside a library that lead to it: its soname, and what programs are linked by."""
+    """The links next to a library that lead to it: its soname, and its name for the linker."""
     try:
         beside = [e for e in file.parent.iterdir() if e.is_symlink() and e.name != file.name]
     except OSError:

@@ -91,7 +91,7 @@ def _checked_bind(source: str, target: str) -> MountPoint:
 
 
 def _verified(image: Image) -> Image:
-    """The image as it is there now, if it is the one that was meant."""
+    """The image as it is now. Raises EnvironmentRefused if it has another digest than stated."""
     found = image_at(Path(image.source))
     if image.digest and image.digest != found.digest:
         raise EnvironmentRefused(

@@ -35,7 +35,7 @@ def _own_inside(session: LaunchSession, env: Environment) -> Pairs:
 
 
 def home_folder() -> Path | None:
-    """This person's; None where nobody knows it."""
+    """The home folder of this user; None where it is unknown."""
     try:
         return Path.home()
     except RuntimeError:

@@ -49,10 +49,10 @@ class MpiCheck:
     def check(
         self, env: Environment, launcher: str, starter: str = "", variables: Pairs = ()
     ) -> None:
-        """EnvironmentRefused where the MPI of this node and that of the image do not fit.
+        """Raises EnvironmentRefused if the MPI of this node does not fit that of the image.
 
-        LaunchFailed where there is no such starter, or it is of another MPI than the launcher's
-        name says. variables: of the ranks; their PATH tells where programs of an MPI lie.
+        Raises LaunchFailed if there is no such starter, or it is of another MPI than the launcher's
+        name says. variables: of the ranks; programs of an MPI are found on their PATH.
         """
         wished = family_of(launcher)
         if env.image is None or wished is None:

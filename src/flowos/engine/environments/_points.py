@@ -105,7 +105,7 @@ def try_overlay(init: Path) -> Tried:
 def _is_there(root: Path, target: PurePath) -> bool:
     try:
         return os.path.lexists(place_inside(root, target))
-    except OSError:  # endless links: whoever makes the place is told
+    except OSError:  # endless links: making the place raises
         return False
 
 

@@ -34,7 +34,7 @@ def found_in_squashfs(image: Path, paths: Sequence[PurePath]) -> set[PurePath]:
 
 
 def unpacked_bytes(image: Path) -> int:
-    """What its files add up to. ValueError: it cannot be read."""
+    """Bytes of all its files. Raises ValueError if the image cannot be read."""
     done = _unsquashfs("-llnumeric", str(image))
     if complaint := squashfs.complaint(done.code, done.says):
         raise ValueError(complaint)
@@ -42,7 +42,7 @@ def unpacked_bytes(image: Path) -> int:
 
 
 def unpack_squashfs(image: Path, to: Path, session: LaunchSession) -> None:
-    """Make the folder `to` of it: no owners, no extended attributes. ValueError: why not."""
+    """Unpack it as `to`, without owners and extended attributes. Raises ValueError if it fails."""
     if shutil.which("unsquashfs") is None:
         raise EnvironmentRefused(f"no unsquashfs to unpack an image with; {_INSTALL}")
     argv = squashfs.unsquash(image, to, processors=len(os.sched_getaffinity(0)))

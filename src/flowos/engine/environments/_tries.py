@@ -100,7 +100,7 @@ def tiny_folder(init: Path) -> Path:
     folder = own_folder(ON_DISK) / f"tiny-{seen.st_mtime_ns}"
     if not _is_whole(folder):
         made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
-        made.chmod(0o755)  # for podman, whose overlay of it belongs to nobody
+        made.chmod(0o755)  # for podman, whose overlay of it belongs to an unmapped user
         for name in _FOLDERS:
             (made / name).mkdir()
         for name in _FILES:

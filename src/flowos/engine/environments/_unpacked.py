@@ -1,9 +1,9 @@
-"""Images as folders of ours, each made once per digest, with mount points where they are wanted.
+"""Images as folders of ours, each made once per digest, with the mount points that binds need.
 
     /var/tmp/flowos-UID/images/DIGEST       the folder
                                DIGEST.seen  what its tree looked like when it was made
                                DIGEST.lock  held while one of us makes or changes it
-                               DIGEST.used  held together by all who have launches in it
+                               DIGEST.used  lock shared by all processes with launches in it
 
 /var/tmp, as it is on a disk of the node and outlives a restart. What is there is used only if its
 tree still looks as it did: systems clean /var/tmp file by file. It is made under a hidden name and
@@ -111,7 +111,7 @@ def _mended(complaint: str) -> str:
 
 
 def unpacked_folder() -> Path:
-    """EnvironmentRefused: it is no safe place."""
+    """Raises EnvironmentRefused if the folder is not safe."""
     return own_folder(ON_DISK, "images")
 
 
@@ -128,7 +128,7 @@ def _make(image: Image, folder: Path, session: LaunchSession) -> None:
     _refuse_without_room(image, folder.parent, size)
     make(Path(image.source), half_made)
     open_folders(half_made)
-    half_made.chmod(0o755)  # podman's overlay of it belongs to nobody
+    half_made.chmod(0o755)  # podman's overlay of it belongs to an unmapped user
     half_made.rename(folder)
 
 

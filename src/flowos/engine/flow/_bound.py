@@ -1,4 +1,4 @@
-"""Tasks that ask for cores get CPUs of their own, and their libraries are told how many."""
+"""Tasks that ask for cores get CPUs of their own, and variables that say to libraries how many."""
 
 from flowos.model import Needs, Pairs
 

@@ -116,7 +116,7 @@ class CommandLane:
             running.stop()
 
     def _stage(self, stage: Stage, values: Sequence[object]) -> tuple[object, ...]:
-        """Registers are the values taken, then constants; outputs are kept if wanted."""
+        """Registers are the values taken, then constants; `Out` files are kept."""
         (step,) = stage.steps
         frame = (*values, *stage.constants)
         given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.inputs, strict=True)}
@@ -354,7 +354,7 @@ def _made_folder() -> Path:
 
 
 def _beside(made: Path) -> Path:
-    """A hidden folder beside what is to be made. TaskFailed: none can be."""
+    """A hidden folder in that of `made`. Raises TaskFailed if none can be made."""
     try:
         made.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=".", dir=made.parent))
@@ -366,7 +366,7 @@ def _beside(made: Path) -> Path:
 
 
 def _plain_name(words: str) -> str:
-    """As a file's name: kept where it is one, else told apart by its digest."""
+    """As a file's name: unchanged where it is one, else made unique by its digest."""
     plain = re.sub(r"[^\w.+-]+", "_", words, flags=re.ASCII).lstrip(".")[:80]
     if plain == words:
         return words

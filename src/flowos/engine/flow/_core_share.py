@@ -96,7 +96,7 @@ def lend(worker: SlotThread) -> bool:
 
 
 def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
-    """Wake who waits for what was lent, which may be of other nodes. Not under a lock."""
+    """Wake the askers that wait for what was lent, maybe on other nodes. Not under a lock."""
     for share, _, _ in worker.lent:
         if share.node.line:
             share.node.tell(teller)

@@ -1,4 +1,4 @@
-"""The lanes of one slice at work: who runs which stage, on which thread, and what becomes ready.
+"""The lanes of one slice at work: which thread runs which stage, and what becomes ready.
 
 A calling thread is a worker itself: it takes a free place and runs what is ready, so that a flow
 that is one chain never changes threads. Helpers come in while more is ready than is taken: whoever
@@ -39,7 +39,7 @@ _TICK_SECONDS = 0.002
 class Executor(Roster):
     """Runs of one schedule on the places of one slice.
 
-    ledgers: of this slice and of the node. helpers: threads beside the callers.
+    ledgers: of this slice and of the node. helpers: threads besides the callers.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How a failed task is told: its name, what it was given, what it raised."""
+"""How a failed task is described: its name, its inputs, what it raised."""
 
 from collections.abc import Iterable, Sequence
 from copy import copy

@@ -34,7 +34,7 @@ class Surroundings:
         return path_inside(real, self.env.binds)
 
     def outside(self, path: Path) -> PurePath | None:
-        """What a path that a task told is called on the host."""
+        """The host's name of a path that a task gave."""
         return path_outside(path, self.env.binds) if self.in_image else path
 
 

@@ -1,4 +1,4 @@
-"""Who of a crew sleeps, who is at which place, and which stage goes there next.
+"""Which threads of an executor sleep, which are at a place, and which stage goes there next.
 
 A worker that finds nothing to run gives its place back and is parked. What the node cannot give now
 is waited for in the line of its ledger, whose `wake` has the parked look again. A task that runs a
@@ -97,7 +97,7 @@ class Roster:
                     self._call_help(worker)
                 return batch
             self._put_back(worker)
-        elif self._ready:  # who has the place may want no more than what it holds
+        elif self._ready:  # the thread may need no more than what its place holds
             lend(worker)
         self._parked.append(worker)
         return None
@@ -175,7 +175,7 @@ class Roster:
         return stages
 
     def _call_help(self, caller: SlotThread | None = None) -> None:
-        """Wake one helper, who will wake the next; nobody where there is no use. Under the lock."""
+        """Wake one helper, which will wake the next; none where there is no use. Under the lock."""
         if not (self._ready and self._free):
             return
         if self._plain and not (self._has_core() or (caller and lend(caller) and self._has_core())):

@@ -73,7 +73,7 @@ class MapBatch:
 
     def outputs(self, places: Sequence[int]) -> list[list[object]]:
         """Of the items that came to an end. places: among an item's values and its results."""
-        done = self.results[:]  # a place that was told to stop may still add to it
+        done = self.results[:]  # a place that is being stopped may still add to it
         known = [(*values, *given) for values, given in zip(self.items, done)]  # noqa: B905 - fewer
         return [[each[place] for place in places] for each in known]
 
@@ -128,7 +128,7 @@ class SlotThread:
     """A thread that may hold a place. `gate` is what it sleeps on while it holds none.
 
     outer: where its place is that of a task which waits for it, the run of that task. lent: what
-    tasks held that wait for it. settled: it released something since the others were told.
+    tasks held that wait for it. settled: it released something since it last woke others.
     only: the run whose stages it runs, where a task of this very slice made that run: those of
     others would pile up on the task's stack.
     """

@@ -152,7 +152,7 @@ class Slice:
             self._replace(crew)
 
     def _replace(self, ended: Executor) -> None:
-        """After a Ctrl-C another crew goes on; after `free` nobody does."""
+        """After a Ctrl-C another executor goes on; after `free` none does."""
         with self._lock:
             if self._over is _freed:
                 raise SliceFreed("the slice was freed: make another with fo.slice(...)")

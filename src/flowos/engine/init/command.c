@@ -100,8 +100,9 @@ static struct failure try_file(const char* path, char** argv, char** variables) 
 }
 
 static bool worth_looking_on(struct failure f) {
-  return f.stage == EXEC && (f.error == ENOENT || f.error == ENOTDIR || f.error == EACCES ||
-                             f.error == EISDIR || f.error == ENAMETOOLONG || f.error == ELOOP || f.error == ESTALE);
+  return f.stage == EXEC &&
+         (f.error == ENOENT || f.error == ENOTDIR || f.error == EACCES || f.error == EISDIR ||
+          f.error == ENAMETOOLONG || f.error == ELOOP || f.error == ESTALE);
 }
 
 /* Returns only if nothing could be executed. Unlike execvp() it never hands a file of unknown
@@ -166,7 +167,7 @@ struct start {
   int report;
 };
 
-/* SIGTTOU is ignored here: we are not who the terminal listens to yet. */
+/* SIGTTOU is ignored here: we are not the terminal's foreground group yet. */
 static void take_terminal(void) {
   int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
   if (terminal < 0) return;

@@ -5,7 +5,7 @@
 /* Where the run folder has a file `streams`, makes 3, 4 and 5 the standard streams. 0, or errno. */
 int take_streams(int folder);
 
-/* Closes all but the standard streams and `folder`, unless the launcher tells a rank by one. */
+/* Closes all but the standard streams and `folder`, unless the launcher numbers ranks by one. */
 void close_inherited(int folder);
 
 #endif

@@ -1,5 +1,5 @@
 /* flowos-init RUNDIR -- COMMAND [ARG...]
- * (or: flowos-init --version, --hold, --overlay DIR -- COMMAND [ARG...], which overlay.h tells of)
+ * (or: flowos-init --version, --hold, --overlay DIR -- COMMAND [ARG...]; see overlay.h)
  *
  * Stands between every launcher or runtime and its command, so that a start behaves alike
  * everywhere: exact environment and folder, signals handed on, no process left behind, and an
@@ -34,7 +34,7 @@
  * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
  * enter.
  *
- * It is two processes: a guardian, which is who was started, waits above the other, so that the end
+ * It is two processes: a guardian, the one that was started, waits above the other, so that the end
  * of either by SIGKILL is noticed and leaves nothing behind.
  *
  * Exit code: N, 128 + signal, 127 no such command, 126 it cannot be executed, 125 own failure.
@@ -76,7 +76,7 @@ static const double same_signal_seconds = 1.0;
 struct run {
   struct run_folder folder;
   struct job job;
-  int alive;      /* -1: nobody to watch, or not any more */
+  int alive;      /* -1: no supervisor to watch, or not any more */
   int signals;    /* signalfd */
   pid_t guardian; /* 0: none */
   pid_t command;
@@ -170,8 +170,8 @@ static void stop_command(struct run* run) {
   }
 }
 
-/* In a terminal's job: what the terminal sends has reached the command too, and our supervisor, who
- * hands it on to us. */
+/* In a terminal's job: what the terminal sends has reached the command too, and our supervisor,
+ * which hands it on to us. */
 static bool has_reached_command(struct run* run, const struct signalfd_siginfo* info) {
   if (run->job.group == 0 || info->ssi_signo >= NSIG) return false;
   double* sent = &run->from_terminal[info->ssi_signo];
@@ -186,7 +186,7 @@ static void forward_signals(struct run* run) {
       signal_command(run, (int)info.ssi_signo);
 }
 
-/* In a terminal of a runtime's own nobody could ever continue it. */
+/* In a terminal of a runtime's own no process could ever continue it. */
 static void keep_going(const struct run* run) {
   siginfo_t info = {0};
   if (!run->job.terminal) return;
@@ -272,7 +272,7 @@ static int finish(const struct run* run) {
 
 /* ---- from start to end ---- */
 
-/* Opens `alive`. False if whoever wanted the command is gone already. */
+/* Opens `alive`. False if the supervisor is gone already. */
 static bool supervisor_lives(struct run* run, struct failure* f) {
   char byte = 0;
   *f = (struct failure){OWN, 0};
@@ -340,8 +340,8 @@ static int stand_guard(pid_t init) {
   return end_like(status);
 }
 
-/* Who is killed leaves its children to whoever is above. So above us is a process that does nothing
- * but wait: if we are killed, all that we leave is its to end; if it is killed, we end all that is
+/* The children of a killed process pass to its ancestor. So above us is a process that does nothing
+ * but wait: if we are killed, it ends all that we leave; if it is killed, we end all that is
  * ours. A signal to its group reaches us through it, once. True in the process that goes on. */
 static bool get_guardian(struct run* run, int* code) {
   const pid_t guardian = getpid();

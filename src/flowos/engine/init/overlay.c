@@ -26,7 +26,7 @@ static bool write_text(const char* file, const char* text) {
   return good;
 }
 
-/* Nobody in there but us, under our own numbers. */
+/* Namespaces with no user but ours, under our own numbers. */
 static bool own_namespaces(void) {
   char users[64];
   char groups[64];
@@ -36,7 +36,7 @@ static bool own_namespaces(void) {
          write_text("/proc/self/uid_map", users) && write_text("/proc/self/gid_map", groups);
 }
 
-/* What the file system below forbids already cannot be allowed by who is no root there. */
+/* Flags that the mount below has already cannot be taken away without being root there. */
 static bool bind_read_only(const char* from, const char* to) {
   struct statvfs seen;
   if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0 || statvfs(to, &seen) != 0) return false;

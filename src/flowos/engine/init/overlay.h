@@ -7,7 +7,7 @@
  *   oPATH   over folder PATH of the image lies what is in DIR/points/PATH
  *   bPATH   PATH of the image itself again, which an overlay above it hides: an overlay minds the
  *           modes and owners of files, and a squashfs shown by FUSE does not
- * Returns only on failure, with it told: the exit code. */
+ * Returns only on failure: the exit code, after a message on stderr. */
 int enter_overlay(const char* dir, char** argv);
 
 #endif

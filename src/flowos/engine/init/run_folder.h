@@ -1,4 +1,4 @@
-/* The files of RUNDIR (flowos-init.c tells what is in them). */
+/* The files of RUNDIR (flowos-init.c says what is in them). */
 #ifndef FLOWOS_INIT_RUN_FOLDER_H
 #define FLOWOS_INIT_RUN_FOLDER_H
 
@@ -17,8 +17,8 @@ ssize_t read_some(int fd, void* to, size_t most);
 /* The whole file, with a NUL behind it, or NULL and errno. To be freed. `size` may be NULL. */
 char* read_file(int folder, const char* name, size_t* size);
 
-/* Readers of what is published see the whole file or none. What cannot be written is told on
- * stderr: there is no better place. */
+/* Readers of what is published see the whole file or none. A failure to write is
+ * reported on stderr: there is no better place. */
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command);
 void take_back_started(const struct run_folder* folder);
 void publish_status(const struct run_folder* folder, const char* end, bool stopped,

@@ -10,7 +10,7 @@ def explained(launch: Launch, seen: Seen, end: End) -> End:
     """A runtime's own words, translated, where it did not get as far as flowos-init."""
     if launch.env.image is None or seen.statuses or seen.started:
         return end
-    from flowos.drivers import explain  # what failed may take a while to be told
+    from flowos.drivers import explain  # only a failed launch pays for this import
 
     reason = explain(launch.env.runtime, seen.stderr.decode(errors="replace"))
     if not isinstance(end, RuntimeFailed) or reason.code == "unknown":

@@ -4,11 +4,11 @@ In a terminal the command joins our process group: it is the job that the person
 together with us and what else stands in the same pipe. Ctrl-C, Ctrl-Z, fg, a new window size and
 the right to read the keyboard come from the terminal itself; an interactive shell takes the
 terminal and gives it back. The runtime between us runs in a group of its own, as some die of a
-Ctrl-C that was meant for the command.
+Ctrl-C that was typed for the command.
 
 Without a terminal it has a session of its own, and signals that we get are handed on. So it is for
-ranks too: their starter is told, and tells them; where it would not tell them that very signal, and
-at once, we do.
+ranks too: their starter gets the signal and hands it on; where it would not hand on that very
+signal, and at once, we send it to the ranks.
 """
 
 import contextlib
@@ -112,7 +112,7 @@ def _to_command(running: RunningProcess, number: int) -> bool:
 
 
 def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:
-    """The starter first: that ranks end then is what it awaits, and no failure to be told."""
+    """The starter first: it then expects that ranks end, and reports no failure."""
     _sent(running.pid, number)
     if signal.Signals(number).name in keeps:
         for _, started in unfinished(running.folder):
@@ -183,7 +183,7 @@ class _Terminal:
     def kept(cls, *, wanted: bool) -> Iterator["_Terminal | None"]:
         """The terminal whose jobs we may be one of; its modes are put back afterwards.
 
-        None where there is none, it is not wanted, or its signals are not for us (nohup, a
+        None where there is none, none is requested, or its signals are not for us (nohup, a
         script's `&`).
         """
         deaf = signal.SIG_IGN in map(signal.getsignal, (signal.SIGINT, signal.SIGHUP))

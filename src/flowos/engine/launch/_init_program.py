@@ -15,9 +15,9 @@ _LIMIT_SECONDS, _ASK_SECONDS = 60.0, 10.0
 
 
 def find_init(session: Callable[[], Path]) -> Path:
-    """A flowos-init that runs here; LaunchFailed if there is none and none can be compiled.
+    """A flowos-init that runs here; Raises LaunchFailed if none can be had.
 
-    The wheel has one beside its source. In a source checkout, or where that one does not run
+    The wheel has one next to its source. In a source checkout, or where that one does not run
     (another architecture, a noexec file system), it is compiled into the user's cache folder, or
     else into that of the session.
     """
@@ -36,7 +36,7 @@ def link_or_copy(program: Path, place: Path) -> None:
         made = Path(beside) / place.name
         try:
             made.hardlink_to(program)
-        except OSError:  # another file system, or somebody else's file
+        except OSError:  # another file system, or another user's file
             shutil.copy(program, made)
         made.replace(place)
 

@@ -107,7 +107,7 @@ class _Seat:
         return True
 
     def _gone(self) -> bool:
-        """False, once it has ended: ranks that still wait see that nobody gives turns."""
+        """False, once it has ended: ranks that still wait see that no turns come."""
         self._close()
         self.running.wait()
         return False

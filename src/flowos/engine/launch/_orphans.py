@@ -45,7 +45,7 @@ class Answers:
 def answers_in(folder: Path) -> Answers:
     """What flowos-init of each rank has written into the run folder so far."""
     said = Answers()
-    # somebody may have cleaned /tmp
+    # another program may have cleaned /tmp
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             what, _, rank = entry.name.partition(".")
@@ -112,7 +112,7 @@ def is_named(folder: Path) -> bool:
 def await_unused(folder: Path, seconds: float) -> None:
     """Wait until no process names this folder, but `seconds` at most.
 
-    For who finds it unlocked because a supervisor was killed, whose launch ends a little later.
+    For a folder that is unlocked because its supervisor was killed: the launch ends a little later.
     """
     until = time.monotonic() + seconds
     while is_named(folder) and time.monotonic() < until:
@@ -140,7 +140,7 @@ def end_orphans(folder: Path) -> None:
 
 
 def may_run_elsewhere(folder: Path) -> bool:
-    """Whether what this run folder tells of may run in another pid namespace."""
+    """Whether processes listed in this run folder may run in another pid namespace."""
     return any(is_elsewhere(started.pids, file) for file, started in unfinished(folder))
 
 
@@ -260,7 +260,7 @@ def _look(pid: int) -> tuple[bytes, int, list[bytes]]:
 
 
 def _namespace(pid: int | str, kind: str) -> int:
-    """0 if it may not be seen: a process of somebody else."""
+    """0 if it may not be read: a process of another user."""
     try:
         return Path(f"/proc/{pid}/ns/{kind}").stat().st_ino
     except OSError:

@@ -2,8 +2,8 @@
 
 What is promised, whatever the runtime and the launcher:
 
-* The command gets exactly the variables of the launch (and what the launcher passes to tell a rank
-  who it is), its folder, default signal handling, /dev/null as standard input.
+* The command gets exactly the variables of the launch (and those by which the launcher numbers a
+  rank), its folder, default signal handling, /dev/null as standard input.
 * `wait` always returns: with how the command ended, what it printed (up to a bound), what it used.
 * When it returns, no process of the launch, no file and no descriptor is left.
 * When this process dies, however, the command gets TERM, and KILL two seconds later; its folder
@@ -198,7 +198,7 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
 
 
 def write_folder(prepared: PreparedLaunch) -> None:
-    """What flowos-init reads; the format is told at its top."""
+    """Write the files that flowos-init reads; flowos-init.c documents the format."""
     launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
     merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
     variables = {n: v for n, v in merged.items() if not n.startswith(launcher.env_overridden)}
@@ -310,7 +310,7 @@ def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
 
 
 def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int]) -> "Popen[bytes]":
-    """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers can be told."""
+    """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers are found."""
     stdin, stdout, stderr = streams
     try:
         return Popen(
@@ -332,7 +332,7 @@ def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int])
 
 
 def open_alive(folder: Path) -> int:
-    """For reading too: a FIFO that nobody reads yet cannot be opened for writing alone."""
+    """For reading too: a FIFO without a reader cannot be opened for writing alone."""
     return os.open(folder / "alive", os.O_RDWR | os.O_CLOEXEC)
 
 

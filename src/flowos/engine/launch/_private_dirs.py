@@ -21,7 +21,7 @@ _REMOVE_SECONDS = 600.0
 def own_folder(at: Path, name: str = "", *, mode: int = CLOSED) -> Path:
     """AT/flowos-UID/NAME, made if it is not there; where others may pass it is flowos-UID-open.
 
-    EnvironmentRefused: it is no safe place.
+    Raises EnvironmentRefused if the folder is not safe.
     """
     top = at / (f"flowos-{os.geteuid()}" + "-open" * (mode == PASSABLE))
     for folder in (top, top / name):
@@ -52,7 +52,7 @@ def complaint_about(place: Path, mode: int = CLOSED) -> str:
 
 @contextmanager
 def locked(path: Path, flags: int, *, wait: bool = True) -> Iterator[int]:
-    """Hold its lock; the descriptor that holds it. OSError: another has it, if we do not wait."""
+    """Hold its lock; yields the descriptor. Raises OSError if it is taken and `wait` is False."""
     fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -77,7 +77,7 @@ def open_folders(root: Path) -> None:
     _open_folder(root)
     for above, folders, _ in os.walk(root):
         for name in folders:
-            with suppress(OSError):  # somebody else's
+            with suppress(OSError):  # another user's
                 _open_folder(Path(above, name))
 
 

@@ -4,8 +4,8 @@
 
 /tmp, because every rank and every container of ours sees it under this name, and because the path
 of a unix socket in it must fit in 108 bytes. SESSION is locked (flock) while its process lives:
-the lock tells the folders of the dead from those of the living, in other pid namespaces too, and
-keeps systemd-tmpfiles away.
+by the lock folders of dead processes are known, those of other pid namespaces too, and
+systemd-tmpfiles keeps away.
 
 What ranks of a gang share lies in /dev/shm/flowos-UID-SESSION-NUMBER, and goes with its run folder.
 """
@@ -31,7 +31,7 @@ from flowos.model import LaunchFailed
 
 _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
-"""Of chance: as many names as nobody uses up, and short enough for a socket's path."""
+"""Random bytes: more names than are ever used up, and short enough for a socket's path."""
 _LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
 _MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -47,7 +47,7 @@ class _Session:
 class RunFolders:
     """The folders of one node's launches. That which they lie in is made when it is first needed.
 
-    It is removed when this process ends, when nobody holds this object any more, or at the next
+    It is removed when this process ends, when this object is no longer referenced, or at the next
     start of another process.
     """
 
@@ -97,7 +97,7 @@ class RunFolders:
 
 
 def make_memory_folder(folder: Path) -> Path:
-    """In shared memory, beside this run folder; the latter itself where there is none."""
+    """A folder in shared memory for this run folder; the latter itself where there is none."""
     made = _memory_folder(folder)
     try:
         made.mkdir(mode=0o700)
@@ -116,7 +116,7 @@ def remove_run_folder(folder: Path) -> None:
         for path in folder.iterdir():
             path.unlink()
         folder.rmdir()
-    except OSError:  # somebody made a folder in it
+    except OSError:  # it holds a folder
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -153,7 +153,7 @@ def remove_leftovers(base: Path) -> None:
 
 
 def left_alone(session: Path) -> tuple[Path, ...]:
-    """Sessions beside this one whose process is gone, and that cannot be judged from here.
+    """Other sessions whose process is gone, and that cannot be judged from here.
 
     See _stale_sessions.
     """
@@ -167,7 +167,7 @@ def _is_being_made(folder: Path) -> bool:
 
 
 def _is_left(folder: Path) -> bool:
-    """Whoever lives holds its lock at each look; who starts now holds others' for a moment only."""
+    """A live process holds its lock at each look; a starting one holds others' for a moment."""
     for _ in range(_LOOKS):
         with suppress(OSError), locked(folder, _FOLDER, wait=False):
             return not folder.name.startswith(".")
@@ -189,7 +189,7 @@ def _remove_session(session: _Session) -> None:
     os.close(session.lock)
 
 
-# The kernel forks and ends processes, not nodes: its hooks are told of all nodes here.
+# The kernel forks and ends processes, not nodes: its hooks act on all nodes listed here.
 _open: "weakref.WeakSet[RunFolders]" = weakref.WeakSet()
 
 

@@ -27,7 +27,7 @@ from flowos.engine.launch._watch import Act, the_watch
 from flowos.model import Launch, LaunchFailed, Lost, Outcome, Usage
 
 DEFAULT_GRACE_SECONDS = 2.0
-"""flowos-init's own, when nobody says another: between TERM and KILL."""
+"""flowos-init's default between TERM and KILL."""
 
 _LATE_SECONDS = 3.0
 """How much later than promised flowos-init may answer before it is ended itself: on a machine that
@@ -71,7 +71,7 @@ class RunningProcess:
         """
         self.launch = launch
         self.folder = folder
-        self._folders = folders  # which go with the last who holds them
+        self._folders = folders  # removed with the last reference to them
         self._stdout, self._stderr = captures
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
@@ -126,7 +126,7 @@ class RunningProcess:
         return self._outcome
 
     def stop(self, grace_seconds: float = DEFAULT_GRACE_SECONDS) -> None:
-        """Ask for the end: TERM now, KILL after the grace; `wait` tells when it came."""
+        """Ask for the end: TERM now, KILL after the grace; `wait` returns once it came."""
         self._watch.ask(self._guarded(partial(self._stop, "request", grace_seconds)))
 
     # ---- from here on, in the watch's thread only ----
@@ -274,7 +274,7 @@ class RunningProcess:
         self._finish_without_ranks(time.monotonic() + DEFAULT_GRACE_SECONDS + _LATE_SECONDS)
 
     def _finish_without_ranks(self, until: float) -> None:
-        """A launcher may end before its ranks: then they were told to, by the closed FIFO."""
+        """A launcher may end before its ranks: then the closed FIFO ends them."""
         said = answers_in(self.folder)
         by_force = self._process.returncode < 0 or len(said.statuses) < self.launch.ranks
         wait = said.may_go_on() or (not by_force and self._is_watched())
@@ -286,7 +286,7 @@ class RunningProcess:
             self._settle(self._judge(said))
 
     def _is_watched(self) -> bool:
-        """A runtime that was told to end may be gone before its monitor, which tidies up."""
+        """A runtime that was stopped may be gone before its monitor, which tidies up."""
         monitor = runtime_named(self.launch.env.runtime).traits.monitor
         return bool(monitor) and is_monitor(self.folder / monitor, self.folder)
 
@@ -367,7 +367,7 @@ class RunningProcess:
                 os.close(fd)
 
 
-# Of all nodes: the kernel forks and ends processes, and its hooks are told here.
+# Of all nodes: the kernel forks and ends processes, and its hooks act on these.
 _all: set[RunningProcess] = set()
 
 

@@ -2,7 +2,7 @@
 
 Ranks that each enter the image for themselves are strangers to each other: they may not read each
 other's memory (CMA, as Open MPI and UCX copy large messages), a runtime may close the descriptor by
-which Hydra tells a rank who it is, and `ch-run --join` fails where one rank ends before another
+which Hydra numbers a rank, and `ch-run --join` fails where one rank ends before another
 joins. So one process enters the image and holds it, and the flowos-init of each rank joins it.
 That costs one start of the runtime, however many the ranks.
 """

@@ -5,8 +5,8 @@ process keeps its namespaces) leaves them in its folder, for whoever starts next
 
     /tmp/flowos-UID/SESSION/NUMBER/undo     [[program, argument ...], ...] and the pid namespace
 
-A session that tells of processes of another pid namespace is left alone, whole: they may run where
-we cannot look. Who is in there removes it, or anybody once the node has been started anew.
+A session that lists processes of another pid namespace is left alone, whole: they may run where we
+cannot look. A process of that namespace removes it, or any process once the node was restarted.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def note_undo(folder: Path, steps: Sequence[Argv]) -> None:
 
 
 def is_beyond_us(folder: Path) -> bool:
-    """Whether a session tells of processes that may run where we cannot look."""
+    """Whether a session lists processes that may run where we cannot look."""
     return any(
         may_run_elsewhere(launch) or is_elsewhere(_noted(launch)[1], launch / _UNDO)
         for launch in folder.iterdir()
@@ -54,7 +54,7 @@ def remove_session(folder: Path) -> None:
 
 
 def _undo(folder: Path) -> None:
-    """Its commands name processes: they are run only where their numbers mean what they meant."""
+    """Its commands name processes: they are run only where the numbers still name those."""
     steps, pids = _noted(folder)
     if steps and pids == pid_namespace() and is_of_these_processes(folder / _UNDO):
         for argv in steps:

@@ -1,7 +1,7 @@
 """A pool whose nodes this machine stands in for, with answers from a script: for tests.
 
-See `model/_fake_script.py` for the script. Who asks for more nodes than are free waits until others
-free theirs.
+See `model/_fake_script.py` for the script. A request for more nodes than are free waits until
+others are freed.
 """
 
 import threading
@@ -91,7 +91,7 @@ class FakeProvider:
         )
 
     def _taken(self, count: int, have: int, on_event: OnHoldEvent) -> tuple[Node, ...]:
-        """Wait for this many beside those that the slice has."""
+        """Wait for this many in addition to those that the slice has."""
         told = False
         while True:
             with self._changed:
@@ -121,7 +121,7 @@ class FakeProvider:
     def _lose(self, held: Held, name: str) -> None:
         with self._changed:
             self._lost.add(name)
-            self._changed.notify_all()  # who waits for more than there is now is refused
+            self._changed.notify_all()  # requests for more than there is now are refused
         self._leases.lose(held, name, "the node does not answer")
 
     def _put_back(self, nodes: Collection[Node]) -> None:

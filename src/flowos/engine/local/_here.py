@@ -145,7 +145,7 @@ class Here:
         return remove_unpacked(digest)
 
     def home(self) -> Path | None:
-        """This person's home folder; None where nobody knows it."""
+        """The home folder of this user; None where it is unknown."""
         return home_folder()
 
     def await_unused(self, folder: Path, seconds: float) -> None:
@@ -175,7 +175,7 @@ class Here:
             self._ledger.reset()
 
 
-_nodes: "weakref.WeakSet[Here]" = weakref.WeakSet()  # what a fork is told of: it knows no nodes
+_nodes: "weakref.WeakSet[Here]" = weakref.WeakSet()  # for the fork hooks, which get no node
 
 
 _this = Here()

@@ -8,8 +8,8 @@ from flowos.engine.workers._values import PLAIN, Parcel, Slab, SlabPool, Span, f
 
 
 class Blob:
-    """A memory file that holds buffers of values. When nobody here or in a worker uses it any more,
-    its home is told the number, negated where the file must not be written again."""
+    """A memory file that holds buffers of values. Once it is unused here and in all workers, its
+    home gets the number, negated where the file must not be written again."""
 
     __slots__ = ("_forks", "_mine", "_tell", "fd", "number", "size", "spoiled")
 

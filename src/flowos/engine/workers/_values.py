@@ -1,8 +1,8 @@
 """How values cross between processes. Standard library only: each worker is sent this file.
 
 Buffers of `OUT_OF_BAND` bytes or more (arrays, and all else that gives pickle protocol 5 a buffer)
-are written once into an anonymous memory file, whose descriptor goes along with the message. Who
-receives it maps it privately, copy on write: a task may write to its array, and nobody else sees
+are written once into an anonymous memory file, whose descriptor goes along with the message. The
+receiver maps it privately, copy on write: a task may write to its array, and no other task sees
 that. The file is written again only when every mapping of it is gone.
 
 Each file and each mapping takes descriptors as long as its values are kept, and a process has few:
@@ -83,9 +83,8 @@ class SlabPool:
     """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
 
     first: files are numbered from here. keep_bytes bounds what is kept idle, most how many are
-    lent, and how many idle. Who has seen the last
-    mapping of a file go appends its number to `returned`, negated where the file must not be
-    written again (a forked child may read it).
+    lent, and how many idle. When the last mapping of a file is gone, its number is appended to
+    `returned`, negated where the file must not be written again (a forked child may read it).
     """
 
     def __init__(self, first: int, keep_bytes: int, most: int) -> None:
@@ -209,7 +208,7 @@ def _copied(fd: int, start: int, end: int) -> memoryview:
 
 
 class MappingGone:
-    """Tells that a mapping is gone, and by the sign whether a forked child may still read it."""
+    """Appends a mapping's number once it is gone, negated if a forked child may still read it."""
 
     def __init__(self, number: int, gone: list[int]) -> None:
         self._number, self._gone, self._forks = number, gone, _forks

@@ -1,4 +1,4 @@
-"""What a worker tells of a failed stage, in the same words as a thread would say it."""
+"""Errors for what a worker reports of a failed stage, worded as for a failure in a thread."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

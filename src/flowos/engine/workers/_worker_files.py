@@ -18,7 +18,7 @@ _making = threading.Lock()
 def worker_file(node: Node) -> Path:
     """The worker's file under a name that is seen in every environment; made once per session.
 
-    Beside it lies cloudpickle, by which functions without a name cross: images seldom have it.
+    Next to it lies cloudpickle, by which functions without a name cross: images seldom have it.
     """
     folder = node.folder() / "python"
     with _making:

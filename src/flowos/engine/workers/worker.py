@@ -27,7 +27,7 @@ AWAKE_SECONDS = 5e-5
 OWN_PATH = [path for path in sys.path if path != os.path.dirname(__file__)]  # noqa: PTH120
 """Where this Python finds modules by itself: without the folder of this file."""
 OWNER_SHIFT = 40
-"""A memory file's number, shifted right by this, is who fills it."""
+"""A memory file's number, shifted right by this, is the number of the process that fills it."""
 
 
 class Channel:
@@ -39,7 +39,7 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(True)  # whatever socket.setdefaulttimeout was told
+        sock.setblocking(True)  # whatever socket.setdefaulttimeout was given
         self.sock = sock
         self._buffer = memoryview(bytearray(PACKET + 1))
 
