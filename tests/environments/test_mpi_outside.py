@@ -90,7 +90,7 @@ print("rank", world.rank, "of", world.size, "sum", world.allreduce(world.rank + 
 @dataclass(frozen=True)
 class Mpi:
     launcher: str
-    starter: str
+    mpirun: str
     hello: Path
 
 
@@ -135,10 +135,10 @@ def first_ready(image: Path) -> Ready:
     ids=lambda known: known[0],
 )
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
-    launcher, compiler, starter = request.param
-    found = shutil.which(starter)
+    launcher, compiler, mpirun = request.param
+    found = shutil.which(mpirun)
     if not found or not shutil.which(compiler):
-        pytest.skip(f"no {compiler} or {starter} on this machine")
+        pytest.skip(f"no {compiler} or {mpirun} on this machine")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two bound ranks need two cpus")
     folder = tmp_path_factory.mktemp(launcher)
@@ -168,7 +168,7 @@ def pids_in(path: Path, count: int) -> list[int]:
 
 
 def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[RunningProcess, list[int]]:
-    running = here().start(gang(env, mpi.hello, file), launcher=mpi.launcher, starter=mpi.starter)
+    running = here().start(gang(env, mpi.hello, file), launcher=mpi.launcher, mpirun=mpi.mpirun)
     return running, pids_in(file, 2)
 
 
@@ -181,8 +181,8 @@ def shared_memory() -> set[Path]:
 def test_ranks_from_outside_are_one_world_and_read_each_others_memory(
     env: Environment, mpi: Mpi
 ) -> None:
-    here().check_mpi(env, mpi.launcher, mpi.starter, INSIDE)
-    outcome = here().run(gang(env, mpi.hello), launcher=mpi.launcher, starter=mpi.starter)
+    here().check_mpi(env, mpi.launcher, mpi.mpirun, INSIDE)
+    outcome = here().run(gang(env, mpi.hello), launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == Exited(0), outcome
     assert sorted(outcome.stdout.decode().splitlines()) == [
         "rank 0 of 2 reads 43, image yes",
@@ -194,7 +194,7 @@ def test_ranks_from_outside_are_one_world_and_read_each_others_memory(
 @pytest.mark.usefixtures("nothing_is_left")
 def test_ranks_that_end_at_once_do_not_miss_their_container(env: Environment, mpi: Mpi) -> None:
     for _ in range(5):
-        outcome = here().run(gang(env, "true"), launcher=mpi.launcher, starter=mpi.starter)
+        outcome = here().run(gang(env, "true"), launcher=mpi.launcher, mpirun=mpi.mpirun)
         assert outcome.end == Exited(0), outcome
 
 
@@ -203,7 +203,7 @@ def test_a_command_that_the_image_lacks_is_told_as_without_mpi(env: Environment)
     outcome = here().run(
         gang(env, "no-such-command"),
         launcher="mpich",
-        starter=shutil.which("mpiexec.mpich") or "mpiexec",
+        mpirun=shutil.which("mpiexec.mpich") or "mpiexec",
     )
     assert outcome.end == NotStarted(
         "no such command 'no-such-command' (looked in PATH=/bin:/usr/bin)"
@@ -211,7 +211,7 @@ def test_a_command_that_the_image_lacks_is_told_as_without_mpi(env: Environment)
 
 
 @pytest.mark.usefixtures("nothing_is_left")
-@pytest.mark.parametrize("victim", ["rank", "starter", "holder", "nobody"])
+@pytest.mark.parametrize("victim", ["rank", "mpirun", "holder", "nobody"])
 def test_whoever_is_killed_nothing_is_left(
     one_env: Environment, mpi: Mpi, victim: str, tmp_path: Path
 ) -> None:
@@ -219,7 +219,7 @@ def test_whoever_is_killed_nothing_is_left(
     assert bool(shared_memory()) == (mpi.launcher == "openmpi")
     if victim == "rank":
         os.kill(ranks[0], signal.SIGKILL)
-    elif victim == "starter":
+    elif victim == "mpirun":
         os.kill(running.pid, signal.SIGKILL)
     else:
         if victim == "holder":
@@ -229,7 +229,7 @@ def test_whoever_is_killed_nothing_is_left(
     end = running.wait(PATIENCE_SECONDS).end
     if victim == "rank":
         assert end == Killed(signal.SIGKILL)
-    elif victim == "starter":
+    elif victim == "mpirun":
         why = f"what had started '{mpi.hello}' was ended by signal 9 before it"
         assert end == RuntimeFailed(why)
     else:
@@ -246,7 +246,7 @@ def test_mpi4py_in_the_image_is_one_world(asked: Environment) -> None:
     task = fo.gang(
         fo.command(["python3", "-c", MPI4PY], needs=fo.Needs(ranks=2)),
         mpi="openmpi",
-        starter=openmpi,
+        mpirun=openmpi,
     )
     ready_or_skip(asked).close()
     with open_slice(fo.flow_output(task()), here(), SliceOptions(env=asked)) as held:
@@ -255,7 +255,7 @@ def test_mpi4py_in_the_image_is_one_world(asked: Environment) -> None:
 
 
 def test_exec_starts_ranks_in_an_image(debian: Path, mpi: Mpi) -> None:
-    options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
+    options = ["--ranks", "2", "--mpi", mpi.launcher, "--mpirun", mpi.mpirun]
     words = ["exec", "--env", f"{debian}@ch-run", *options, "--", str(mpi.hello)]
     said = subprocess.run([flowos(), *words], capture_output=True, text=True)
     assert said.returncode == 0, said
@@ -266,7 +266,7 @@ def test_exec_starts_ranks_in_an_image(debian: Path, mpi: Mpi) -> None:
 
 
 def test_ctrl_c_ends_the_ranks_of_exec(debian: Path, mpi: Mpi, tmp_path: Path) -> None:
-    options = ["--ranks", "2", "--mpi", mpi.launcher, "--starter", mpi.starter]
+    options = ["--ranks", "2", "--mpi", mpi.launcher, "--mpirun", mpi.mpirun]
     words = ["exec", "--env", f"{debian}@ch-run", *options, "--", str(mpi.hello)]
     words.append(str(tmp_path / "pids"))
     process = subprocess.Popen([flowos(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -291,13 +291,13 @@ def small(tmp_path: Path) -> Path:
     return tmp_path / "image"
 
 
-def refusal(small: Path, launcher: str, starter: str) -> str:
-    found = shutil.which(starter)
+def refusal(small: Path, launcher: str, mpirun: str) -> str:
+    found = shutil.which(mpirun)
     if not found:
-        pytest.skip(f"no {starter} on this machine")
+        pytest.skip(f"no {mpirun} on this machine")
     env = Environment(image=here().image_at(small), runtime="ch-run")
     with ready_or_skip(env) as ready:
-        task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, starter=found)
+        task = fo.gang(fo.command(["true"], needs=fo.Needs(ranks=2)), mpi=launcher, mpirun=found)
         flow = fo.flow_output(task())
         with (
             open_slice(flow, here(), SliceOptions(env=env)) as held,
@@ -344,7 +344,7 @@ def test_a_container_that_cannot_be_entered_is_one_line(one_env: Environment) ->
     assert one_env.image is not None
     gone = replace(one_env, image=replace(one_env.image, source=PurePath("/no/such/image")))
     with pytest.raises(LaunchFailed) as told:
-        here().run(gang(gone, "true"), launcher="mpich", starter="mpiexec.mpich")
+        here().run(gang(gone, "true"), launcher="mpich", mpirun="mpiexec.mpich")
     assert str(told.value).startswith(
         "the container for the ranks (image@ch-run) cannot be entered"
     )

@@ -215,22 +215,22 @@ def test_help_names_the_launchers_that_start_ranks() -> None:
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_the_name_of_another_mpi_than_the_starters_is_told(mpi: str) -> None:
     other = {"openmpi": "mpich", "mpich": "openmpi"}[mpi]
-    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
-    if shutil.which(starter) is None:
-        pytest.skip(f"no {starter} on this machine")
+    mpirun = here().usual_mpirun(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(mpirun) is None:
+        pytest.skip(f"no {mpirun} on this machine")
     wrong = "intel" if mpi == "openmpi" else other
-    done = flowos("exec", "--ranks", "1", "--mpi", wrong, "--starter", starter, "--", "true")
+    done = flowos("exec", "--ranks", "1", "--mpi", wrong, "--mpirun", mpirun, "--", "true")
     assert done.returncode == 125
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"flowos exec: '{starter}' is of ")
+    assert last.startswith(f"flowos exec: '{mpirun}' is of ")
     assert last.endswith(f"(--mpi {mpi})")
 
 
 def gang(opened: Any, mpi: str, *words: str) -> Any:
     """Two ranks by this MPI that print a line each when they are ready."""
-    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
-    if shutil.which(starter) is None:
-        pytest.skip(f"no {starter} on this machine")
+    mpirun = here().usual_mpirun(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(mpirun) is None:
+        pytest.skip(f"no {mpirun} on this machine")
     return opened("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", *words)
 
 
@@ -250,7 +250,7 @@ def test_ranks_that_a_signal_ended_are_told_as_a_shell_would(
 def test_an_interrupt_reaches_ranks_which_decide_how_they_end(
     mpi: str, opened: Any, tmp_path: Path
 ) -> None:
-    """Once the first has ended, Open MPI's starter leaves the others no time."""
+    """Once the first has ended, Open MPI's mpirun leaves the others no time."""
     each = tmp_path / "each"
     both = f"echo >>{each}; until [ $(wc -l <{each}) = 2 ]; do sleep 0.02; done; "
     last = f"echo told; {both if mpi == 'mpich' else ''}exit 9"
@@ -265,15 +265,15 @@ def test_an_interrupt_reaches_ranks_which_decide_how_they_end(
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_an_mpi_is_started_by_its_own_starter_whichever_is_the_usual_one(mpi: str) -> None:
-    starter = here().usual_starter(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
-    if shutil.which(starter) is None:
-        pytest.skip(f"no {starter} on this machine")
+    mpirun = here().usual_mpirun(mpi) or {"openmpi": "mpirun", "mpich": "mpiexec"}[mpi]
+    if shutil.which(mpirun) is None:
+        pytest.skip(f"no {mpirun} on this machine")
     words = ("--ranks", "2", "--mpi", mpi, "--oversubscribe", "--", "echo", "hi")
     done = flowos("exec", *words)
     assert (done.returncode, done.stdout) == (0, "hi\nhi\n")
-    said = subprocess.run([starter, "--version"], capture_output=True, text=True, check=True)
+    said = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=True)
     assert ("HYDRA" in said.stdout) == (mpi == "mpich")
-    assert starter in flowos("exec", "--dry-run", *words).stdout
+    assert mpirun in flowos("exec", "--dry-run", *words).stdout
 
 
 def test_an_image_of_the_library_is_called_as_the_person_did() -> None:

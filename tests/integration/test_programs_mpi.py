@@ -93,9 +93,7 @@ def test_all_ranks_of_two_programs_that_take_turns_have_the_same_turns(
     launch = Launch(
         argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=300.0
     )
-    two = [
-        here().prepare(launch, launcher=family.name, starter=family.starter[0]) for _ in range(2)
-    ]
+    two = [here().prepare(launch, launcher=family.name, mpirun=family.starter[0]) for _ in range(2)]
     for outcome in run_interleaved(two, "seed"):
         assert isinstance(outcome, Outcome)
         readings = MpiPairs().read(Case("mpi"), outcome)
@@ -148,7 +146,7 @@ def test_one_rank_alone_is_refused(family: Family, binaries: dict[str, Path]) ->
     outcome = run(family, binaries[family.name], "1", "0.001", ranks=1)
     answer = MpiPairs().read(Case("mpi"), outcome)
     assert answer == Unmeasured(
-        reason="1 rank(s), not 2: was it started by the starter of another MPI?"
+        reason="1 rank(s), not 2: was it started by the mpirun of another MPI?"
     )
 
 

@@ -27,7 +27,7 @@ def add_ranks(command: argparse.ArgumentParser) -> None:
         help="whose mpirun starts them; the same MPI has to be in the image",
     )
     command.add_argument(
-        "--starter", metavar="PATH", help="that mpirun, where it is not the first in PATH"
+        "--mpirun", metavar="PATH", help="its path, where it is not the first in PATH"
     )
     command.add_argument(
         "--oversubscribe",
@@ -39,14 +39,14 @@ def add_ranks(command: argparse.ArgumentParser) -> None:
 def with_ranks(args: argparse.Namespace, request: "ExecRequest") -> "ExecRequest":
     from flowos.operations.exec import RankOptions
 
-    if args.ranks is None and args.mpi is None and not (args.starter or args.oversubscribe):
+    if args.ranks is None and args.mpi is None and not (args.mpirun or args.oversubscribe):
         return request
     if args.ranks is None or args.ranks < 1 or args.mpi is None:
         raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
     ranks = RankOptions(
         count=args.ranks,
         mpi=args.mpi,
-        starter=args.starter or "",
+        mpirun=args.mpirun or "",
         oversubscribe=args.oversubscribe,
     )
     return replace(request, ranks=ranks)

@@ -12,7 +12,7 @@ _PARTS = {
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
         "ASKS_INSIDE MpiFamily MpiSaid family_of incompatibility mpi_said mpis_in_files"
-        " wrong_starter"
+        " wrong_mpirun"
     ),
     "_overlay": "OVERLAY_ROOT in_overlay overlaid overlay_folder",
     "_tables": "LAUNCHERS RUNTIMES bind_for_us launcher_named runtime_named",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         incompatibility as incompatibility,
         mpi_said as mpi_said,
         mpis_in_files as mpis_in_files,
-        wrong_starter as wrong_starter,
+        wrong_mpirun as wrong_mpirun,
     )
     from flowos.drivers._overlay import (
         OVERLAY_ROOT as OVERLAY_ROOT,

@@ -100,7 +100,7 @@ class Runtime(Protocol):
         ...
 
 
-REFUSES_OPEN_MPI = ("OMPI_MCA_orte_ess", "the_starter_is_of_MPICH_but_this_program_is_of_Open_MPI")
+REFUSES_OPEN_MPI = ("OMPI_MCA_orte_ess", "the_mpirun_is_of_MPICH_but_this_program_is_of_Open_MPI")
 """Makes a program of Open MPI 4 fail at MPI_Init.
 
 There is no component of this name, and the error message quotes it.
@@ -108,7 +108,7 @@ There is no component of this name, and the error message quotes it.
 
 REFUSES_MPICH = (
     "PMI_PORT",
-    "the-starter-is-of-Open-MPI-but-this-program-is-of-MPICH-or-its-like-here-a-clear-failure:1",
+    "the-mpirun-is-of-Open-MPI-but-this-program-is-of-MPICH-or-its-like-here-a-clear-failure:1",
 )
 """Makes a program of the MPICH family fail at MPI_Init.
 

@@ -76,16 +76,16 @@ def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def wrong_starter(launcher: str, starter: str, says: str) -> Reason | None:
+def wrong_mpirun(launcher: str, mpirun: str, says: str) -> Reason | None:
     """Why this program cannot start ranks for the launcher, according to its version output."""
     outside, wished = mpi_said(says), family_of(launcher)
     if outside is None or outside.family == wished or wished is None:
         return None
     name = _NAMES[launcher]
     return Reason(
-        code="mpi-starter",
-        text=f"'{starter}' is of {outside}, not of {name}",
-        remedy=f"name the starter of {name} (--starter PATH), "
+        code="other-mpi",
+        text=f"'{mpirun}' is of {outside}, not of {name}",
+        remedy=f"name the mpirun of {name} (--mpirun PATH), "
         f"or ask for {_NAMES[outside.family]} (--mpi {outside.family})",
     )
 

@@ -70,7 +70,7 @@ LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
     ),
     "other": partial(_hydra, "other", guards=()),
 }
-"""Name -> factory of a launcher; keywords `starter` (path of its mpirun) and `oversubscribe`."""
+"""Name -> factory of a launcher; keywords `mpirun` (its path) and `oversubscribe`."""
 
 
 def runtime_named(name: str) -> Runtime:
@@ -84,13 +84,13 @@ def bind_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
     return source, target + ":ro" * RUNTIMES[runtime].traits.binds_read_only
 
 
-def launcher_named(name: str, starter: str = "", *, oversubscribe: bool = False) -> Launcher:
-    """The launcher. Without `starter`, the default name of its program is looked up in PATH."""
+def launcher_named(name: str, mpirun: str = "", *, oversubscribe: bool = False) -> Launcher:
+    """The launcher. Without `mpirun`, the default name of its program is looked up in PATH."""
     if name not in LAUNCHERS:
         raise LaunchFailed(f"unknown launcher {name!r}; known are {_listed(LAUNCHERS)}")
     if name == "direct":
         return Direct()
-    given = {"starter": starter} if starter else {}
+    given = {"mpirun": mpirun} if mpirun else {}
     return LAUNCHERS[name](oversubscribe=oversubscribe, **given)
 
 

@@ -19,7 +19,7 @@ from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine.flow._slice import Slice
-from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, shown
+from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, brief_repr
 
 
 class HeldSlice:
@@ -126,7 +126,7 @@ class HeldSlice:
     def _begun(self, flow: Flow) -> tuple[str, Slice]:
         if not isinstance(flow, Flow):
             raise WiringError(
-                f"run: the first argument is a flow, not {shown(flow)}: make one with "
+                f"run: the first argument is a flow, not {brief_repr(flow)}: make one with "
                 "fo.flow_output(...)"
             )
         with self._lock:

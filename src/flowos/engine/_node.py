@@ -78,11 +78,11 @@ class Node(Protocol):
         ...
 
     def check_mpi(
-        self, env: Environment, launcher: str, starter: str = "", variables: Pairs = ()
+        self, env: Environment, launcher: str, mpirun: str = "", variables: Pairs = ()
     ) -> None:
         """Raises EnvironmentRefused if the MPI of the node does not fit that of the image.
 
-        Raises LaunchFailed if there is no such starter, or it is of another MPI than the launcher's
+        Raises LaunchFailed if there is no such mpirun, or it is of another MPI than the launcher's
         name says. variables: of the ranks; programs of an MPI are found on their PATH.
         """
         ...

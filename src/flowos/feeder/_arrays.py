@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 Convert: TypeAlias = Callable[[NDArray[Any]], Any]
 
@@ -23,7 +23,7 @@ def converter(kind: str) -> Convert | None:
     if kind == "numpy":
         return None
     if kind not in KINDS:
-        raise FeedError(f"Feed: framework={shown(kind)}; one of {', '.join(KINDS)}")
+        raise FeedError(f"Feed: framework={brief_repr(kind)}; one of {', '.join(KINDS)}")
     try:
         module = import_module("torch" if kind == "torch" else "jax.dlpack")
     except ImportError as why:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 OURS = frozenset({"source", "catalog", "lock"})
 SAMPLES = "samples"
@@ -117,7 +117,7 @@ def cache_folder(given: object) -> Path:
     """As the user wrote it; `~` is their home. Raises FeedError if it is no path."""
     word = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     if not word or not isinstance(word, str):
-        raise FeedError(f"Feed: cache={shown(given)}; expected the path of a folder")
+        raise FeedError(f"Feed: cache={brief_repr(given)}; expected the path of a folder")
     return Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - which never fails
 
 

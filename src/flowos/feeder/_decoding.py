@@ -16,7 +16,7 @@ from flowos.feeder._one_line import one_line
 from flowos.feeder._samples import Int64s, Samples
 from flowos.feeder._source_options import Record
 from flowos.feeder.decode import Pictures, image, jpeg
-from flowos.model import FeedError, SampleError, shown
+from flowos.model import FeedError, SampleError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import Batch, Decoder
@@ -71,7 +71,8 @@ def chosen(decode: object, extensions: object = None) -> Way:
     if callable(decode):
         return Way(function=lambda data, _epoch, _sample: decode(data), files=files)
     raise FeedError(
-        f"Feed: decode={shown(decode)}; expected fo.decode.jpeg(...), a function of bytes, or None"
+        f"Feed: decode={brief_repr(decode)}; expected fo.decode.jpeg(...), a function of bytes, "
+        "or None"
     )
 
 

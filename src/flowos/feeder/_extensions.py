@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flowos.feeder._entries import number_of
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import Catalog
@@ -50,8 +50,8 @@ def sample_filter(extensions: object, usual: tuple[str, ...] = ()) -> SampleFilt
                 endings=tuple(word.lstrip(".").lower() for word in endings), said=True
             )
     raise FeedError(
-        f"Feed: extensions={shown(extensions)}; expected endings, as ['jpg', 'png'], or 'all', or "
-        "'pictures'"
+        f"Feed: extensions={brief_repr(extensions)}; expected endings, as ['jpg', 'png'], or "
+        "'all', or 'pictures'"
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from flowos.feeder._extensions import has_files
 from flowos.feeder._one_line import one_line
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import Catalog
@@ -57,8 +57,8 @@ def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
         found = _as_listed(catalog, may_be_empty=names is not None)
     elif not isinstance(how, str | PathLike):
         raise FeedError(
-            f"labels: {shown(how)}; expected 'folders', a CSV file, a function of a sample's name, "
-            "or None"
+            f"labels: {brief_repr(how)}; expected 'folders', a CSV file, a function of a sample's "
+            "name, or None"
         )
     else:
         found = _by_table(catalog, Path(fspath(how)))
@@ -79,7 +79,7 @@ def numbered(given: Sequence[Label]) -> Labels:
         number: dict[Label, int] = {name: at for at, name in enumerate(classes)}
         return Labels(np.asarray([number[name] for name in given], dtype=np.int64), classes)
     other = next((value for value in given if type(value) not in (int, bool, float, str)), None)
-    what = "names and numbers" if other is None and None not in given else shown(other)
+    what = "names and numbers" if other is None and None not in given else brief_repr(other)
     raise FeedError(f"labels: {what} among them; expected whole numbers, or floats, or names")
 
 
@@ -93,7 +93,7 @@ def _names(classes: object) -> tuple[str, ...]:
                 return tuple(map(str, names))
             raise FeedError(f"labels: classes= has {twice!r:.80} twice")
     raise FeedError(
-        f"labels: classes={shown(classes)}; expected names, as ['ant', 'bee'], or another feed"
+        f"labels: classes={brief_repr(classes)}; expected names, as ['ant', 'bee'], or another feed"
     )
 
 
@@ -106,7 +106,7 @@ def _renumbered(found: Labels, names: tuple[str, ...]) -> Labels:
         strange = [name for name in found.classes if name not in number]
         if strange:
             also = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-            known = f"{len(names)} of classes=: {shown(list(names))}" if names else "no names"
+            known = f"{len(names)} of classes=: {brief_repr(list(names))}" if names else "no names"
             raise FeedError(f"labels: the class {strange[0]!r:.80}{also} is none of the {known}")
         values = np.asarray([number[name] for name in found.classes], dtype=np.int64)
         return Labels(values[found.values], names)

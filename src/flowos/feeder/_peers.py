@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flowos.feeder._ranks import Ranks
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import PeerSettings
@@ -18,7 +18,7 @@ def checked(peers: object) -> bool:
     """Whether there are any. Raises FeedError for anything else."""
     if peers is None or isinstance(peers, Peers):
         return peers is not None
-    raise FeedError(f"Feed: peers={shown(peers)}; expected fo.Peers(nodes=['host:port', ...])")
+    raise FeedError(f"Feed: peers={brief_repr(peers)}; expected fo.Peers(nodes=['host:port', ...])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

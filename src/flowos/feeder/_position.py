@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 _VERSION = 1
 
@@ -32,7 +32,8 @@ def position_in(state: object, seed: int, shuffle: bool, samples: int) -> Positi
     """The saved position. Raises FeedError if it belongs to other data or another order."""
     if not isinstance(state, Mapping) or state.get("version") != _VERSION:
         raise FeedError(
-            f"load_state_dict: {shown(state)} is no state of a Feed; give what state_dict() said"
+            f"load_state_dict: {brief_repr(state)} is no state of a Feed; "
+            "give what state_dict() said"
         )
     for name, here in (("seed", seed), ("shuffle", shuffle), ("samples", samples)):
         if state.get(name) != here:
@@ -42,7 +43,9 @@ def position_in(state: object, seed: int, shuffle: bool, samples: int) -> Positi
             )
     epoch, taken = state.get("epoch"), state.get("taken")
     if not (_is_count(epoch) and _is_count(taken)) or taken > samples:  # type: ignore[operator]
-        raise FeedError(f"load_state_dict: epoch={shown(epoch)}, taken={shown(taken)}: damaged")
+        raise FeedError(
+            f"load_state_dict: epoch={brief_repr(epoch)}, taken={brief_repr(taken)}: damaged"
+        )
     return Position(epoch=epoch, taken=taken)  # type: ignore[arg-type]
 
 

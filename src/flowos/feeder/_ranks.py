@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 _LAUNCHERS = (
     ("torchrun", "RANK", ("WORLD_SIZE",)),
@@ -58,10 +58,12 @@ def _given(rank: int | None, world_size: int | None) -> Ranks:
         one, other = ("world_size", "rank") if rank is None else ("rank", "world_size")
         raise FeedError(f"Feed: {one} is given without {other}; give both or none")
     if type(world_size) is not int or world_size < 1:
-        raise FeedError(f"Feed: world_size={shown(world_size)}; expected a whole number above 0")
+        raise FeedError(
+            f"Feed: world_size={brief_repr(world_size)}; expected a whole number above 0"
+        )
     if type(rank) is not int or not 0 <= rank < world_size:
         raise FeedError(
-            f"Feed: rank={shown(rank)}; expected 0 to {world_size - 1}, below world_size"
+            f"Feed: rank={brief_repr(rank)}; expected 0 to {world_size - 1}, below world_size"
         )
     return Ranks(rank, world_size)
 

@@ -11,7 +11,7 @@ from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._url import read_url
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
     from flowos.feeder._interfaces import Source
@@ -66,7 +66,7 @@ def _words(where: Where) -> list[str]:
         words = [fspath(place) for place in places]
     if words and all(isinstance(word, str) and word for word in words):
         return [os.path.expanduser(str(word)) for word in words]  # noqa: PTH111 - may be URLs
-    raise FeedError(f"Feed: source={shown(where)}; expected a path, a URL, or several paths")
+    raise FeedError(f"Feed: source={brief_repr(where)}; expected a path, a URL, or several paths")
 
 
 def _at_url(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":

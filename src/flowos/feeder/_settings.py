@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from flowos.feeder._interfaces import PrefetchBudget
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 _FIRST_IN_FLIGHT = 32
 _MAX = 1 << 62
@@ -59,10 +59,10 @@ def whole(name: str, value: object, min_: int, max_: int = _MAX) -> None:
     """Raises FeedError if the value is no whole number between these."""
     if type(value) is not int or not min_ <= value <= max_:
         allowed = f"at least {min_}" if max_ == _MAX else f"{min_} to {max_}"
-        raise FeedError(f"Feed: {name}={shown(value)}; expected a whole number, {allowed}")
+        raise FeedError(f"Feed: {name}={brief_repr(value)}; expected a whole number, {allowed}")
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
     if not any(type(value) is type(one) and value == one for one in known):
         words = ", ".join(repr(one) for one in known)
-        raise FeedError(f"Feed: {name}={shown(value)}; one of {words}")
+        raise FeedError(f"Feed: {name}={brief_repr(value)}; one of {words}")

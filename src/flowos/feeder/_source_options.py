@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowos.feeder._extensions import ALL, SampleFilter
-from flowos.model import FeedError, shown
+from flowos.model import FeedError, brief_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ def asked(
     """Raises FeedError for an invalid value."""
     for name, word in (("member", member), ("column", column), ("label_column", label_column)):
         if not isinstance(word, str):
-            raise FeedError(f"Feed: {name}={shown(word)}; expected a name")
+            raise FeedError(f"Feed: {name}={brief_repr(word)}; expected a name")
     if length is not None and (type(length) is not int or length < 1):
-        raise FeedError(f"Feed: length={shown(length)}; expected a whole number above 0")
+        raise FeedError(f"Feed: length={brief_repr(length)}; expected a whole number above 0")
     return SourceOptions(
         member=member.lstrip("."),
         dtype=_dtype_of(dtype),
@@ -69,7 +69,7 @@ def _dtype_of(given: object) -> np.dtype[Any] | None:
     try:
         dtype: np.dtype[Any] = np.dtype(given)  # type: ignore[call-overload]
     except TypeError:
-        raise FeedError(f"Feed: dtype={shown(given)} is none; give one as 'uint16'") from None
+        raise FeedError(f"Feed: dtype={brief_repr(given)} is none; give one as 'uint16'") from None
     if dtype.hasobject or dtype.itemsize == 0:
         raise FeedError(f"Feed: dtype={dtype} has no fixed size; give one as 'uint16'")
     return dtype

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._source_options import Record
-from flowos.model import FeedError, SampleError, shown
+from flowos.model import FeedError, SampleError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import Decoder, ImageSettings
@@ -170,7 +170,7 @@ def _fields(kind: str, size: object, how: PictureOptions) -> dict[str, Any]:
         rows, columns = index(height), index(width)
     except (TypeError, ValueError):
         raise FeedError(
-            f"fo.decode: size={shown(size)}; expected pixels, or (height, width)"
+            f"fo.decode: size={brief_repr(size)}; expected pixels, or (height, width)"
         ) from None
     fields = {
         name: tuple(map(float, value)) if isinstance(value, list | np.ndarray) else value
@@ -183,27 +183,27 @@ def _problems(p: Pictures) -> Iterator[str]:
     words = {"crop": get_args(Crop), "layout": get_args(Layout), "dtype": get_args(Values)}
     for name, allowed in words.items():
         if getattr(p, name) not in allowed:
-            yield f"{name}={shown(getattr(p, name))}; expected one of {', '.join(allowed)}"
+            yield f"{name}={brief_repr(getattr(p, name))}; expected one of {', '.join(allowed)}"
     if not all(type(side) is int and 1 <= side <= _MOST_SIDE for side in (p.height, p.width)):
         yield f"size=({p.height}, {p.width}); expected 1 to {_MOST_SIDE} pixels a side"
     if not _numbers((p.centre_share,), 1, most=1.0) or p.centre_share < 0.01:
-        yield f"centre_share={shown(p.centre_share)}; expected 0.01 to 1"
+        yield f"centre_share={brief_repr(p.centre_share)}; expected 0.01 to 1"
     if not _numbers(p.area, 2, most=1.0) or p.area[0] > p.area[1]:
-        yield f"area={shown(p.area)}; expected shares of the picture, (least, most), up to 1"
+        yield f"area={brief_repr(p.area)}; expected shares of the picture, (least, most), up to 1"
     if not _numbers(p.aspect, 2) or p.aspect[0] > p.aspect[1]:
-        yield f"aspect={shown(p.aspect)}; expected width / height, (least, most), above 0"
+        yield f"aspect={brief_repr(p.aspect)}; expected width / height, (least, most), above 0"
     if type(p.flip) is not bool:
-        yield f"flip={shown(p.flip)}; expected True or False"
+        yield f"flip={brief_repr(p.flip)}; expected True or False"
     if type(p.seed) is not int or not 0 <= p.seed < 2**64:
-        yield f"seed={shown(p.seed)}; expected a whole number from 0, below 2**64"
+        yield f"seed={brief_repr(p.seed)}; expected a whole number from 0, below 2**64"
     yield from _problems_of_values(p)
 
 
 def _problems_of_values(p: Pictures) -> Iterator[str]:
     if not _numbers(p.mean, 3, least=-1e6):
-        yield f"mean={shown(p.mean)}; expected three numbers"
+        yield f"mean={brief_repr(p.mean)}; expected three numbers"
     if not _numbers(p.std, 3, least=1e-6):
-        yield f"std={shown(p.std)}; expected three numbers above 0"
+        yield f"std={brief_repr(p.std)}; expected three numbers above 0"
     if p.dtype == "uint8" and (p.mean, p.std) != (_IMAGENET_MEAN, _IMAGENET_STD):
         yield "mean and std are for dtype='float32'"
 

@@ -25,8 +25,8 @@ _PARTS = {
         "NotStarted Outcome Pairs RuntimeFailed Usage"
     ),
     "_ports": (
-        "Array File PortType any_ array bool_ bytes_ float16 float32 float64 int8 int16 "
-        "int32 int64 shown str_ uint8 uint16 uint32 uint64"
+        "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
+        "int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price",
     "_process": "Process SliceUse",
@@ -152,7 +152,7 @@ if TYPE_CHECKING:
         int16 as int16,
         int32 as int32,
         int64 as int64,
-        shown as shown,
+        brief_repr as brief_repr,
         str_ as str_,
         uint8 as uint8,
         uint16 as uint16,

@@ -75,4 +75,4 @@ class Gang:
 
     command: Command
     mpi: str
-    starter: str
+    mpirun: str

@@ -9,7 +9,7 @@ from flowos.model._errors import WiringError
 from flowos.model._graph import Flow, Task, as_task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import shown
+from flowos.model._ports import brief_repr
 
 _KEYS = ("task_name", "iport_nametypes", "oport_nametypes", "fun")
 
@@ -98,7 +98,7 @@ def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
 
 def _function(where: str, fun: Any) -> Callable[..., Any]:
     if isinstance(fun, Task) or not callable(fun):
-        raise WiringError(f"{where}: expected a function, given {shown(fun)}")
+        raise WiringError(f"{where}: expected a function, given {brief_repr(fun)}")
     if inspect.iscoroutinefunction(fun) or inspect.isgeneratorfunction(fun):
         raise WiringError(f"{where}: expected a plain function, given an async or generator one")
     return fun  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from flowos.model._errors import WiringError
 from flowos.model._graph import Task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import File, PortType, any_, bytes_, int64, shown, str_
+from flowos.model._ports import File, PortType, any_, brief_repr, bytes_, int64, str_
 
 _Named = str | tuple[str, PortType] | None
 
@@ -67,20 +67,20 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     )
 
 
-def gang(task: Task, *, mpi: str, starter: str = "") -> Task:
+def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
     """The command as an MPI program of `needs.ranks` ranks.
 
-    mpi: the family of the MPI that it was built with, "openmpi" or "mpich". starter: that MPI's
+    mpi: the family of the MPI that it was built with, "openmpi" or "mpich". mpirun: that MPI's
     mpirun, if it is not the first on PATH.
     """
     if not isinstance(task.body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
-    return replace(task, body=Gang(command=task.body, mpi=mpi, starter=starter))
+    return replace(task, body=Gang(command=task.body, mpi=mpi, mpirun=mpirun))
 
 
 def _words(argv: object) -> tuple[Word, ...]:
     if isinstance(argv, (str, bytes)) or not isinstance(argv, Sequence) or not argv:
-        raise WiringError(f"command: expected a list of words, given {shown(argv)}")
+        raise WiringError(f"command: expected a list of words, given {brief_repr(argv)}")
     return tuple(tuple(map(_part, w)) if isinstance(w, tuple) else _part(w) for w in argv)
 
 
@@ -91,7 +91,7 @@ def _part(word: object) -> str | In | Out:
         return str(word)
     raise WiringError(
         f"command: a word is a text, a number, a path, In, Out or a tuple of these, "
-        f"given {shown(word)}"
+        f"given {brief_repr(word)}"
     )
 
 
@@ -119,9 +119,11 @@ def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
             case _:
                 raise WiringError(
                     f"command {title!r}: {what}= names an output, such as {what}={what!r}, "
-                    f"given {shown(given)}"
+                    f"given {brief_repr(given)}"
                 )
         if type_ != usual[what] and not (type_ == bytes_ and usual[what] == str_):
-            raise WiringError(f"command {title!r}: {what} cannot be captured as {shown(type_)}")
+            raise WiringError(
+                f"command {title!r}: {what} cannot be captured as {brief_repr(type_)}"
+            )
         found[what] = (name, type_)
     return found

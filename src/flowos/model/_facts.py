@@ -54,7 +54,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mpi:
-    """`cxx`: its C++ compiler, if that could build a program of C++20 with OpenMP."""
+    """starter: its mpirun. cxx: its C++ compiler, if it can build C++20 with OpenMP."""
 
     name: str
     family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]

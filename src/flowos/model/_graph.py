@@ -15,7 +15,7 @@ from flowos.model._drawing import DrawnNode, Graph, dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import PortType, shown
+from flowos.model._ports import PortType, brief_repr
 from flowos.model._wiring import bind_arguments, check_command, check_ports, is_name
 
 _DRAWN = 200
@@ -45,9 +45,11 @@ class Task:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise WiringError(f"a task's name is a text, given {shown(self.name)}")
+            raise WiringError(f"a task's name is a text, given {brief_repr(self.name)}")
         if not isinstance(self.needs, Needs):
-            raise WiringError(f"task {self.name!r}: needs={shown(self.needs)}; use fo.Needs(...)")
+            raise WiringError(
+                f"task {self.name!r}: needs={brief_repr(self.needs)}; use fo.Needs(...)"
+            )
         check_ports(self.name, self.inputs, self.outputs)
         body = self.body.command if isinstance(self.body, Gang) else self.body
         if isinstance(body, Command):
@@ -226,7 +228,7 @@ def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> 
 def flow_input(name: str, type: object) -> Port:
     """An input of the flows that use it. `run(*values)` binds inputs in creation order."""
     if not is_name(name):
-        raise WiringError(f"flow_input: its name is a text, given {shown(name)}")
+        raise WiringError(f"flow_input: its name is a text, given {brief_repr(name)}")
     return _new_input(name, port_type(f"flow_input {name!r}", type))
 
 
@@ -241,7 +243,7 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
         raise WiringError("flow_output: give at least one port")
     for given in outputs:
         if not isinstance(given, Port):
-            raise WiringError(f"flow_output: expected ports, given {shown(given)}")
+            raise WiringError(f"flow_output: expected ports, given {brief_repr(given)}")
     calls, inputs = _reach(outputs)
     _refuse_equal_names(inputs)
     inside = frozenset().union(*(c.task.body.nodes for c in calls if isinstance(c.task.body, Flow)))

@@ -11,10 +11,10 @@ from flowos.model._ports import (
     any_,
     array,
     bool_,
+    brief_repr,
     bytes_,
     float64,
     int64,
-    shown,
     str_,
 )
 
@@ -41,7 +41,7 @@ def port_type(where: str, hint: Any) -> PortType:
         known = _PYTHON_TYPES.get(hint) or _by_class(hint)
         if known:
             return known
-    raise WiringError(f"{where}: expected a port type such as fo.int64, given {shown(hint)}")
+    raise WiringError(f"{where}: expected a port type such as fo.int64, given {brief_repr(hint)}")
 
 
 def _by_class(hint: type) -> PortType | None:

@@ -62,7 +62,7 @@ class Integer(PortType):
             return _not_a(self.name, value)
         if self.low <= value <= self.high:
             return None
-        return f"expected {self.name} ({self.low}..{self.high}), given {shown(value)}"
+        return f"expected {self.name} ({self.low}..{self.high}), given {brief_repr(value)}"
 
     def quick(self) -> Predicate:
         low, high, check = self.low, self.high, self.check
@@ -83,7 +83,7 @@ class Floating(PortType):
             return _not_a(self.name, value)
         if self._holds(value):
             return None
-        return f"expected {self.name}, which cannot hold {shown(value)} exactly"
+        return f"expected {self.name}, which cannot hold {brief_repr(value)} exactly"
 
     def _holds(self, value: float) -> bool:
         try:
@@ -236,10 +236,10 @@ def _scalar_dtype(value: object) -> str | None:
 
 
 def _not_a(name: str, value: object) -> str:
-    return f"expected {name}, given {shown(value)}"
+    return f"expected {name}, given {brief_repr(value)}"
 
 
-def shown(value: object, most: int = 60) -> str:
+def brief_repr(value: object, most: int = 60) -> str:
     """Brief description of a value with its type; arrays by dtype and shape, long values cut."""
     kind = type(value).__name__
     if _is_array(value):

@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from flowos.model._bodies import Command, In, Out, PortSpec
 from flowos.model._errors import FlowosError, WiringError
-from flowos.model._ports import File, FilePath, Floating, Integer, PortType, Text, bytes_, shown
+from flowos.model._ports import (
+    File,
+    FilePath,
+    Floating,
+    Integer,
+    PortType,
+    Text,
+    brief_repr,
+    bytes_,
+)
 
 
 def is_name(given: object) -> bool:
@@ -23,10 +32,10 @@ def _check_specs(owner: str, kind: str, ports: Sequence[PortSpec]) -> None:
     seen: set[str] = set()
     for port in ports:
         if not is_name(port.name):
-            raise WiringError(f"{owner}: an {kind}'s name is a text, given {shown(port.name)}")
+            raise WiringError(f"{owner}: an {kind}'s name is a text, given {brief_repr(port.name)}")
         if not isinstance(port.type, PortType):
             raise WiringError(
-                f"{owner}: {kind} {port.name!r} has no port type, given {shown(port.type)}; "
+                f"{owner}: {kind} {port.name!r} has no port type, given {brief_repr(port.type)}; "
                 "use one such as fo.int64"
             )
         if port.name in seen:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
-from flowos.model import Flow, Port, SliceRefused, flow_output, shown
+from flowos.model import Flow, Port, SliceRefused, brief_repr, flow_output
 from flowos.operations._process_record import note
 from flowos.operations.environment import Word, environment
 
@@ -144,12 +144,12 @@ def _cores(cores: int | None, pool: "Pool | None") -> int | None:
     if cores is None:
         return pool.cores if pool else None
     if type(cores) is not int or cores < 1:
-        raise SliceRefused(f"slice: cores={shown(cores)}; expected a positive int")
+        raise SliceRefused(f"slice: cores={brief_repr(cores)}; expected a positive int")
     return cores
 
 
 def _one_of(name: str, given: T, known: Sequence[object]) -> T:
     if given not in known:
         words = ", ".join(str(each) for each in known if each is not None)
-        raise SliceRefused(f"slice: {name}={shown(given)}; one of {words}")
+        raise SliceRefused(f"slice: {name}={brief_repr(given)}; one of {words}")
     return given

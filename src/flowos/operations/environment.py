@@ -43,10 +43,10 @@ def environment(
     return made
 
 
-def _shown(value: object) -> str:
-    from flowos.model import shown  # loads the types of ports
+def _brief_repr(value: object) -> str:
+    from flowos.model import brief_repr  # loads the types of ports
 
-    return shown(value)
+    return brief_repr(value)
 
 
 def _named(word: object) -> Environment:
@@ -54,7 +54,7 @@ def _named(word: object) -> Environment:
         return BARE
     if not isinstance(word, (str, PathLike)) or not fspath(word):
         raise EnvironmentRefused(
-            f"environment {_shown(word)}: expected 'bare', or an image by its path or name"
+            f"environment {_brief_repr(word)}: expected 'bare', or an image by its path or name"
         )
     given = word if isinstance(word, str) else fspath(Path(word).absolute())
     name, runtime = _parted(given)
@@ -89,7 +89,8 @@ def _bind(given: Bind) -> tuple[str, str]:
     inside = path or fspath(Path(source).absolute())
     if not source or mode not in ("", "ro", "rw") or not PurePath(inside).is_absolute():
         raise EnvironmentRefused(
-            f"bind {_shown(given)}: expected SRC, SRC:DST or SRC:DST:ro, with DST an absolute path"
+            f"bind {_brief_repr(given)}: expected SRC, SRC:DST or SRC:DST:ro, with DST an "
+            "absolute path"
         )
     return fspath(Path(source).absolute()), inside + (":ro" if mode == "ro" else "")
 
@@ -97,7 +98,7 @@ def _bind(given: Bind) -> tuple[str, str]:
 def _device(name: object) -> str:
     if not isinstance(name, str) or "=" not in name or "/" not in name:
         raise EnvironmentRefused(
-            f"device {_shown(name)}: expected a CDI name, such as nvidia.com/gpu=0"
+            f"device {_brief_repr(name)}: expected a CDI name, such as nvidia.com/gpu=0"
         )
     return name
 

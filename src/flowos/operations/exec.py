@@ -47,7 +47,7 @@ class RankOptions:
 
     count: int
     mpi: str
-    starter: str = ""
+    mpirun: str = ""
     oversubscribe: bool = False
 
 
@@ -165,17 +165,17 @@ def _prepared(request: ExecRequest, launch: Launch) -> PreparedLaunch:
     return here().prepare(
         launch,
         launcher=ranks.mpi,
-        starter=ranks.starter or here().usual_starter(ranks.mpi),
+        mpirun=ranks.mpirun or here().usual_mpirun(ranks.mpi),
         oversubscribe=ranks.oversubscribe,
     )
 
 
 def _explained(outcome: Outcome, ranks: RankOptions | None) -> Outcome:
-    """A starter of another MPI complains of our options: what it is, is worth more."""
+    """An mpirun of another MPI complains of our options: what it is, is worth more."""
     if ranks is None or not isinstance(outcome.end, RuntimeFailed):
         return outcome
-    starter = ranks.starter or here().usual_starter(ranks.mpi)
-    wrong = here().wrong_starter(ranks.mpi, starter)
+    mpirun = ranks.mpirun or here().usual_mpirun(ranks.mpi)
+    wrong = here().wrong_mpirun(ranks.mpi, mpirun)
     return replace(outcome, end=RuntimeFailed(wrong)) if wrong else outcome
 
 

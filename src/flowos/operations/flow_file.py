@@ -26,8 +26,8 @@ from flowos.model import (
     UsageError,
     any_,
     bool_,
+    brief_repr,
     bytes_,
-    shown,
     str_,
 )
 
@@ -160,7 +160,7 @@ def _read(port: PortSpec, text: str) -> object:
     try:
         value = _parsed(port, text)
     except (ValueError, OSError, EOFError, RecursionError) as error:
-        raise UsageError(f"input {port}: {shown(text)}: {error}") from error
+        raise UsageError(f"input {port}: {brief_repr(text)}: {error}") from error
     complaint = port.type.check(value)
     if complaint:
         raise UsageError(f"input {port.name!r}: {complaint}")

@@ -250,7 +250,7 @@ class Program:
 
     argv: without `build` the whole command line, else the arguments of the built binary; a word
     "{scratch}" is replaced by a new folder on the file system to be measured.
-    ranks/mpi_family/starter: for an MPI program, their number, its MPI and mpirun.
+    ranks/mpi_family/mpirun: for an MPI program, their number, its MPI, its mpirun.
     starts: number of starts if start-up is measured, else 0.
     takes_turns: can it run side by side with others, one working at a time (flowos_turns.h)?
     memory_bytes: memory held during turns of others, if large.
@@ -263,7 +263,7 @@ class Program:
     cores: int = 1
     ranks: int = 1
     mpi_family: str = ""
-    starter: str = ""
+    mpirun: str = ""
     limit_seconds: float = 120.0
     starts: int = 0
     takes_turns: bool = False

@@ -90,7 +90,7 @@ class MpiPairs(Probe):
     def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
         if not facts.mpis:
             return Unmeasured(
-                reason="no MPI with a compiler and a starter was found",
+                reason="no MPI with a compiler and an mpirun was found",
                 remedy="apt install openmpi-bin libopenmpi-dev",
             )
         cpus = min(len(facts.one_per_core), facts.quota_cpus or RANKS)
@@ -114,7 +114,7 @@ class MpiPairs(Probe):
             cores=1,
             ranks=RANKS,
             mpi_family=case.detail("family"),
-            starter=case.detail("starter"),
+            mpirun=case.detail("starter"),
             limit_seconds=30.0 + 20 * self.seconds(case),
             takes_turns=True,
         )

@@ -179,7 +179,7 @@ class Solve(Probe):
         mpis = [mpi for mpi in facts.mpis if mpi.cxx]
         if not mpis:
             return Unmeasured(
-                reason="no MPI with a compiler of C++20 and a starter was found",
+                reason="no MPI with a compiler of C++20 and an mpirun was found",
                 remedy="apt install openmpi-bin libopenmpi-dev g++",
             )
         points = dict.fromkeys(_points(facts, wanted, mpis))
@@ -223,7 +223,7 @@ class Solve(Probe):
             cores=int(threads),
             ranks=int(case.detail("ranks")),
             mpi_family=case.detail("family"),
-            starter=case.detail("starter"),
+            mpirun=case.detail("starter"),
             limit_seconds=60.0 + 10 * self.seconds(case),
         )
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from flowos.model import SolveError, shown
+from flowos.model import SolveError, brief_repr
 
 Indices: TypeAlias = NDArray[Any]
 """int32 or int64"""
@@ -71,7 +71,7 @@ def as_csr(given: object, *, lower: bool = False, symmetrize: bool = False) -> C
 def _csr_in(given: Any, lower: bool) -> Csr:
     if not hasattr(given, "tocsr"):
         raise SolveError(
-            f"A={shown(given)}: expected a sparse matrix; of a dense one take "
+            f"A={brief_repr(given)}: expected a sparse matrix; of a dense one take "
             "scipy.sparse.csr_array(A)"
         )
     shape = tuple(given.shape)

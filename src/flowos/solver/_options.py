@@ -6,7 +6,7 @@ from math import isfinite
 from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
-from flowos.model import SolveError, shown
+from flowos.model import SolveError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import SolverSettings
@@ -79,17 +79,17 @@ def _problems(c: SolverOptions) -> Iterator[str]:
     words = {"precision": get_args(Precision), "coarse": get_args(Coarse)}
     for name, allowed in words.items():
         if getattr(c, name) not in allowed:
-            yield f"{name}={shown(getattr(c, name))}; expected one of {', '.join(allowed)}"
+            yield f"{name}={brief_repr(getattr(c, name))}; expected one of {', '.join(allowed)}"
     if c.nullspace not in (None, *get_args(Nullspace)):
-        yield f"nullspace={shown(c.nullspace)}; expected None or constant"
+        yield f"nullspace={brief_repr(c.nullspace)}; expected None or constant"
     for name in ("lower", "symmetrize"):
         if type(getattr(c, name)) is not bool:
-            yield f"{name}={shown(getattr(c, name))}; expected True or False"
+            yield f"{name}={brief_repr(getattr(c, name))}; expected True or False"
     for name, max_ in MAX_OPTIONS.items():
         if not _is_none_or_whole(getattr(c, name), max_):
-            yield f"{name}={shown(getattr(c, name))}; expected a whole number, 1 to {max_}"
+            yield f"{name}={brief_repr(getattr(c, name))}; expected a whole number, 1 to {max_}"
     if c.relax is not None and not is_number(c.relax, max_=1.0):
-        yield f"relax={shown(c.relax)}; expected 0 to 1"
+        yield f"relax={brief_repr(c.relax)}; expected 0 to 1"
 
 
 def _is_none_or_whole(given: object, max_: int) -> bool:

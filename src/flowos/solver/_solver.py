@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flowos.model import SolveError, shown
+from flowos.model import SolveError, brief_repr
 from flowos.solver._csr import as_csr
 from flowos.solver._options import SolverKeywords, SolverOptions, is_number, is_whole
 
@@ -254,6 +254,6 @@ def _largest(values: Vector) -> float:
 def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
     for name, given in (("rtol", rtol), ("atol", atol)):
         if not is_number(given, max_=_LARGEST):
-            raise SolveError(f"{name}={shown(given)}; expected a number from 0 on")
+            raise SolveError(f"{name}={brief_repr(given)}; expected a number from 0 on")
     if maxiter is not None and not is_whole(maxiter, _MAX_ITERATIONS):
-        raise SolveError(f"maxiter={shown(maxiter)}; expected a whole number from 1 on")
+        raise SolveError(f"maxiter={brief_repr(maxiter)}; expected a whole number from 1 on")

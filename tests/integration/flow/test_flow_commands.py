@@ -344,14 +344,14 @@ def command_lines() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("mpi", "starter"), [("openmpi", "mpirun.openmpi"), ("mpich", "mpirun.mpich")]
+    ("mpi", "mpirun"), [("openmpi", "mpirun.openmpi"), ("mpich", "mpirun.mpich")]
 )
-def test_a_gang_is_started_as_ranks(mpi: str, starter: str) -> None:
-    path = shutil.which(starter)
+def test_a_gang_is_started_as_ranks(mpi: str, mpirun: str) -> None:
+    path = shutil.which(mpirun)
     if path is None or len(os.sched_getaffinity(0)) < 2:
-        pytest.skip(f"{starter} or a second core is not here")
+        pytest.skip(f"{mpirun} or a second core is not here")
     script = "echo $OMPI_COMM_WORLD_RANK$PMI_RANK"
-    ranks = fo.gang(shell(script, needs=fo.Needs(ranks=2)), mpi=mpi, starter=path)
+    ranks = fo.gang(shell(script, needs=fo.Needs(ranks=2)), mpi=mpi, mpirun=path)
     with fo.slice(ranks()) as s:
         (printed,) = s.run()
     assert sorted(str(printed).split()) == ["0", "1"]

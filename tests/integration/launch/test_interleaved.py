@@ -107,7 +107,7 @@ def test_who_takes_no_part_runs_to_its_end(log: Path) -> None:
 
 
 def test_who_cannot_be_started_is_told_in_its_place(log: Path) -> None:
-    bad = here().prepare(Launch(argv=("true",)), launcher="mpich", starter="/nowhere/mpiexec")
+    bad = here().prepare(Launch(argv=("true",)), launcher="mpich", mpirun="/nowhere/mpiexec")
     first, second = run_interleaved([bad, part(log, "b", 2)], "seed")
     assert isinstance(first, LaunchFailed)
     assert "/nowhere/mpiexec" in str(first)

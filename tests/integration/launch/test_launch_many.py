@@ -84,7 +84,7 @@ def test_a_fork_of_this_process_keeps_no_launch_alive() -> None:
     assert end == Killed(signal.SIGTERM, "request")
 
 
-@pytest.mark.parametrize("command", ["true", "no-such-starter"])
+@pytest.mark.parametrize("command", ["true", "no-such-mpirun"])
 def test_a_launch_that_is_over_is_let_go_without_the_collector(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_launch_that_is_over_is_let_go_without_the_collector(
             here().run(Launch(argv=(command,)))
         else:
             with suppress(LaunchFailed):
-                here().run(Launch(argv=("true",)), launcher="openmpi", starter=f"/{command}")
+                here().run(Launch(argv=("true",)), launcher="openmpi", mpirun=f"/{command}")
         until = time.monotonic() + PATIENCE_SECONDS
         while made[0]() is not None and time.monotonic() < until:
             time.sleep(0.01)  # its watch is about to sleep

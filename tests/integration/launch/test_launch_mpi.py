@@ -57,16 +57,16 @@ KNOWN = (
 @dataclass(frozen=True)
 class Mpi:
     launcher: str
-    starter: str
+    mpirun: str
     hello: Path
 
 
 @pytest.fixture(scope="module", params=KNOWN, ids=lambda known: known[0])
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
-    launcher, compiler, starter = request.param
-    found = shutil.which(starter)
+    launcher, compiler, mpirun = request.param
+    found = shutil.which(mpirun)
     if not shutil.which(compiler) or not found:
-        pytest.skip(f"no {compiler} or {starter} on this machine")
+        pytest.skip(f"no {compiler} or {mpirun} on this machine")
     if CPUS < 2:
         pytest.skip("two bound ranks need two cpus")
     folder = tmp_path_factory.mktemp(launcher)
@@ -117,7 +117,7 @@ def test_two_ranks_are_one_world_on_a_core_each_with_the_exact_environment(
 ) -> None:
     monkeypatch.setenv("UNSAID", "1")
     launch = gang(str(mpi.hello), variables=(("GIVEN", "a b,$x"),))
-    outcome = here().run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    outcome = here().run(launch, launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == Exited(0), outcome
     assert sorted(outcome.stdout.decode().splitlines()) == [
         f"rank {rank} of 2, sum 1, cpus 1, a b,$x, exact" for rank in (0, 1)
@@ -142,7 +142,7 @@ def test_a_gang_inside_a_rank_and_an_allocation_is_a_world_of_its_own(
         variables=(*here().variables(BARE), ("GIVEN", "x")),
         limit_seconds=PATIENCE_SECONDS,
     )
-    outcome = here().run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    outcome = here().run(launch, launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == Exited(0), outcome
     assert outcome.stdout.count(b" of 2, sum 1,") == 2
 
@@ -150,19 +150,19 @@ def test_a_gang_inside_a_rank_and_an_allocation_is_a_world_of_its_own(
 def test_more_ranks_than_cpus_run_when_asked_for(mpi: Mpi) -> None:
     launch = gang(str(mpi.hello), ranks=CPUS + 1, variables=(("GIVEN", "x"),))
     with pytest.raises(LaunchFailed, match="ask for fewer"):
-        here().run(launch, launcher=mpi.launcher, starter=mpi.starter)
-    outcome = here().run(launch, launcher=mpi.launcher, starter=mpi.starter, oversubscribe=True)
+        here().run(launch, launcher=mpi.launcher, mpirun=mpi.mpirun)
+    outcome = here().run(launch, launcher=mpi.launcher, mpirun=mpi.mpirun, oversubscribe=True)
     assert outcome.end == Exited(0), outcome
     assert len(outcome.stdout.splitlines()) == CPUS + 1
 
 
 def test_the_rank_that_failed_first_is_told(mpi: Mpi) -> None:
-    outcome = here().run(gang(str(mpi.hello), "3"), launcher=mpi.launcher, starter=mpi.starter)
+    outcome = here().run(gang(str(mpi.hello), "3"), launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == Exited(3), outcome
 
 
 def test_a_missing_command_is_told_as_without_mpi(mpi: Mpi) -> None:
-    outcome = here().run(gang("no-such-command"), launcher=mpi.launcher, starter=mpi.starter)
+    outcome = here().run(gang("no-such-command"), launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == NotStarted(
         "no such command 'no-such-command' (looked in PATH=/usr/bin:/bin)"
     )
@@ -170,7 +170,7 @@ def test_a_missing_command_is_told_as_without_mpi(mpi: Mpi) -> None:
 
 def test_a_stopped_gang_leaves_nothing(mpi: Mpi, tmp_path: Path) -> None:
     script = f"trap '' TERM; sleep 300 & echo $$ $! >>{tmp_path}/pids; wait; sleep 300"
-    running = here().start(gang("sh", "-c", script), launcher=mpi.launcher, starter=mpi.starter)
+    running = here().start(gang("sh", "-c", script), launcher=mpi.launcher, mpirun=mpi.mpirun)
     pids = numbers_in(tmp_path / "pids", 4)
     running.stop(grace_seconds=0.3)
     end = running.wait(PATIENCE_SECONDS).end
@@ -181,13 +181,13 @@ def test_a_stopped_gang_leaves_nothing(mpi: Mpi, tmp_path: Path) -> None:
 
 def test_a_gang_beyond_its_limit_is_ended(mpi: Mpi) -> None:
     launch = gang("sleep", "300", limit_seconds=1.0)
-    outcome = here().run(launch, launcher=mpi.launcher, starter=mpi.starter)
+    outcome = here().run(launch, launcher=mpi.launcher, mpirun=mpi.mpirun)
     assert outcome.end == Killed(signal.SIGTERM, "limit"), outcome
 
 
 def test_a_killed_launcher_leaves_no_rank(mpi: Mpi, tmp_path: Path) -> None:
     script = f"(trap '' TERM; exec sleep 300) & echo $$ $! >>{tmp_path}/pids; wait"
-    running = here().start(gang("sh", "-c", script), launcher=mpi.launcher, starter=mpi.starter)
+    running = here().start(gang("sh", "-c", script), launcher=mpi.launcher, mpirun=mpi.mpirun)
     pids = numbers_in(tmp_path / "pids", 4)
     os.kill(running.pid, signal.SIGKILL)
     end = running.wait(PATIENCE_SECONDS).end
@@ -200,7 +200,7 @@ def test_a_killed_launcher_leaves_no_rank(mpi: Mpi, tmp_path: Path) -> None:
 def test_a_killed_launcher_leaves_no_file(mpi: Mpi, tmp_path: Path) -> None:
     script = f"{mpi.hello}; echo $$ >>{tmp_path}/pids; sleep 300"
     launch = gang("sh", "-c", script, variables=(("GIVEN", "x"),))
-    running = here().start(launch, launcher=mpi.launcher, starter=mpi.starter)
+    running = here().start(launch, launcher=mpi.launcher, mpirun=mpi.mpirun)
     numbers_in(tmp_path / "pids", 2)
     memory = list(Path("/dev/shm").glob(f"flowos-*-{here().folder().name}-{running.folder.name}"))
     assert len(memory) == 1
@@ -215,25 +215,25 @@ def test_a_killed_launcher_leaves_no_file(mpi: Mpi, tmp_path: Path) -> None:
 def test_a_program_of_another_mpi_fails_with_the_reason_and_runs_no_worlds_of_one(
     tmp_path: Path,
 ) -> None:
-    for (launcher, _, starter), (_, compiler, _) in (KNOWN, KNOWN[::-1]):
-        if not shutil.which(compiler) or not shutil.which(starter):
-            pytest.skip(f"no {compiler} or {starter} on this machine")
+    for (launcher, _, mpirun), (_, compiler, _) in (KNOWN, KNOWN[::-1]):
+        if not shutil.which(compiler) or not shutil.which(mpirun):
+            pytest.skip(f"no {compiler} or {mpirun} on this machine")
         (tmp_path / "hello.c").write_text(HELLO)
         argv = [compiler, "-o", str(tmp_path / "hello"), str(tmp_path / "hello.c")]
         subprocess.run(argv, check=True, capture_output=True)
         launch = gang(str(tmp_path / "hello"), variables=(("GIVEN", "x"),))
-        outcome = here().run(launch, launcher=launcher, starter=starter)
+        outcome = here().run(launch, launcher=launcher, mpirun=mpirun)
         assert isinstance(outcome.end, Exited | Killed), outcome
         assert outcome.end != Exited(0)
         assert b" of 1, " not in outcome.stdout
-        assert b"the-starter-is-of-" in outcome.stderr.replace(b"_", b"-")
+        assert b"the-mpirun-is-of-" in outcome.stderr.replace(b"_", b"-")
 
 
 def test_a_launcher_that_is_none_is_told_with_its_last_words(tmp_path: Path) -> None:
     broken = tmp_path / "mpirun"
     broken.write_text("#!/bin/sh\necho 'libmpi.so.40: cannot open' >&2\nexit 127\n")
     broken.chmod(0o755)
-    outcome = here().run(gang("true"), launcher="openmpi", starter=str(broken), oversubscribe=True)
+    outcome = here().run(gang("true"), launcher="openmpi", mpirun=str(broken), oversubscribe=True)
     assert outcome.end == RuntimeFailed(
         "what should start 'true' ended with 127: libmpi.so.40: cannot open"
     )

@@ -38,10 +38,10 @@ def test_an_unknown_or_missing_launcher_is_one_line() -> None:
     with pytest.raises(LaunchFailed, match="unknown launcher 'mpi'"):
         here().run(Launch(argv=("true",)), launcher="mpi")
     with pytest.raises(LaunchFailed, match="no such launcher '/no/mpirun'"):
-        here().run(Launch(argv=("true",)), launcher="openmpi", starter="/no/mpirun")
+        here().run(Launch(argv=("true",)), launcher="openmpi", mpirun="/no/mpirun")
 
 
 def test_more_ranks_than_cpus_are_refused_unless_asked_for() -> None:
     many = Launch(argv=("x",), ranks=1 + len(os.sched_getaffinity(0)))
     with pytest.raises(LaunchFailed, match=r"ranks with 1 core each on \d+ cpus; ask for fewer"):
-        here().run(many, launcher="other", starter=sys.executable)
+        here().run(many, launcher="other", mpirun=sys.executable)

@@ -9,7 +9,7 @@ from flowos.drivers import (
     incompatibility,
     mpi_said,
     mpis_in_files,
-    wrong_starter,
+    wrong_mpirun,
 )
 
 OPEN_MPI = MpiSaid("openmpi", "4.1.4")
@@ -138,16 +138,16 @@ def test_what_would_not_form_one_world_is_refused_with_the_reason(
 
 def test_a_starter_of_another_mpi_than_asked_for_is_refused_by_what_it_says() -> None:
     says = "mpirun (Open MPI) 4.1.4"
-    assert wrong_starter("openmpi", "mpirun", says) is None
-    assert wrong_starter("openmpi", "my-wrapper", "") is None
-    reason = wrong_starter("mpich", "/usr/bin/mpirun", says)
+    assert wrong_mpirun("openmpi", "mpirun", says) is None
+    assert wrong_mpirun("openmpi", "my-wrapper", "") is None
+    reason = wrong_mpirun("mpich", "/usr/bin/mpirun", says)
     assert reason is not None
     assert reason.text == "'/usr/bin/mpirun' is of Open MPI 4.1.4, not of MPICH"
     assert reason.remedy == (
-        "name the starter of MPICH (--starter PATH), or ask for Open MPI (--mpi openmpi)"
+        "name the mpirun of MPICH (--mpirun PATH), or ask for Open MPI (--mpi openmpi)"
     )
-    assert wrong_starter("intel", "mpiexec", "HYDRA build details:\n Version: 4.0.2") is None
-    assert wrong_starter("other", "mpiexec", says) is None
-    intel = wrong_starter("intel", "mpiexec", says)
+    assert wrong_mpirun("intel", "mpiexec", "HYDRA build details:\n Version: 4.0.2") is None
+    assert wrong_mpirun("other", "mpiexec", says) is None
+    intel = wrong_mpirun("intel", "mpiexec", says)
     assert intel is not None
     assert intel.text == "'mpiexec' is of Open MPI 4.1.4, not of Intel MPI"

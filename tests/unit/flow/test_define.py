@@ -279,7 +279,7 @@ def test_a_command_task_made_by_hand_is_checked_too() -> None:
 
 
 def test_a_gang_is_a_command_started_as_ranks() -> None:
-    made = gang(command(["hello"], needs=Needs(ranks=2)), mpi="openmpi", starter="/usr/bin/mpirun")
+    made = gang(command(["hello"], needs=Needs(ranks=2)), mpi="openmpi", mpirun="/usr/bin/mpirun")
     assert isinstance(made.body, Gang)
     assert (made.body.mpi, made.needs.ranks, str(made)) == ("openmpi", 2, "hello() -> stdout: str_")
     with pytest.raises(WiringError, match="expected a task made by"):

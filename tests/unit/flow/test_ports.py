@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowos.model as m
-from flowos.model import PortType, array, shown
+from flowos.model import PortType, array, brief_repr
 
 GOOD: list[tuple[PortType, object]] = [
     (m.int8, -128),
@@ -160,10 +160,10 @@ def test_equal_types_are_equal_after_a_journey() -> None:
 
 
 def test_a_huge_value_is_shown_in_few_words() -> None:
-    assert len(shown(b"x" * 10**8)) < 100
-    assert len(shown("x" * 10**7)) < 100
-    assert len(shown(list(range(10**6)))) < 100
-    assert shown(b"ab") == "b'ab' (bytes)"
+    assert len(brief_repr(b"x" * 10**8)) < 100
+    assert len(brief_repr("x" * 10**7)) < 100
+    assert len(brief_repr(list(range(10**6)))) < 100
+    assert brief_repr(b"ab") == "b'ab' (bytes)"
 
 
 def test_a_value_whose_repr_raises_is_shown_too() -> None:
@@ -171,7 +171,7 @@ def test_a_value_whose_repr_raises_is_shown_too() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert "Broken" in shown(Broken())
+    assert "Broken" in brief_repr(Broken())
 
 
 def test_types_are_checked_where_numpy_is_not_loaded() -> None:
@@ -188,4 +188,4 @@ def test_types_are_checked_where_numpy_is_not_loaded() -> None:
 
 def test_a_value_whose_class_is_named_as_a_built_in_is_shown_without_a_text() -> None:
     namesake = type("array", (), {})
-    assert shown(namesake()) == "a value without a text (array)"
+    assert brief_repr(namesake()) == "a value without a text (array)"

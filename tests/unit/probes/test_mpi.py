@@ -41,7 +41,7 @@ def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
     assert not isinstance(found, Unmeasured)
     assert [c.level("mpi") for c in found] == ["Open MPI 4.1.4", "MPICH 4.0.2"]
     program = PROBE.program(found[1])
-    assert (program.ranks, program.cores, program.mpi_family, program.starter) == (
+    assert (program.ranks, program.cores, program.mpi_family, program.mpirun) == (
         2,
         1,
         "mpich",

@@ -163,7 +163,7 @@ def test_the_program_is_built_from_the_librarys_sources_by_the_mpis_cxx(here: No
     (flag,) = program.build.include_flags
     assert (Path(flag.removeprefix("-I")) / "krylov/solver.h").is_file()
     assert (program.ranks, program.cores, program.mpi_family) == (2, 1, "openmpi")
-    assert program.starter == "/usr/bin/mpirun.openmpi"
+    assert program.mpirun == "/usr/bin/mpirun.openmpi"
     assert dict(program.variables)["OMP_NUM_THREADS"] == "1"
     assert program.argv[0] == "poisson:128x128x128"
     assert " ".join(program.argv).count("--block-rows 32 --colours 20") == 1

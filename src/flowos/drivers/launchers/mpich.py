@@ -17,7 +17,7 @@ class Hydra:
     name: str
     binding: Argv = ()
     env_forwarded: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
-    starter: str = "mpiexec"
+    mpirun: str = "mpiexec"
     oversubscribe: bool = False
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
@@ -31,7 +31,7 @@ class Hydra:
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         binding = () if self.oversubscribe else self.binding
         return (
-            self.starter,
+            self.mpirun,
             *("-n", str(launch.ranks)),
             *(word.format(cores=launch.needs.cores) for word in binding),
             *argv,

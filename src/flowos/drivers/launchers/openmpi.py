@@ -18,7 +18,7 @@ _ROOT_MAY = tuple(
 class OpenMpi:
     """mpirun itself refuses more ranks than cores unless `oversubscribe` is set."""
 
-    starter: str = "mpirun"
+    mpirun: str = "mpirun"
     oversubscribe: bool = False
     name: str = "openmpi"
     env_forwarded: tuple[str, ...] = (
@@ -50,7 +50,7 @@ class OpenMpi:
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
         """`plm isolated`: without it mpirun fails if ssh is missing, though it does not use ssh."""
         return (
-            self.starter,
+            self.mpirun,
             *("--mca", "plm", "isolated"),
             *("-n", str(launch.ranks)),
             *self._placement(launch.needs.cores),

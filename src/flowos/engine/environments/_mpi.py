@@ -1,6 +1,6 @@
 """Before ranks are started from outside: is the same MPI in their image?
 
-Asked once per image, runtime and starter: the image is entered once and held, and each question
+Asked once per image, runtime and mpirun: the image is entered once and held, and each question
 joins it there. The answer is no proof for a program that brings an MPI of its own, so launchers
 guard their ranks besides (see `Launcher.guards`).
 """
@@ -18,7 +18,7 @@ from flowos.drivers import (
     launcher_named,
     mpi_said,
     mpis_in_files,
-    wrong_starter,
+    wrong_mpirun,
 )
 from flowos.engine._ask import ask
 from flowos.engine.environments._runtimes import Runtimes
@@ -47,36 +47,36 @@ class MpiCheck:
         self._inside: dict[tuple[Environment, str], tuple[MpiSaid, ...]] = {}
 
     def check(
-        self, env: Environment, launcher: str, starter: str = "", variables: Pairs = ()
+        self, env: Environment, launcher: str, mpirun: str = "", variables: Pairs = ()
     ) -> None:
         """Raises EnvironmentRefused if the MPI of this node does not fit that of the image.
 
-        Raises LaunchFailed if there is no such starter, or it is of another MPI than the launcher's
+        Raises LaunchFailed if there is no such mpirun, or it is of another MPI than the launcher's
         name says. variables: of the ranks; programs of an MPI are found on their PATH.
         """
         wished = family_of(launcher)
         if env.image is None or wished is None:
             return
-        wrong = self.wrong_starter(launcher, starter)
+        wrong = self.wrong_mpirun(launcher, mpirun)
         if wrong:
             raise LaunchFailed(wrong)
-        says = self._said_outside(_program(launcher, starter))
+        says = self._said_outside(_program(launcher, mpirun))
         path = dict(variables).get("PATH", "")
         reason = incompatibility(wished, mpi_said(says), self._mpis_inside(env, path))
         if reason is not None:
             raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
 
-    def wrong_starter(self, launcher: str, starter: str = "") -> str:
+    def wrong_mpirun(self, launcher: str, mpirun: str = "") -> str:
         """That it is of another MPI than the launcher's name says, and what to do; or "".
 
-        Raises LaunchFailed if there is no such starter.
+        Raises LaunchFailed if there is no such mpirun.
         """
-        program = _program(launcher, starter)
-        wrong = wrong_starter(launcher, program, self._said_outside(program))
+        program = _program(launcher, mpirun)
+        wrong = wrong_mpirun(launcher, program, self._said_outside(program))
         return f"{wrong.text}; {wrong.remedy}" if wrong else ""
 
-    def usual_starter(self, launcher: str) -> str:
-        """The starter of this launcher's MPI: Debian has mpiexec.mpich and mpirun.openmpi by name.
+    def usual_mpirun(self, launcher: str) -> str:
+        """The mpirun of this launcher's MPI: Debian has mpiexec.mpich and mpirun.openmpi by name.
 
         "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
         """
@@ -124,8 +124,8 @@ class MpiCheck:
         return prepared.start().wait().stdout.decode(errors="replace")
 
 
-def _program(launcher: str, starter: str) -> str:
-    return launcher_named(launcher, starter).wrap((), Launch(argv=("x",)))[0]
+def _program(launcher: str, mpirun: str) -> str:
+    return launcher_named(launcher, mpirun).wrap((), Launch(argv=("x",)))[0]
 
 
 def _version_text(program: str) -> str:

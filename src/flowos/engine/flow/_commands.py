@@ -45,7 +45,7 @@ from flowos.model import (
     TaskFailed,
     ValueRefused,
     Word,
-    shown,
+    brief_repr,
     str_,
 )
 from flowos.plan import Stage, Step
@@ -220,10 +220,10 @@ class CommandLane:
             limit_seconds=command.limit_seconds,
             cpus=() if isinstance(body, Gang) else self._cores,  # its launcher binds the ranks
         )
-        launcher, starter = (body.mpi, body.starter) if isinstance(body, Gang) else ("direct", "")
+        launcher, mpirun = (body.mpi, body.mpirun) if isinstance(body, Gang) else ("direct", "")
         try:
             captures = _captures(command, node)
-            running = node.start(launch, launcher=launcher, starter=starter, captures=captures)
+            running = node.start(launch, launcher=launcher, mpirun=mpirun, captures=captures)
         except EnvironmentRefused as error:
             raise TaskFailed(f"task {step.label!r}: {error}") from error
         outcome = self._waited(step, running)
@@ -286,7 +286,7 @@ def _asked(task: Task, given: Mapping[str, object]) -> str:
     """The command line and the inputs of a command that failed, for its message."""
     words = shlex.join(_word(w, given, Path()) for w in _command_of(task).argv)
     cut = f"{words[:_TOLD_WORDS]} ..." if len(words) > _TOLD_WORDS else words
-    inputs = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
+    inputs = ", ".join(f"{name} = {brief_repr(value)}" for name, value in given.items())
     return f"command: {' '.join(cut.split())}; given {inputs or 'nothing'}"
 
 

@@ -5,7 +5,7 @@ from copy import copy
 from errno import EMFILE, ENFILE
 
 from flowos.engine.flow._errors import line, where
-from flowos.model import FlowosError, PortSpec, TaskFailed, ValueRefused, shown
+from flowos.model import FlowosError, PortSpec, TaskFailed, ValueRefused, brief_repr
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
@@ -19,7 +19,7 @@ def task_failed(
     label: str, inputs: Sequence[PortSpec], values: Iterable[object], error: BaseException
 ) -> TaskFailed:
     """To be raised from `error`, whose traceback begins in the task."""
-    given = ", ".join(f"{p.name} = {shown(v)}" for p, v in zip(inputs, values, strict=True))
+    given = ", ".join(f"{p.name} = {brief_repr(v)}" for p, v in zip(inputs, values, strict=True))
     place = where(error.__traceback__)
     return TaskFailed(f"task {label!r} raised {line(error)}{place}; given {given or 'nothing'}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowos.engine.flow._failures import output_refused, task_failed
 from flowos.engine.flow._files import present
-from flowos.model import Cancelled, File, FlowosError, Python, shown
+from flowos.model import Cancelled, File, FlowosError, Python, brief_repr
 from flowos.plan import Stage, Step
 
 _Pick = Callable[[list[object]], Any]
@@ -97,7 +97,7 @@ def _settle(step: Step, value: object, frame: list[object]) -> None:
 
 
 def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
-    given = [shown(frame[i]) for i in step.inputs]
+    given = [brief_repr(frame[i]) for i in step.inputs]
     return output_refused(step.label, step.task.inputs, given, complaint)
 
 

@@ -7,7 +7,7 @@ terminal and gives it back. The runtime between us runs in a group of its own, a
 Ctrl-C that was typed for the command.
 
 Without a terminal it has a session of its own, and signals that we get are handed on. So it is for
-ranks too: their starter gets the signal and hands it on; where it would not hand on that very
+ranks too: their mpirun gets the signal and hands it on; where it would not hand on that very
 signal, and at once, we send it to the ranks.
 """
 
@@ -112,7 +112,7 @@ def _to_command(running: RunningProcess, number: int) -> bool:
 
 
 def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:
-    """The starter first: it then expects that ranks end, and reports no failure."""
+    """mpirun first: it then expects that ranks end, and reports no failure."""
     _sent(running.pid, number)
     if signal.Signals(number).name in keeps:
         for _, started in unfinished(running.folder):
@@ -122,12 +122,12 @@ def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bo
     return True
 
 
-def _wake(starter: RunningProcess) -> None:
+def _wake(mpirun: RunningProcess) -> None:
     """Open MPI's sleeps whole seconds while it ends its ranks. That a child ended wakes it; but if
     all had ended before it fell asleep, nothing would."""
-    while not starter.done:
-        if not any(unfinished(starter.folder)):
-            _sent(starter.pid, signal.SIGCHLD)
+    while not mpirun.done:
+        if not any(unfinished(mpirun.folder)):
+            _sent(mpirun.pid, signal.SIGCHLD)
         time.sleep(_TICK_SECONDS)
 
 

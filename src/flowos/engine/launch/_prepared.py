@@ -109,7 +109,7 @@ class LaunchKeywords(TypedDict, total=False):
     """The keywords of `prepare`."""
 
     launcher: str
-    starter: str
+    mpirun: str
     oversubscribe: bool
     captures: tuple[Capture, Capture] | None
 
@@ -120,19 +120,19 @@ def prepare(
     session: LaunchSession,
     *,
     launcher: str = "direct",
-    starter: str = "",
+    mpirun: str = "",
     oversubscribe: bool = False,
     captures: tuple[Capture, Capture] | None = None,
 ) -> PreparedLaunch:
     """Check the launch and make its run folder.
 
     runtime: enters the launch's environment, as it works on this node.
-    starter: path of the launcher's program (mpirun of one MPI of several).
+    mpirun: path of the launcher's program, where there are several MPIs.
     oversubscribe: allow more ranks than cpus, without binding.
     captures: of stdout and stderr; else the middle of what is longer than MAX_OUTPUT_BYTES is left
     out, and said so.
     """
-    driver = launcher_named(launcher, starter, oversubscribe=oversubscribe)
+    driver = launcher_named(launcher, mpirun, oversubscribe=oversubscribe)
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch)

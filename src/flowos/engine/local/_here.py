@@ -73,8 +73,8 @@ class Here:
         return launch_variables(self._session, env, task, inherit=inherit)
 
     def prepare(self, launch: "Launch", **options: "Unpack[LaunchKeywords]") -> "PreparedLaunch":
-        launcher, starter = options.get("launcher", "direct"), options.get("starter", "")
-        self.check_mpi(launch.env, launcher, starter, launch.variables)
+        launcher, mpirun = options.get("launcher", "direct"), options.get("mpirun", "")
+        self.check_mpi(launch.env, launcher, mpirun, launch.variables)
         return self._runtimes.prepare(launch, **options)
 
     def start(
@@ -88,10 +88,10 @@ class Here:
         return self.prepare(launch, **options).run(stdin=stdin)
 
     def check_mpi(
-        self, env: "Environment", launcher: str, starter: str = "", variables: "Pairs" = ()
+        self, env: "Environment", launcher: str, mpirun: str = "", variables: "Pairs" = ()
     ) -> None:
         if env.image is not None and launcher != "direct":
-            self._mpi.check(env, launcher, starter, variables)
+            self._mpi.check(env, launcher, mpirun, variables)
 
     def folder(self) -> Path:
         return self._session.folder()
@@ -112,16 +112,16 @@ class Here:
 
         return run_in_foreground(prepared)
 
-    def usual_starter(self, launcher: str) -> str:
+    def usual_mpirun(self, launcher: str) -> str:
         """The program that starts ranks of this launcher's MPI; "": as the launcher names it."""
-        return self._mpi.usual_starter(launcher)
+        return self._mpi.usual_mpirun(launcher)
 
-    def wrong_starter(self, launcher: str, starter: str = "") -> str:
+    def wrong_mpirun(self, launcher: str, mpirun: str = "") -> str:
         """That it is of another MPI than the launcher's name says, and what to do; or "".
 
-        Raises LaunchFailed if there is no such starter.
+        Raises LaunchFailed if there is no such mpirun.
         """
-        return self._mpi.wrong_starter(launcher, starter)
+        return self._mpi.wrong_mpirun(launcher, mpirun)
 
     def image_at(self, path: Path) -> "Image":
         """The image at a path, read whole where it was not read before.

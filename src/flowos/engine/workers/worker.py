@@ -303,10 +303,10 @@ class Worker:
                 else:
                     self._settle(result, outputs, kinds, registers)
         except Refused as refused:
-            given = [self.ports.shown(registers[i]) for i in inputs]
+            given = [self.ports.brief_repr(registers[i]) for i in inputs]
             raise Failed(place >> 32, step, "refused", given, *refused.args) from None
         except BaseException as error:
-            given = [self.ports.shown(registers[i]) for i in inputs]
+            given = [self.ports.brief_repr(registers[i]) for i in inputs]
             raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
 
     def _described(self, error: BaseException) -> tuple[Any, str, str, str]:

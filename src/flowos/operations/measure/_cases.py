@@ -55,7 +55,7 @@ def _commands(program: Program) -> Iterator[str]:
         yield _compile(program.build)
         words = (program.build.key, *words)
     if program.mpi_family:
-        words = (program.starter, "-n", str(program.ranks), *words)
+        words = (program.mpirun, "-n", str(program.ranks), *words)
     yield with_variables(program, shlex.join(words))
 
 

@@ -96,7 +96,7 @@ class PreparedEnvironment:
         return self.node.prepare(
             self.launch(words, program),
             launcher=program.mpi_family or "direct",
-            starter=program.starter,
+            mpirun=program.mpirun,
         )
 
     def run(self, words: Argv, program: Program) -> Outcome:

@@ -78,7 +78,7 @@ def _check_mpi_program(place: PreparedEnvironment, program: Program, binary: Pat
     """
     traced = Program(argv=(), variables=_TRACED, limit_seconds=_LIMIT_SECONDS)
     variables = place.launch((), program).variables
-    place.node.check_mpi(place.env, program.mpi_family, program.starter, variables)
+    place.node.check_mpi(place.env, program.mpi_family, program.mpirun, variables)
     outcome = place.prepared((str(binary),), traced).run()
     said = (outcome.stdout + outcome.stderr).decode(errors="replace").strip()
     if isinstance(outcome.end, NotStarted):

@@ -218,7 +218,7 @@ int main(int count, char **words) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != RANKS)
-    fm_fail("mpi_pairs: %d rank(s), not 2: was it started by the starter of another MPI?", ranks);
+    fm_fail("mpi_pairs: %d rank(s), not 2: was it started by the mpirun of another MPI?", ranks);
   const int repetitions = count > 1 ? atoi(words[1]) : 0;
   const double seconds = count > 2 ? strtod(words[2], NULL) : 0;
   const int largest = count > 3 ? atoi(words[3]) : 4 << 20;
