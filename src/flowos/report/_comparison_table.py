@@ -7,10 +7,10 @@ from itertools import chain
 from textwrap import wrap
 
 from flowos.model import Pairs, Verdict
-from flowos.report._lines import WIDTH, wrapped
 from flowos.report._panels import with_axis
 from flowos.report._units import share
 from flowos.report._words import counted, ratio_text
+from flowos.report._wrap import WIDTH, wrapped
 
 _ORDER = ("slower", "inconclusive", "equal", "faster")
 _CHANGE_WIDTH, _LEAST_WIDTH = 30, 14

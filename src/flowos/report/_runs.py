@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from flowos.model import Case, Verdict
 from flowos.plan import UNPAIRED, Outcome
-from flowos.report._lines import wrapped
 from flowos.report._units import share
 from flowos.report._words import case_text, counted, ratio_text
+from flowos.report._wrap import wrapped
 
 
 def lines_of_runs(

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from flowos.model import Verdict
 from flowos.plan import Outcome
 from flowos.report._comparison_table import lines_of
-from flowos.report._lines import wrapped
 from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
 from flowos.report._runs import lines_of_runs
@@ -26,6 +25,7 @@ from flowos.report._words import (
     why_of,
     worth_of,
 )
+from flowos.report._wrap import wrapped
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
 _MOST_DOUBTS = 10

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from flowos.report import Report, html, markdown, text
-from flowos.report._lines import wrapped
 from flowos.report._words import remedy_of, spans_of
+from flowos.report._wrap import wrapped
 
 
 @pytest.mark.parametrize(
