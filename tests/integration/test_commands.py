@@ -94,7 +94,7 @@ def test_a_comparison_fits_100_columns_and_says_what_would_tell(
     verdicts = json.loads(shown)["verdicts"]
     assert len(verdicts) == int(lines[0].split()[0])
     open_ones = [v for v in verdicts if v["answer"] == "inconclusive"]
-    would = [v for v in open_ones if "no sensible number would tell" not in v["why"]]
+    would = [v for v in open_ones if "for any sensible number to decide" not in v["why"]]
     assert all(v["needed"] >= 4 for v in would)
     assert would
     assert "`flowos measure --only stream --minutes " in "\n".join(lines)

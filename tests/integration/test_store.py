@@ -25,7 +25,7 @@ from flowos.model import (
     Unmeasured,
     Wanted,
 )
-from flowos.store import KeptImage, Store, open_store
+from flowos.store import ImageRecord, Store, open_store
 
 PASSWORD = "hunter2-%/é"
 PASSWORD_IN_URL = "hunter2-%25%2F%C3%A9"
@@ -214,7 +214,7 @@ def test_processes_are_kept_once_and_come_back_newest_first(store: Store) -> Non
 
 
 def test_how_an_image_first_came_to_be_is_kept_by_its_digest(store: Store) -> None:
-    first = KeptImage(digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1, source="o'; --")
+    first = ImageRecord(digest="sha256:aa", at="2026-11-20T10:00:00Z", size_bytes=1, source="'--")
     other = replace(first, digest="sha256:bb", made_with=(("skopeo", "1.9"),))
     assert store.image("sha256:aa") is None
     assert [store.keep_image(each) for each in (first, other)] == [first, other]

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import inspect
 
 from flowos.model import Process, StoreError
-from flowos.store import KeptImage, open_store
+from flowos.store import ImageRecord, open_store
 from flowos.store._tables import metadata
 
 DATABASES = Path(__file__).parents[1] / "data/store"
@@ -31,7 +31,7 @@ def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> N
 def test_a_database_without_images_keeps_some(tmp_path: Path) -> None:
     shutil.copy(DATABASES / "schema-2.db", tmp_path / "old.db")
     with open_store(str(tmp_path / "old.db")) as store:
-        image = KeptImage(digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
+        image = ImageRecord(digest="sha256:ab", at="2026-11-21T10:00:00Z", size_bytes=7)
         assert store.keep_image(image) == image
         assert len(store.runs()) == 2
 

@@ -18,7 +18,7 @@ from flowos.cli._feed_options import as_options
             "say which, as extensions=['jpg', 'png'], or extensions='all'",
             "say which, as --extensions jpg,png, or --extensions all",
         ),
-        ("dtype='unit8' (str) is none; give", "--dtype unit8 is none; give"),
+        ("dtype='unit8' (str) is not a dtype; give", "--dtype unit8 is not a dtype; give"),
         ("source=''; expected a path", "SOURCE; expected a path"),
         ("/data/length=5/x.bin: no such file", "/data/length=5/x.bin: no such file"),
         ("min_free_bytes=-1; expected", "--min-free -1; expected"),

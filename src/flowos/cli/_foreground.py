@@ -77,7 +77,7 @@ def _run_or_show(
     if not isinstance(outcome.end, (Exited, Killed)):
         say(outcome.end.reason)
     if args.json:
-        print_json(_told(outcome, exit_code(outcome)), indent=None, file=sys.stderr)
+        print_json(_end_as_data(outcome, exit_code(outcome)), indent=None, file=sys.stderr)
     return exit_code(outcome)
 
 
@@ -89,7 +89,7 @@ def as_named(text: str, env: str | None) -> str:
     return re.sub(_IN_LIBRARY, lambda _: f"image {name}", text) if name else text
 
 
-def _told(outcome: Outcome, code: int) -> dict[str, object]:
+def _end_as_data(outcome: Outcome, code: int) -> dict[str, object]:
     end = {"how": type(outcome.end).__name__, **_plain(outcome.end)}
     return {"exit_code": code, "end": end, "usage": _plain(outcome.usage)}
 

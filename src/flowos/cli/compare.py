@@ -93,9 +93,9 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
     numbers = tuple(v for v in found.numbers if v.probe in only)
     answer = outcome(probes)
     if args.json:
-        told = {"answer": answer, "exit_code": _EXITS[answer], "changes": found.changes}
+        overall = {"answer": answer, "exit_code": _EXITS[answer], "changes": found.changes}
         open_ones = [v.metric for v in probes if v.answer == "inconclusive"]
-        print_json({**told, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
+        print_json({**overall, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
         shown = runs_text(answer, probes, numbers, changes=found.changes, everything=args.all)
         print(shown, end="")

@@ -13,9 +13,9 @@ from flowos.model import FeedError, UsageError, to_plain
 
 if TYPE_CHECKING:
     from flowos.operations.feed import (
+        CachedSource,
         Care,
         FillPlan,
-        Kept,
         PrefillResult,
     )
 
@@ -221,7 +221,7 @@ def _ls(args: argparse.Namespace) -> int:
     return 0
 
 
-def _listed(kept: "Kept") -> tuple[str, ...]:
+def _listed(kept: "CachedSource") -> tuple[str, ...]:
     used = datetime.fromtimestamp(kept.used) if kept.used else None
     return (
         kept.folder.name,
@@ -241,11 +241,11 @@ def _stat(args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     for kept in found:
-        print(f"{kept.source}\n    {_told(kept)}")
+        print(f"{kept.source}\n    {_state_text(kept)}")
     return 0
 
 
-def _told(kept: "Kept") -> str:
+def _state_text(kept: "CachedSource") -> str:
     if kept.damaged:
         return (
             f"damaged, {_size(kept.bytes)}: nothing can be read; the next job fills it anew, "
@@ -270,7 +270,7 @@ def _verify(args: argparse.Namespace) -> int:
         print_json(done)
     for each in () if args.json else done:
         read = f"{each.kept.cached} samples read, {each.damaged} damaged"
-        print(f"{each.kept.source}\n    {_told(each.kept) if each.kept.damaged else read}")
+        print(f"{each.kept.source}\n    {_state_text(each.kept) if each.kept.damaged else read}")
         for name in each.changed:
             print(f"    changed at the source: {name}")
         if each.compared:
@@ -301,15 +301,15 @@ def _clear(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plain(kept: "Kept") -> dict[str, object]:
+def _plain(kept: "CachedSource") -> dict[str, object]:
     plain = to_plain(kept)
     assert isinstance(plain, dict)
     return plain
 
 
-def _ask(found: "tuple[Kept, ...]") -> None:
+def _ask(found: "tuple[CachedSource, ...]") -> None:
     for kept in found:
-        print(f"{kept.source}: {_told(kept)}", file=sys.stderr)
+        print(f"{kept.source}: {_state_text(kept)}", file=sys.stderr)
     if not sys.stdin.isatty():
         raise UsageError("clear: asks only at a terminal; to remove this unasked, give --yes")
     print("remove this? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ class _Steps(Live):
     """Details move: without a terminal they are shown every ten seconds only."""
 
     _step = ""
-    _told = 0.0
+    _shown_at = 0.0
 
     def show(self, progress: "Progress") -> None:
         from flowos.engine import now
@@ -36,10 +36,10 @@ class _Steps(Live):
             super().show(progress)
             return
         if progress.doing != self._step:
-            self._step, self._told = progress.doing, now()
+            self._step, self._shown_at = progress.doing, now()
             super().show(replace(progress, detail=""))
-        elif now() - self._told >= _EVERY_SECONDS:
-            self._told = now()
+        elif now() - self._shown_at >= _EVERY_SECONDS:
+            self._shown_at = now()
             super().show(progress)
 
 

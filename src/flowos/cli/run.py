@@ -82,16 +82,16 @@ def _run_flow(args: argparse.Namespace) -> int:
         except TaskFailed as error:
             print(own_traceback(error), end="", file=sys.stderr)
             raise
-        told = {name: plain_output(value) for name, value in outputs.items()}
+        printable = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        plan = {**plain_flow(flow), "environment": env.label} if args.dry_run else told
+        plan = {**plain_flow(flow), "environment": env.label} if args.dry_run else printable
         print_json(plan)
         return 0
     if args.dry_run:
         print(f"# {env.label}")
         print(flow)
         return 0
-    for name, value in told.items():
+    for name, value in printable.items():
         print(f"{name} = {str(value).rstrip()}")
     return 0
 

@@ -182,13 +182,13 @@ def _show_planned(planned: "SolvePlan", as_json: bool) -> None:
 
 
 def _show(done: "Solved", as_json: bool) -> None:
-    from flowos.operations.solve import facts, told
+    from flowos.operations.solve import facts, summary
     from flowos.report import convergence_text
 
     if as_json:
         print_json(done)
         return
-    print(f"{done.planned.system}: {told(done)}")
+    print(f"{done.planned.system}: {summary(done)}")
     for what, words in facts(done):
         print(f"  {what.lower()}: {words}")
     print()

@@ -188,7 +188,7 @@ _NODE = (
     _Complaint(
         "no-user-name",
         r"\$USER not set",
-        "ch-run wants to be told the user's name",
+        "ch-run needs the user's name",
         "export USER=$(id -un)",
     ),
     _Complaint(

@@ -2,7 +2,7 @@
 
 from flowos.feeder import decode
 from flowos.feeder._cache_admin import (
-    Kept,
+    CachedSource,
     Prefill,
     PrefillProgress,
     SampleComparison,
@@ -23,8 +23,8 @@ from flowos.feeder._stats import Stats
 
 __all__ = [
     "CacheLimits",
+    "CachedSource",
     "Feed",
-    "Kept",
     "Peers",
     "Prefill",
     "PrefillProgress",

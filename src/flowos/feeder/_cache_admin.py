@@ -26,7 +26,7 @@ _IN_FLIGHT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CachedSource:
     """What a cache folder has of a source. samples: of the data set; cached: how many are here.
 
     unverified: written before the machine's last start, and not read since. processes: attached.
@@ -129,7 +129,7 @@ def _through() -> FeedSettings:
 
 def kept_in(
     cache: str | PathLike[str], where: Where | None, of_data: SourceOptions
-) -> tuple[Kept, ...]:
+) -> tuple[CachedSource, ...]:
     """What the cache folder has, of all sources or of one.
 
     where: a source, which need not be there any more if it is as it was written, or the name of its
@@ -163,13 +163,13 @@ def opened(
     return open_data(where, None, of_data, CacheLimits(), found)
 
 
-def _kept(entry: CacheEntry) -> Kept:
+def _kept(entry: CacheEntry) -> CachedSource:
     from flowos._native import Cache
 
     source = entry.source() or UNKNOWN
     with suppress(FeedError):  # listed, but nothing was cached yet
         s = Cache.state_of(str(entry.samples))
-        return Kept(
+        return CachedSource(
             source=source,
             folder=entry.folder,
             samples=s.samples,
@@ -179,7 +179,7 @@ def _kept(entry: CacheEntry) -> Kept:
             processes=s.processes,
             used=entry.used(),
         )
-    return Kept(
+    return CachedSource(
         source=source,
         folder=entry.folder,
         bytes=entry.disk_bytes(),
@@ -188,7 +188,7 @@ def _kept(entry: CacheEntry) -> Kept:
     )
 
 
-def verify(kept: Kept, done: "Counter | None" = None) -> int:
+def verify(kept: CachedSource, done: "Counter | None" = None) -> int:
     """Every cached sample is read and checked, damaged ones are forgotten: how many were.
 
     done: counts samples of the data set meanwhile. Raises FeedError if nothing was cached yet.
@@ -256,7 +256,7 @@ def _differing(batch: "Batch", kept: "Cache") -> Iterator[int]:
                 yield sample
 
 
-def clear(kept: Kept) -> int:
+def clear(kept: CachedSource) -> int:
     """Remove it, and only our files; the bytes freed. Raises FeedError if a process uses it."""
     from flowos._native import Cache
 

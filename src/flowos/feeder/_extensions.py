@@ -84,11 +84,11 @@ def select_samples(catalog: "Catalog", name: str, files: SampleFilter) -> "tuple
             f"Feed: {name}: none of {left} files is a sample by the ending of its name, such as "
             f"{such_as}: say which are, as extensions=['x', 'y'], or extensions='all'"
         )
-    told = (
+    advice = (
         f"Feed: {name}: {left} of {len(fits)} files are no samples by their endings, such as "
         f"{such_as}, and left out: say which are, as extensions=['x', 'y'], or extensions='all'"
     )
-    return catalog.only(fits), "" if files.said else told
+    return catalog.only(fits), "" if files.said else advice
 
 
 def _refuse_shards(catalog: "Catalog", name: str) -> None:

@@ -48,7 +48,7 @@ def labels_of(catalog: "Catalog", how: How, classes: object = None) -> Labels:
     """
     names = None if classes is None else _names(classes)
     if how is None and names is not None:
-        raise FeedError("labels: classes= tells of labels, and labels=None is none of them")
+        raise FeedError("labels: classes= names labels, but labels=None asks for none")
     if how is None:
         found = Labels()
     elif callable(how):

@@ -54,9 +54,9 @@ def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: f
     variables = _VARIABLES.get(scheme, _AZ)
     keys, public = variables or ("", "")
     remedy = f": check {keys}, or set {public} for what is public to all" if variables else ""
-    told = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
-    told += f", tried for {tried_seconds:g} seconds" if passes(why) and tried_seconds else ""
-    return told.format(
+    template = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
+    template += f", tried for {tried_seconds:g} seconds" if passes(why) and tried_seconds else ""
+    return template.format(
         text=said.text,
         code=f" ({said.code})" if said.code else "",
         remedy=remedy,

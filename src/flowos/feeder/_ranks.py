@@ -40,10 +40,10 @@ def ranks_of(
         return _given(rank, world_size)
     if distributed is not None:
         return distributed
-    told = tuple(_told(variables))
-    if not told:
+    by_launchers = tuple(_by_launchers(variables))
+    if not by_launchers:
         return Ranks(0, 1)
-    (by, found), *others = told
+    (by, found), *others = by_launchers
     for other, also in others:
         if not _agree(found, also):
             raise FeedError(
@@ -68,7 +68,7 @@ def _given(rank: int | None, world_size: int | None) -> Ranks:
     return Ranks(rank, world_size)
 
 
-def _told(variables: Mapping[str, str]) -> Iterator[tuple[str, Ranks]]:
+def _by_launchers(variables: Mapping[str, str]) -> Iterator[tuple[str, Ranks]]:
     for by, rank_name, size_names in _LAUNCHERS:
         if by == "Slurm" and _STEP not in variables:
             continue

@@ -82,13 +82,13 @@ class RemoteSource:
             entries = self._storage.patience.map(self._storage.entry, self._url.named, _AT_ONCE)
             add(found, len(entries))
             return entries
-        on_entries = ignore if early is None else lambda some: early.found(self._meant(some))
+        on_entries = ignore if early is None else lambda some: early.found(self._selected(some))
         entries = self._storage.entries(found, on_entries)
-        those = self._meant(entries)
+        those = self._selected(entries)
         add(found, len(those) - len(entries))
         return those
 
-    def _meant(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _selected(self, entries: Sequence[Entry]) -> list[Entry]:
         return [entry for entry in entries if self._url.matches(entry.key)]
 
 

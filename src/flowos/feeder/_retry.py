@@ -23,7 +23,7 @@ SECONDS_VARIABLE = "FLOWOS_FEED_RETRY_SECONDS"
 _FOR_SECONDS = 300.0
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 15.0
 _MAX_DOUBLINGS = 32
-_TOLD_AFTER_SECONDS, _TOLD_EVERY_SECONDS = 3.0, 60.0
+_WARN_AFTER_SECONDS, _WARN_EVERY_SECONDS = 3.0, 60.0
 _LOOK_SECONDS = 0.2
 
 
@@ -38,7 +38,7 @@ class Retry:
         self._name = name
         self._given_up = threading.Event()
         self._lock = threading.Lock()
-        self._told: float | None = None
+        self._warned_at: float | None = None
 
     def again(
         self,
@@ -72,7 +72,7 @@ class Retry:
                 left = began + min(passes(why), self.for_seconds) - now
                 if left <= 0:
                     raise
-                if now - began >= _TOLD_AFTER_SECONDS:
+                if now - began >= _WARN_AFTER_SECONDS:
                     self._tell(why, now, began)
                 if not self._pause(min(_pause_after(tries), left), is_over):
                     raise
@@ -121,9 +121,9 @@ class Retry:
 
     def _tell(self, why: Exception, now: float, began: float) -> None:
         with self._lock:
-            due = self._told is None or now - self._told >= _TOLD_EVERY_SECONDS
+            due = self._warned_at is None or now - self._warned_at >= _WARN_EVERY_SECONDS
             if due:
-                self._told = now
+                self._warned_at = now
         if due:
             logging.getLogger("flowos.feed").warning(
                 "%s: no answer for %.0f seconds (%s); trying again for up to %.0f seconds (%s)",

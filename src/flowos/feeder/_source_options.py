@@ -69,7 +69,9 @@ def _dtype_of(given: object) -> np.dtype[Any] | None:
     try:
         dtype: np.dtype[Any] = np.dtype(given)  # type: ignore[call-overload]
     except TypeError:
-        raise FeedError(f"Feed: dtype={brief_repr(given)} is none; give one as 'uint16'") from None
+        raise FeedError(
+            f"Feed: dtype={brief_repr(given)} is not a dtype; give one as 'uint16'"
+        ) from None
     if dtype.hasobject or dtype.itemsize == 0:
         raise FeedError(f"Feed: dtype={dtype} has no fixed size; give one as 'uint16'")
     return dtype

@@ -42,11 +42,15 @@ def _schema(hint: Any, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def _object(noun: type, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
     hints = get_type_hints(noun)
     names = [f.name for f in fields(noun)]
-    told = {f.name: {"description": f.metadata["doc"]} for f in fields(noun) if "doc" in f.metadata}
+    described = {
+        f.name: {"description": f.metadata["doc"]} for f in fields(noun) if "doc" in f.metadata
+    }
     return {
         "type": "object",
         "description": (noun.__doc__ or "").strip().replace("\n    ", "\n"),
-        "properties": {name: _schema(hints[name], made) | told.get(name, {}) for name in names},
+        "properties": {
+            name: _schema(hints[name], made) | described.get(name, {}) for name in names
+        },
         "required": names,
     }
 

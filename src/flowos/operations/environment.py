@@ -62,9 +62,9 @@ def _named(word: object) -> Environment:
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
-    from flowos.operations._images._meant import image_meant  # not needed for bare
+    from flowos.operations._images._resolve import resolve_image  # not needed for bare
 
-    return Environment(image=image_meant(name), runtime=runtime or "auto")
+    return Environment(image=resolve_image(name), runtime=runtime or "auto")
 
 
 def _parted(word: str) -> tuple[str, str]:

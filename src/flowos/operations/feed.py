@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from flowos.engine import now
 from flowos.engine.metrics import MetricsServer
 from flowos.feeder import (
+    CachedSource,
     CacheLimits,
     Feed,
-    Kept,
     Prefill,
     PrefillProgress,
     SourceOptions,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CacheLimits",
+    "CachedSource",
     "Care",
     "FillPlan",
-    "Kept",
     "PrefillResult",
     "SourceOptions",
     "VerifiedCache",
@@ -72,7 +72,7 @@ class FillPlan:
 class PrefillResult:
     """What a prefill did, and the cache after it."""
 
-    kept: Kept
+    kept: CachedSource
     prefill: PrefillProgress
     seconds: float
     interrupted: bool
@@ -87,7 +87,7 @@ class VerifiedCache:
     longer has. compared: was the source read?
     """
 
-    kept: Kept
+    kept: CachedSource
     damaged: int
     compared: bool = False
     changed: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ def planned(care: Care, on_progress: OnProgress) -> FillPlan:
     )
 
 
-def _if_any(care: Care) -> tuple[Kept, ...]:
+def _if_any(care: Care) -> tuple[CachedSource, ...]:
     try:
         return state(care)
     except FeedError:
@@ -139,7 +139,7 @@ def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Prefi
     return PrefillResult(kept=kept, prefill=at, seconds=now() - began, interrupted=interrupted)
 
 
-def state(care: Care) -> tuple[Kept, ...]:
+def state(care: Care) -> tuple[CachedSource, ...]:
     """The state of each source's cache in the folder. Raises FeedError if there is none."""
     return kept_in(care.cache, care.where, care.asked)
 
@@ -163,7 +163,7 @@ def verified(care: Care, *, with_source: bool, on_progress: OnProgress) -> Itera
         )
 
 
-def _checked(kept: Kept, on_progress: OnProgress) -> int:
+def _checked(kept: CachedSource, on_progress: OnProgress) -> int:
     if kept.samples == 0:
         return 0
     pace = ProgressMeter(_VERIFYING, on_progress)
@@ -173,7 +173,7 @@ def _checked(kept: Kept, on_progress: OnProgress) -> int:
     return damaged
 
 
-def cleared(kept: Kept) -> int:
+def cleared(kept: CachedSource) -> int:
     """Remove a source's cache; returns the bytes freed. Raises FeedError if a process uses it."""
     return clear(kept)
 

@@ -30,21 +30,26 @@ from flowos.operations._images._build import (
     recipe_digest,
 )
 from flowos.operations._images._export import FORMS, WRITERS, form_of, write_oci_archive
-from flowos.operations._images._making import (
-    Asked,
+from flowos.operations._images._make import (
+    ImageRequest,
     MadeImage,
     file_digest,
     is_complete,
     made,
+    one_line_errors,
     own_architecture,
     taken,
-    told_plainly,
 )
 from flowos.operations._images._names import find, found
 from flowos.operations._images._scratch import scratch, why
-from flowos.operations._images._sources import kind_of, open_registry, open_source, reference_meant
+from flowos.operations._images._sources import (
+    kind_of,
+    open_registry,
+    open_source,
+    resolve_reference,
+)
 from flowos.operations._images._tools import processors
-from flowos.store import KeptImage, open_store
+from flowos.store import ImageRecord, open_store
 
 __all__ = [
     "FORMS",
@@ -101,7 +106,7 @@ class Inspected:
     expected: str
     config: ImageConfig
     names: tuple[str, ...] = ()
-    kept: KeptImage | None = None
+    kept: ImageRecord | None = None
 
     @property
     def complaint(self) -> str:
@@ -145,7 +150,7 @@ def import_image(
     called = _names.name_from(source) if name is None else name
     asked = _asked(called, _recorded(source), architecture)
     kind = _kind(source)
-    with open_store(url) as store, scratch() as work, told_plainly(source, work):
+    with open_store(url) as store, scratch() as work, one_line_errors(source, work):
         on_progress(Progress(doing=f"reading {source}"))
         if kind == "registry":
             opened = open_registry(source, work, asked.architecture, on_progress)
@@ -169,7 +174,7 @@ def build_image(
     source = described(recipe)
     recipe, notes = _with_bases(recipe)
     asked = replace(_asked(name, source, architecture), recipe_digest=recipe_digest(recipe))
-    with open_store(url) as store, scratch() as work, told_plainly(source, work):
+    with open_store(url) as store, scratch() as work, one_line_errors(source, work):
         opened = built(recipe, work, asked.architecture, on_progress)
         done = made(opened, asked, store, on_progress)
     return replace(done, notes=(*notes, *done.notes))
@@ -188,7 +193,7 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
     if not to.parent.is_dir():
         raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
     path = find(name)
-    with scratch() as work, told_plainly(str(to), to.parent), _beside(to) as hidden:
+    with scratch() as work, one_line_errors(str(to), to.parent), _beside(to) as hidden:
         seen = _verified(path)
         if not seen.ok:
             raise EnvironmentRefused(f"image {name}: {seen.complaint}")
@@ -206,7 +211,7 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
     kind, work = _kind(source), PurePath("WORK")
     squashing = squashfs.squash(work / "image", processors=processors())
     if kind == "registry":
-        reference = reference_meant(source)
+        reference = resolve_reference(source)
         wanted = architecture or own_architecture()
         return (skopeo.fetch(reference, work / "fetched", architecture=wanted), squashing)
     if kind in ("squashfs", "sif"):
@@ -236,7 +241,7 @@ def verify(name: str) -> VerifiedImage:
 
     A file outside of the library has an expected digest only if the library has the same image.
     """
-    path = _meant(name)
+    path = _resolved_path(name)
     if path.is_file():
         seen = _verified(path)
     else:
@@ -247,7 +252,7 @@ def verify(name: str) -> VerifiedImage:
 
 def inspect(name: str, url: str | None = None) -> Inspected:
     """The configuration and provenance of an image (by name, digest or path)."""
-    path = _meant(name)
+    path = _resolved_path(name)
     seen = here().image_at(path)
     expected = _names.digest_in_name(path)
     digest = expected or seen.digest
@@ -268,7 +273,7 @@ def remove_image(name: str) -> tuple[str, ...]:
 
     Returns what was done, a line each. The image's provenance stays in the store.
     """
-    _names.digest_meant(name, _names.names())  # raises before anything is created or locked
+    _names.resolve_digest(name, _names.names())  # raises before anything is created or locked
     try:
         with _names.changing():
             digest, going, left = _leaving(name, _names.links())
@@ -296,7 +301,7 @@ def planned_removal(name: str) -> tuple[str, ...]:
 
 def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[str]]:
     """The digest; which of its names are removed, and which stay."""
-    digest = _names.digest_meant(name, called)
+    digest = _names.resolve_digest(name, called)
     names = [each for each, meant in called.items() if meant == digest]
     going = [name] if name in names else names
     return digest, going, [each for each in names if each not in going]
@@ -337,7 +342,7 @@ def _beside(to: Path) -> Iterator[Path]:
         remove_tree(hidden)
 
 
-def _meant(name: str) -> Path:
+def _resolved_path(name: str) -> Path:
     is_path = "/" in name or Path(name).is_file()
     return Path(name).absolute() if is_path else find(name)
 
@@ -346,8 +351,8 @@ def _verified(path: Path) -> VerifiedImage:
     return VerifiedImage(path=path, expected=_names.digest_in_name(path), have=file_digest(path))
 
 
-def _asked(name: str, source: str, architecture: str) -> Asked:
-    return Asked(
+def _asked(name: str, source: str, architecture: str) -> ImageRequest:
+    return ImageRequest(
         name=_names.checked_name(name),
         source=source,
         architecture=architecture or own_architecture(),

@@ -125,7 +125,7 @@ class History:
         )
 
 
-def told(done: Solved) -> str:
+def summary(done: Solved) -> str:
     """The result in a sentence."""
     info = done.info
     each = f", {number(info.seconds / info.iterations, 'second')} each" if info.iterations else ""
@@ -158,7 +158,9 @@ def draw(done: Solved, path: Path) -> None:
     """Draw the residuals as .svg, or with all facts as .html. Raises SolveError if it fails."""
     page = path.suffix == ".html"
     text = (
-        convergence_html(done.plot, told(done), facts(done)) if page else convergence_svg(done.plot)
+        convergence_html(done.plot, summary(done), facts(done))
+        if page
+        else convergence_svg(done.plot)
     )
     with _whole(path) as file:
         file.write(text.encode())

@@ -117,8 +117,8 @@ def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict
         why = f"the median is {v.answer} ({v.ratio:.3f}), the mean time {by_mean} ({v.mean:.3f})"
         return _because(replace(v, answer="inconclusive"), why, _whose(v, tail))
     why = f"it is the mean time that differs; the median is {v.ratio:.3f}"
-    told = replace(_with(v, _apart(tail, seen.looks), by_mean), statistic="mean")
-    return _because(told, why, _whose(v, tail))
+    by_tail = replace(_with(v, _apart(tail, seen.looks), by_mean), statistic="mean")
+    return _because(by_tail, why, _whose(v, tail))
 
 
 def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:

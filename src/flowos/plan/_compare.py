@@ -22,7 +22,7 @@ from statistics import fmean, median
 
 from flowos.model import Sample, Verdict
 from flowos.plan._answer import Evidence, concluded, exponential
-from flowos.plan._few import MANY, TOLD_BY_FEW, Noise, beyond_noise, noise_of
+from flowos.plan._few import DECIDED_BY_FEW, MANY, Noise, beyond_noise, noise_of
 from flowos.plan._intervals import Interval, interval
 from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._regimes import regimes
@@ -140,7 +140,7 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 
 def _wide(v: Verdict) -> str:
     if v.answer != "inconclusive":
-        return TOLD_BY_FEW if v.rounds < MIN_ROUNDS else ""
+        return DECIDED_BY_FEW if v.rounds < MIN_ROUNDS else ""
     if v.rounds < MIN_ROUNDS:
         return f"both ran in {v.rounds} of the {MIN_ROUNDS} whole rounds needed"
     return "the interval holds 1 and is wider than the margin"

@@ -17,7 +17,9 @@ from statistics import median, quantiles
 from flowos.plan._intervals import Interval
 from flowos.plan._pairs import Pair, Round
 
-TOLD_BY_FEW = "told from few rounds: no noise between turns of one case explains such a factor"
+DECIDED_BY_FEW = (
+    "decided from few rounds: no noise between turns of one case explains such a factor"
+)
 ANY_NOISE = math.log(3)
 MIN_FACTOR = math.log(1.25)
 SPREADS, SPREADS_BEYOND = 5.0, 2.0

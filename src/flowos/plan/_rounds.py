@@ -67,8 +67,8 @@ def narrowed(d: Design, verdicts: Iterable[Verdict]) -> Design:
     answers: dict[str, set[str]] = {}
     for verdict in verdicts:
         answers.setdefault(verdict.other, set()).add(verdict.answer)
-    told = {level for level, said in answers.items() if "inconclusive" not in said}
-    return replace(d, cases=tuple(c for c in d.cases if c.level(d.axis) not in told))
+    decided = {level for level, said in answers.items() if "inconclusive" not in said}
+    return replace(d, cases=tuple(c for c in d.cases if c.level(d.axis) not in decided))
 
 
 def _verdicts(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Verdict, ...]:

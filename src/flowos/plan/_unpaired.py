@@ -219,16 +219,16 @@ def _whole_answer(
     slower, faster, equal = (
         [v for v in judged if v.answer == answer] for answer in ("slower", "faster", "equal")
     )
-    told = f"{len(slower)} slower, {len(equal)} equal, {len(faster)} faster of {len(judged)}"
+    counts = f"{len(slower)} slower, {len(equal)} equal, {len(faster)} faster of {len(judged)}"
     if slower and (at < -1 or any(math.log(v.ratio) < -MUCH * bound for v in slower)):
-        return "slower", told
+        return "slower", counts
     if slower or at < -1:
-        return "inconclusive", f"{told}: single numbers and the whole do not agree"
+        return "inconclusive", f"{counts}: single numbers and the whole do not agree"
     if mean < -1:
-        return "inconclusive", f"{told}; the means are slower, though not the medians"
+        return "inconclusive", f"{counts}; the means are slower, though not the medians"
     if at > 1:
-        return ("faster" if faster else "inconclusive"), told
-    return ("equal" if 2 * len([*equal, *faster]) >= len(judged) else "inconclusive"), told
+        return ("faster" if faster else "inconclusive"), counts
+    return ("equal" if 2 * len([*equal, *faster]) >= len(judged) else "inconclusive"), counts
 
 
 def _unjudged(rows: Sequence[Verdict], judged: Sequence[Verdict]) -> str:

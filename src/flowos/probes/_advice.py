@@ -14,12 +14,12 @@ USUAL = {"stores": "plain", "pages": "system", "flags": "O2"}
 
 def advice(found: Worth) -> tuple[Advice, ...]:
     """Advice for each axis on which the default level, or the worst of several, is slower."""
-    told: dict[str, Verdict] = {}
+    best: dict[str, Verdict] = {}
     for v in found.settings:
         if v.answer == "slower" and _is_usual(found, v) and 0 < v.ratio < math.inf:
             axis = "places" if v.axis == "bind" else v.axis
-            told[axis] = min(told.get(axis, v), v, key=lambda each: each.ratio)
-    return tuple(_advice(found, axis, v) for axis, v in told.items())
+            best[axis] = min(best.get(axis, v), v, key=lambda each: each.ratio)
+    return tuple(_advice(found, axis, v) for axis, v in best.items())
 
 
 def _is_usual(found: Worth, v: Verdict) -> bool:

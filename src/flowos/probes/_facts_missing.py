@@ -155,7 +155,7 @@ def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missin
     if not facts.caches:
         yield Missing(
             what=CACHES,
-            loses="the kernel tells none; only the working-set curve shows the caches",
+            loses="the kernel lists none; only the working-set curve shows the caches",
             remedy="none needed",
         )
     if not facts.instruction_sets:

@@ -59,7 +59,7 @@ def version_in(text: str) -> str:
 def compilers_of(entries: Sequence[Entry]) -> tuple[Compiler, ...]:
     """The compilers by language and name."""
     found = [_compiler(entry) for entry in entries if works(entry)]
-    c, cxx = (told_apart([f for f in found if f.language == each]) for each in ("c", "c++"))
+    c, cxx = (with_unique_names([f for f in found if f.language == each]) for each in ("c", "c++"))
     return (*c, *cxx)
 
 
@@ -78,7 +78,7 @@ def _compiler(entry: Entry) -> Compiler:
 def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
     """The MPIs that built a program and have an mpirun."""
     whole = (entry for entry in entries if works(entry) and word(entry, "starter"))
-    return told_apart([_mpi(entry) for entry in whole])
+    return with_unique_names([_mpi(entry) for entry in whole])
 
 
 def _mpi(entry: Entry) -> Mpi:
@@ -96,7 +96,7 @@ def _mpi(entry: Entry) -> Mpi:
 
 
 def libraries_of(entries: Sequence[Entry]) -> tuple[Blas, ...]:
-    return told_apart([_library(entry) for entry in entries if works(entry)])
+    return with_unique_names([_library(entry) for entry in entries if works(entry)])
 
 
 def _library(entry: Entry) -> Blas:
@@ -138,7 +138,7 @@ def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
     )
 
 
-def told_apart(things: Sequence[Named]) -> tuple[Named, ...]:
+def with_unique_names(things: Sequence[Named]) -> tuple[Named, ...]:
     """Make names unique: equal names get the version, then the path."""
     by_version = _suffixed(things, lambda thing: thing.version)
     by_place = _suffixed(by_version, lambda thing: _place(thing).strip("/").replace("/", "-"))

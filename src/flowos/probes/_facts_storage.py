@@ -9,8 +9,8 @@ from flowos.model import FileSystemFacts
 
 def storage_of(raw: object, mounts: str) -> FileSystemFacts:
     """raw: the collector's "storage". mounts: /proc/self/mountinfo, in the order of mounting."""
-    told = raw if isinstance(raw, Mapping) else {}
-    folder, free = told.get("folder"), told.get("free_bytes")
+    storage = raw if isinstance(raw, Mapping) else {}
+    folder, free = storage.get("folder"), storage.get("free_bytes")
     return FileSystemFacts(
         file_system=_file_system(folder, mounts) if isinstance(folder, str) else "",
         free_bytes=free if type(free) is int else None,

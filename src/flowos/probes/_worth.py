@@ -106,5 +106,8 @@ def in_words(found: Worth, value: str) -> tuple[str, ...]:
     lines = [f"best {found.metric}: {value} with {setting}"]
     if found.rivals:
         first, *others = (rival.label for rival in found.rivals)
-        lines.append(f"not told from it: {first}" + (f" and {len(others)} more" if others else ""))
+        lines.append(
+            f"no measurable difference from it: {first}"
+            + (f" and {len(others)} more" if others else "")
+        )
     return tuple(lines)

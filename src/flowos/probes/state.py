@@ -48,7 +48,7 @@ def read(outcome: Outcome) -> Spin | Unmeasured:
     value = {reading.metric: reading.values[0] for reading in answer}
     missing = {"clock", "add_imul_ratio", "scaling", "starved_share"} - set(value)
     if missing:
-        raise MeasureError(f"the state program did not tell {', '.join(sorted(missing))}")
+        raise MeasureError(f"the state program did not report {', '.join(sorted(missing))}")
     return Spin(
         clock_hz=value["clock"],
         add_imul_ratio=value["add_imul_ratio"],

@@ -68,7 +68,7 @@ def _advice(book: Report) -> Iterator[str]:
     if not book.advice:
         yield NOTHING_TO_DO
     yield from (
-        f"- **{worth_of(each)}** {_told(each.do)}: {_told(why_of(each))}" for each in book.advice
+        f"- **{worth_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}" for each in book.advice
     )
     yield ""
 
@@ -94,7 +94,7 @@ def _findings(book: Report) -> Iterator[str]:
     if book.findings:
         yield "## Findings"
         yield ""
-        yield from (f"- {_told(finding)}" for finding in book.findings)
+        yield from (f"- {_prose(finding)}" for finding in book.findings)
         yield ""
 
 
@@ -163,7 +163,7 @@ def _section(
     yield ""
     yield _line(names)
     yield _line(["---"] * len(names))
-    kinds = [_told if name in _WITH_COMMANDS else _cell for name in names]
+    kinds = [_prose if name in _WITH_COMMANDS else _cell for name in names]
     for row in rows:
         yield _line([kind(cell) for kind, cell in zip(kinds, row, strict=True)])
     yield ""
@@ -173,7 +173,7 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _told(words: str) -> str:
+def _prose(words: str) -> str:
     """Text with commands in backquotes as code, where only column separators need escaping."""
     return "".join(
         "`{}`".format(_flat(piece).replace("|", "\\|")) if code else _cell(piece)

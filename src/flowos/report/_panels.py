@@ -262,7 +262,7 @@ def _ceilings(drawn: Sequence[tuple[str, Measurement]]) -> tuple[Ceiling, ...]:
         for share in m.shares:
             if math.isfinite(share.ceiling) and share.ceiling > 0:
                 found.setdefault((share.kind, share.of), {})[x] = share.ceiling
-    names = _told_apart([of for _, of in found])
+    names = _distinct_labels([of for _, of in found])
     different: dict[tuple[str, frozenset[float]], Ceiling] = {}
     for (kind, label), points in _end_to_end(found, names).items():
         drawn_at = tuple((x, points[x]) for x in in_order(points))
@@ -286,7 +286,7 @@ def _end_to_end(
     return joined
 
 
-def _told_apart(names: Sequence[str]) -> dict[str, str]:
+def _distinct_labels(names: Sequence[str]) -> dict[str, str]:
     """Shortens names such as `flops isa=avx2 type=f64` to the levels in which they differ."""
     words = {name: name.split() for name in dict.fromkeys(names)}
     common = set.intersection(*map(set, words.values())) if words else set()

@@ -102,7 +102,7 @@ def _headlines(book: Report) -> Iterator[str]:
     if not found:
         return
     titles = {section.probe: section.title for section in book.sections}
-    names, *rows = _told([_COLUMNS, *(_row(headline) for headline in found)])
+    names, *rows = _used_columns([_COLUMNS, *(_row(headline) for headline in found)])
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     yield _aligned(names, widths)
     probe = ""
@@ -116,7 +116,7 @@ def _headlines(book: Report) -> Iterator[str]:
     yield ""
 
 
-def _told(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+def _used_columns(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
     """Drop the columns in which everything is unknown."""
     columns = [c for c in zip(*rows, strict=True) if any(cell != UNKNOWN for cell in c[1:])]
     return list(zip(*columns, strict=True))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from flowos.store._files import default_file, lies_on_network
 
 if TYPE_CHECKING:
-    from flowos.store._kept import KeptImage
+    from flowos.store._image_record import ImageRecord
     from flowos.store._store import Store
 
-__all__ = ["KeptImage", "Store", "default_file", "lies_on_network", "open_store"]
+__all__ = ["ImageRecord", "Store", "default_file", "lies_on_network", "open_store"]
 
 
 def open_store(url: str | None = None, *, make: bool = True) -> "Store":
@@ -28,10 +28,10 @@ def open_store(url: str | None = None, *, make: bool = True) -> "Store":
 
 
 def __getattr__(name: str) -> object:
-    if name == "KeptImage":
-        from flowos.store._kept import KeptImage
+    if name == "ImageRecord":
+        from flowos.store._image_record import ImageRecord
 
-        return KeptImage
+        return ImageRecord
     if name != "Store":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flowos.store._store import Store

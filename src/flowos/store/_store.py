@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, te
 
 from flowos.model import Process, Run, Sample, StoreError, from_plain, to_plain
 from flowos.store._errors import place, translated
-from flowos.store._kept import KeptImage
+from flowos.store._image_record import ImageRecord
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
 from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
 from flowos.store._tables import images, old_image_names, processes, runs, samples
@@ -132,17 +132,17 @@ class Store:
         query = select(processes.c.body).order_by(processes.c.started.desc(), processes.c.id.desc())
         return tuple(self._read(Process, body) for (body,) in self._rows(query.limit(limit)))
 
-    def keep_image(self, image: KeptImage) -> KeptImage:
+    def keep_image(self, image: ImageRecord) -> ImageRecord:
         """Store the origin of an image unless its digest has one; return the stored origin."""
         row = {"digest": image.digest, "body": _text(image)}
         with self._writing("keep where the image came from in") as connection:
             connection.execute(text(_KEEP_FIRST), row)
         return self.image(image.digest) or image
 
-    def image(self, digest: str) -> KeptImage | None:
+    def image(self, digest: str) -> ImageRecord | None:
         """The origin of the image of this digest; None if there is none."""
         rows = self._rows(select(images.c.body).where(images.c.digest == digest))
-        return self._read(KeptImage, rows[0][0]) if rows else None
+        return self._read(ImageRecord, rows[0][0]) if rows else None
 
     def old_image_names(self) -> tuple[tuple[str, str], ...]:
         """(name, digest) pairs of schema 3, the newest last. Since then names are links."""

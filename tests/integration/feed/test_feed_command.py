@@ -153,7 +153,11 @@ def test_bad_words_are_one_line(flowos: Flowos, data: Path, tmp_path: Path) -> N
         (("stat", str(data), "--cache", str(tmp_path)), 1, "there is nothing of"),
         (("verify", "--cache", str(tmp_path), "--source"), 1, "name it"),
         (("warm", str(data), "--cache", str(tmp_path / "file" / "x")), 1, "Not a direc"),
-        (("warm", str(data), "--cache", cache, "--dtype", "unit8"), 1, "--dtype unit8 is none"),
+        (
+            ("warm", str(data), "--cache", cache, "--dtype", "unit8"),
+            1,
+            "--dtype unit8 is not a dtype",
+        ),
         (("warm", str(data), "--cache", str(data)), 1, "is the source"),
         (("warm", str(data), "--cache", str(data / "cc")), 1, "lies in the source"),
         (("warm", str(data), "--cache", str(data / "cc"), "--dry-run"), 1, "lies in the source"),

@@ -231,7 +231,7 @@ def test_no_secret_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "0.5")
-    monkeypatch.setattr("flowos.feeder._retry._TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("flowos.feeder._retry._WARN_AFTER_SECONDS", 0.0)
     set_variables(monkeypatch, "http://127.0.0.1:9")
     for url in ("s3://photos", f"http://me:{SECRET}@127.0.0.1:9/{{0..1}}.tar"):
         with pytest.raises(FeedError) as told:

@@ -174,7 +174,7 @@ def trying(road: BadRoad, source: RemoteSource, times: int) -> tuple[Feeder, thr
 def test_a_store_that_is_away_is_waited_for_and_that_is_told(
     road: BadRoad, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flowos.feeder._retry._TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("flowos.feeder._retry._WARN_AFTER_SECONDS", 0.0)
     feeder, _ = trying(
         road, open_url("s3://things"), 6
     )  # which takes longer than it did to give up

@@ -79,7 +79,7 @@ def test_a_name_means_the_newest_image_and_says_that_it_moved(
 ) -> None:
     other = written_root(tmp_path / "other", [*SMALL, ("new", b"new")])
     moved = image.import_image(str(other), name="fio")
-    assert moved.notes == (f"fio meant {made.image.digest[:19]} before",)
+    assert moved.notes == (f"fio was {made.image.digest[:19]} before",)
     assert image.find("fio") == moved.path
     named = [(listed.name, listed.digest) for listed in image.images()]
     assert named == [("fio", moved.image.digest), ("", made.image.digest)]
@@ -173,7 +173,9 @@ def test_what_is_given_away_twice_is_twice_the_same(tmp_path: Path) -> None:
     [("x.zip", ""), ("x.tar.xz", ""), ("x.sif", "folder"), ("x.tar", "squashfs"), ("x.tgz", "oci")],
 )
 def test_a_name_that_promises_another_form_is_refused(to: str, form: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=rf"{to} would be no .* by its name; forms by endings: "):
+    with pytest.raises(
+        UsageError, match=rf"{to}: a file name with this ending is not .*; known endings: "
+    ):
         image.export_image("fio", tmp_path / to, form=form)
 
 

@@ -73,11 +73,11 @@ BAD: dict[str, tuple[bytes, str]] = {
     "no index": (tar([*without(oci_parts([LAYER]), "index").items()]), "index.json is missing"),
     "a changed docker layer": (
         tar([*flipped(docker_parts([LAYER]), LAYER).items()]),
-        "a layer is damaged or not the one meant: it has sha256:.*, not sha256:",
+        "a layer is damaged or another one: its digest is sha256:.*, not sha256:",
     ),
     "a changed oci layer": (
         tar([*flipped(oci_parts([LAYER], compress=False), LAYER).items()]),
-        "a layer is damaged or not the one meant: it has sha256:.*, not sha256:",
+        "a layer is damaged or another one: its digest is sha256:.*, not sha256:",
     ),
     "a docker archive of old": (
         tar([("repositories", b"{}"), ("ab/layer.tar", LAYER)]),
@@ -176,7 +176,9 @@ def test_descriptions_too_large_to_be_any_are_refused(member: str, tmp_path: Pat
         archive.addfile(info, io.BytesIO(bytes(info.size)))
         if member == "index.json":
             archive.addfile(tarfile.TarInfo("oci-layout"))
-    with pytest.raises(EnvironmentRefused, match="a description of 73400320 bytes is none"):
+    with pytest.raises(
+        EnvironmentRefused, match="a JSON description of 73400320 bytes is too large"
+    ):
         image.import_image(str(tmp_path / "x.tar"))
 
 
@@ -212,7 +214,7 @@ def test_no_safe_room_to_work_in_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         image.import_image(str(written_root(tmp_path / "x")))
     room.rmdir()
     room.symlink_to(tmp_path)
-    with pytest.raises(EnvironmentRefused, match="belongs to somebody else"):
+    with pytest.raises(EnvironmentRefused, match="belongs to another user"):
         image.import_image(str(written_root(tmp_path / "y")))
     monkeypatch.setenv("TMPDIR", "/proc/none")
     with pytest.raises(EnvironmentRefused, match="cannot work in /proc/none"):

@@ -148,12 +148,12 @@ def test_a_base_that_somebody_else_made_is_not_used(tmp_path: Path) -> None:
     open_to_all.chmod(0o755)
     assert "is open to others" in complaint_about(open_to_all)
     link.symlink_to(good)
-    assert "belongs to somebody else" in complaint_about(link)
+    assert "belongs to another user" in complaint_about(link)
     (tmp_path / "file").touch()
     assert "cannot be made" in complaint_about(tmp_path / "file")
     if os.geteuid() == 0:
         os.chown(good, 12345, 12345)
-        assert "belongs to somebody else" in complaint_about(good)
+        assert "belongs to another user" in complaint_about(good)
 
 
 def test_the_init_is_compiled_where_there_is_none_or_one_of_another_machine(

@@ -69,7 +69,7 @@ def test_one_round_tells_a_factor_where_all_cases_of_the_run_agree_with_themselv
     for v in verdicts(swept(ratio, 8)):
         assert v.answer == ("faster" if ratio > 1 else "slower")
         assert v.low < ratio < v.high
-        assert "told from few rounds" in v.why
+        assert "decided from few rounds" in v.why
 
 
 @pytest.mark.parametrize(("ratio", "told"), [(1.22, False), (1.3, True)])

@@ -73,9 +73,9 @@ def is_full(stderr: str) -> bool:
 def complaint(stderr: str) -> str:
     """The first relevant error, translated if it is known."""
     errors = [line for line in stderr.splitlines() if line.startswith("E:")]
-    told = next((line for line in errors if " failed" not in line), errors[0] if errors else "")
+    cause = next((line for line in errors if " failed" not in line), errors[0] if errors else "")
     known = next((text for sign, text in _COMPLAINTS if sign in stderr), "")
-    words = told.removeprefix("E:").strip()[:300]
+    words = cause.removeprefix("E:").strip()[:300]
     if known and words:
         return f"{known} ({words})"
     return known or words or stderr.strip()[-300:] or "mmdebstrap ended without a word"

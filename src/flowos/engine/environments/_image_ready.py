@@ -95,7 +95,7 @@ def _verified(image: Image) -> Image:
     found = image_at(Path(image.source))
     if image.digest and image.digest != found.digest:
         raise EnvironmentRefused(
-            f"image {image.source}: it is not the one that was meant: its digest is "
+            f"image {image.source}: it is another one than requested: its digest is "
             f"{found.digest}, expected was {image.digest}"
         )
     return replace(found, config=image.config)

@@ -14,7 +14,7 @@ from flowos.engine.environments._digest import (
     tree_digest,
     tree_identity,
 )
-from flowos.engine.environments._kept import keep, kept
+from flowos.engine.environments._disk_cache import cached, keep
 from flowos.engine.environments._squashfs import read_in_squashfs
 from flowos.model import EnvironmentRefused, Form, Image, ImageConfig, from_plain, to_plain
 
@@ -44,7 +44,7 @@ def image_at(path: Path) -> Image:
 
 
 def _known(path: Path, identity: Identity) -> Image | None:
-    record = kept(_KIND, str(path))
+    record = cached(_KIND, str(path))
     if not isinstance(record, dict) or record.get("identity") != identity.words:
         return None
     try:

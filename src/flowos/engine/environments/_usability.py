@@ -14,7 +14,7 @@ from pathlib import Path
 
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.engine._ask import ask
-from flowos.engine.environments._kept import keep, kept
+from flowos.engine.environments._disk_cache import cached, keep
 from flowos.engine.environments._points import try_overlay
 from flowos.engine.environments._tools import (
     boot_id,
@@ -67,7 +67,7 @@ def runtime_facts(
 
 def _kept_record(key: str, found: Mapping[str, Path], init: Path) -> _Record | None:
     try:
-        record = from_plain(_Record, kept(_KIND, key))
+        record = from_plain(_Record, cached(_KIND, key))
     except ValueError:  # nothing, or of another version of us
         return None
     return record if record.identity == _identity(found, init) else None

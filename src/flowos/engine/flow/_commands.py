@@ -51,8 +51,8 @@ from flowos.model import (
 from flowos.plan import Stage, Step
 
 _LEAVE_SECONDS = 4.0
-_TOLD_LINES = 5
-_TOLD_WORDS = 300
+_QUOTED_LINES = 5
+_QUOTED_CHARS = 300
 MAX_CAPTURED_BYTES = 1 << 30
 """Of what a command prints as an output; less where memory is short."""
 _CAPTURED_SHARE = 8
@@ -285,7 +285,7 @@ def _word(word: Word, given: Mapping[str, object], folder: Path) -> str:
 def _asked(task: Task, given: Mapping[str, object]) -> str:
     """The command line and the inputs of a command that failed, for its message."""
     words = shlex.join(_word(w, given, Path()) for w in _command_of(task).argv)
-    cut = f"{words[:_TOLD_WORDS]} ..." if len(words) > _TOLD_WORDS else words
+    cut = f"{words[:_QUOTED_CHARS]} ..." if len(words) > _QUOTED_CHARS else words
     inputs = ", ".join(f"{name} = {brief_repr(value)}" for name, value in given.items())
     return f"command: {' '.join(cut.split())}; given {inputs or 'nothing'}"
 
@@ -326,7 +326,7 @@ def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> N
             return
     elif outcome.ok or "outcome" in captured:
         return
-    lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_TOLD_LINES:]
+    lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_QUOTED_LINES:]
     said = f"; it said: {' / '.join(lines)}" if lines else ""
     raise TaskFailed(f"task {label!r}: the command {_ending(outcome)}{said}")
 

@@ -28,7 +28,7 @@ from flowos.engine.flow._runs import (
     SlotThread,
     paced,
     raise_error_of,
-    told,
+    with_events,
 )
 from flowos.model import Cancelled, FlowosError
 from flowos.plan import Schedule, Stage
@@ -260,7 +260,7 @@ class Executor(Roster):
             slots = run.slots
             values = [[slots[s] for s in stage.inputs] for stage in stages]
             if self._emit is not None:
-                return told(self._emit, lane, stages, values)
+                return with_events(self._emit, lane, stages, values)
             if self._most == 1:
                 return lane.run(stages, values)
             return paced(place, lane, stages, values)

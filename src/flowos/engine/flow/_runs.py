@@ -146,7 +146,7 @@ class SlotThread:
         self.gate.acquire()
 
 
-def told(
+def with_events(
     emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values]
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""

@@ -25,7 +25,7 @@ def without_root(launch: Launch, end: End) -> End:
         return end
     return RuntimeFailed(
         f"{launch.env.label}: squashfuse, which showed the image, has ended, and so "
-        f"'{launch.argv[0]}' lost its root; start it again (dmesg tells of ends for lack of memory)"
+        f"'{launch.argv[0]}' lost its root; start it again (dmesg shows whether memory ran out)"
     )
 
 

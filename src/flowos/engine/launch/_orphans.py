@@ -91,15 +91,15 @@ def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
 
     helpers: also what only names the run folder, as a runtime that may tidy up behind a command.
     """
-    told: set[int] = set()
+    signalled: set[int] = set()
     for _ in range(_PASSES):
         found = {pid for pid in _pids() if _belongs(pid, marks, helpers=helpers)}
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         # a container's last process takes the mounts down: it has no marks any more, yet is there
-        told = {pid for pid in told | found if _look(pid)[0] not in b"ZX"}
-        if not told:
+        signalled = {pid for pid in signalled | found if _look(pid)[0] not in b"ZX"}
+        if not signalled:
             return
         time.sleep(_PASS_SECONDS)
 

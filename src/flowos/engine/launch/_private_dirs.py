@@ -39,7 +39,7 @@ def complaint_about(place: Path, mode: int = CLOSED) -> str:
         place.mkdir(mode=mode, exist_ok=True)
         seen = place.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
-            return "belongs to somebody else; have it removed"
+            return "belongs to another user; have it removed"
         has = stat.S_IMODE(seen.st_mode) & 0o777
         if has & ~mode:
             return f"is open to others; mend: chmod {mode:o}, after a look at what is in it"

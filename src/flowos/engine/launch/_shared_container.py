@@ -26,7 +26,7 @@ def await_held(holder: RunningProcess) -> bytes:
     while True:
         over = holder.done
         try:
-            return _told(holder)
+            return _to_join(holder)
         except FileNotFoundError:
             pass
         if over:
@@ -38,7 +38,7 @@ def await_held(holder: RunningProcess) -> bytes:
         time.sleep(_TICK_SECONDS)
 
 
-def _told(holder: RunningProcess) -> bytes:
+def _to_join(holder: RunningProcess) -> bytes:
     words = (holder.folder / "started.0").read_text().split()
     pid, processes = int(words[1]), int(words[3])
     if processes != Path("/proc/self/ns/pid").stat().st_ino:

@@ -92,7 +92,7 @@ class FakeProvider:
 
     def _taken(self, count: int, have: int, on_event: OnHoldEvent) -> tuple[Node, ...]:
         """Wait for this many in addition to those that the slice has."""
-        told = False
+        announced = False
         while True:
             with self._changed:
                 there = len(self._all) - len(self._lost)
@@ -104,11 +104,11 @@ class FakeProvider:
                     del self._free[:count]
                     return taken
                 free = len(self._free)
-                if told:
+                if announced:
                     self._changed.wait()
                     continue
             on_event(HoldEvent(what="waiting", reason=f"{free} of {there} nodes are free"))
-            told = True
+            announced = True
 
     def _plan(self, step: FakeStep, held: Held) -> None:
         if step.what == "end":

@@ -29,7 +29,7 @@ from flowos.engine.workers._worker_failures import (
     input_unsendable,
     lacking,
     output_unreadable,
-    told,
+    task_error,
 )
 from flowos.engine.workers._worker_output import Output
 from flowos.engine.workers._worker_process import WorkerProcess, owners
@@ -174,7 +174,7 @@ class ProcessLane:
             finally:
                 self._shop.output.drain()
         if failed:
-            raise lacking(told(stages, *failed), self._shop.start.around.named)
+            raise lacking(task_error(stages, *failed), self._shop.start.around.named)
         if unsendable is not None and len(results) == len(batch):
             raise unsendable
         return times

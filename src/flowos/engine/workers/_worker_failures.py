@@ -13,7 +13,9 @@ class RemoteError(Exception):
     """Stands for an exception that cannot be sent; its text is that one's last line."""
 
 
-def told(stages: Sequence[Stage], place: int, step: int, kind: str, *details: Any) -> FlowosError:
+def task_error(
+    stages: Sequence[Stage], place: int, step: int, kind: str, *details: Any
+) -> FlowosError:
     """The error to raise, its cause set."""
     return _KINDS[kind](stages[place].steps[step], *details)
 

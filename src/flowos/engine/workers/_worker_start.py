@@ -185,7 +185,7 @@ def _why_not_started(start: Start, outcome: Outcome) -> str:
     if theirs and theirs != ".".join(map(str, sys.version_info[:2])):
         return _other_python(start, theirs)
     where = f"image {start.around.named}: " if start.around.in_image else ""
-    return f"{where}a worker process could not start: {_told(outcome)}"
+    return f"{where}a worker process could not start: {_end_text(outcome)}"
 
 
 def _version_inside(start: Start) -> str:
@@ -196,7 +196,7 @@ def _version_inside(start: Start) -> str:
     return outcome.stdout.decode(errors="replace").strip() if outcome.ok else ""
 
 
-def _told(outcome: Outcome) -> str:
+def _end_text(outcome: Outcome) -> str:
     last = outcome.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return f"{how_ended(outcome)}; {last}" if last else how_ended(outcome)
 

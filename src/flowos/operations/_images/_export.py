@@ -48,8 +48,8 @@ def form_of(to: Path, wanted: str = "") -> str:
     if form not in fits:
         known = " ".join(end for end, forms in _ENDINGS.items() if forms)
         raise UsageError(
-            f"{to.name} would be no {form or 'image'} by its name; forms by endings: {known}, "
-            "without one a folder"
+            f"{to.name}: a file name with this ending is not {form or 'an image'}; known endings: "
+            f"{known}; a name without one is a folder"
         )
     return form
 

@@ -40,7 +40,9 @@ class Part:
     def read(self, max_bytes: int = 1 << 26) -> bytes:
         """Read all of a small part. Raises ValueError if it is larger than `max_bytes`."""
         if self.size_bytes > max_bytes:
-            raise ValueError(f"a description of {self.size_bytes} bytes is none")
+            raise ValueError(
+                f"a JSON description of {self.size_bytes} bytes is too large (at most {max_bytes})"
+            )
         return self.head(self.size_bytes)
 
     def head(self, count: int) -> bytes:
@@ -65,7 +67,7 @@ def check_digest(part: Part, digest: str, what: str) -> None:
     """Raises ValueError, with both digests, if they differ. '' is not checked."""
     have = digest_of(part, digest.partition(":")[0]) if digest else ""
     if have != digest:
-        raise ValueError(f"{what} is damaged or not the one meant: it has {have}, not {digest}")
+        raise ValueError(f"{what} is damaged or another one: its digest is {have}, not {digest}")
 
 
 def is_compressed(part: Part) -> bool:

@@ -91,7 +91,7 @@ def name_from(source: str) -> str:
     return name if _is_name(name) else f"image-{name or 'x'}"
 
 
-def digest_meant(word: str, by_name: dict[str, str]) -> str:
+def resolve_digest(word: str, by_name: dict[str, str]) -> str:
     """The digest of a name or a digest's prefix. Raises EnvironmentRefused if none or several."""
     if word in by_name:
         return by_name[word]
@@ -114,7 +114,7 @@ def find(name: str) -> Path:
     The stem of the file's name is its expected sha256. Raises EnvironmentRefused, with the known
     names, if there is none.
     """
-    digest = digest_meant(name, names())
+    digest = resolve_digest(name, names())
     path = path_of(digest)
     if not path.exists():
         raise EnvironmentRefused(

@@ -101,7 +101,7 @@ def open_archive(source: Path, scratch: Path, architecture: str) -> Opened:
     return Opened(tree=one_layer(entries), digest=digest_of(whole(source)))
 
 
-def reference_meant(word: str) -> skopeo.Reference:
+def resolve_reference(word: str) -> skopeo.Reference:
     """Raises UsageError if it is no reference."""
     try:
         return skopeo.read_reference(word)
@@ -115,7 +115,7 @@ def open_registry(reference: str, work: Path, architecture: str, on_progress: On
     Raises EnvironmentRefused if it does not exist, or cannot be reached, read or verified.
     """
     need("skopeo", skopeo.PACKAGE, "fetch an image with")
-    asked = reference_meant(reference)
+    asked = resolve_reference(reference)
     to = work / "fetched"
     argv = skopeo.fetch(asked, to, architecture=architecture)
     ran = call_watched(argv, on_progress, f"fetching {asked}", scratch=work)

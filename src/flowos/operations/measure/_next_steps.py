@@ -21,7 +21,7 @@ def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, .
         probe: _command(run, probe, seconds * max(v.needed for v in found if v.probe == probe))
         for probe, seconds in _round_seconds(run, {v.probe for v in found}).items()
     }
-    return tuple(_told(v, commands.get(v.probe, "")) for v in found)
+    return tuple(_with_next_step(v, commands.get(v.probe, "")) for v in found)
 
 
 def _command(run: Run, probe: str, seconds: float) -> str:
@@ -30,10 +30,14 @@ def _command(run: Run, probe: str, seconds: float) -> str:
     return f"for more rounds: `flowos measure {effort}--only {probe} --minutes {minutes}`"
 
 
-def _told(v: Verdict, command: str) -> Verdict:
+def _with_next_step(v: Verdict, command: str) -> Verdict:
     if v.answer != "inconclusive":
         return v
-    would = command if v.needed else "as the rounds scatter here, no sensible number would tell"
+    would = (
+        command
+        if v.needed
+        else "the rounds scatter too much here for any sensible number to decide"
+    )
     return replace(v, why="; ".join(word for word in (v.why, would) if word))
 
 

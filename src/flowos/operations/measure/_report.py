@@ -105,8 +105,8 @@ class _Found:
         self.left_out = probe.left_out(self.measured)
         self.advice = probe.advice(self.measured, best)
         self.verdicts = best.settings if best else ()
-        told = _best_setting(best, self.measured) if best else ()
-        self.findings = (*told, *probe.findings(self.measured))
+        best_setting = _best_setting(best, self.measured) if best else ()
+        self.findings = (*best_setting, *probe.findings(self.measured))
 
 
 def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | None:

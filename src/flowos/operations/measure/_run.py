@@ -83,7 +83,7 @@ def measured(
         facts=node,
     )
     notes: list[str] = []
-    kept = _Kept(run=run, store=_opened(url, notes), notes=notes)
+    kept = _SampleRecorder(run=run, store=_opened(url, notes), notes=notes)
     for note in notes:
         on_progress(Progress(doing=note, lasting=True))
 
@@ -132,7 +132,7 @@ def _opened(url: str | None, notes: list[str]) -> Store | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
+class _SampleRecorder:
     """Samples in memory and, until an error, in the store.
 
     The run is stored with its first sample: a run that was refused leaves no trace.

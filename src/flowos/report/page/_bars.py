@@ -32,7 +32,7 @@ def bars(panel: Panel, name: str) -> Markup:
             parts.append(_bar(each, m, _ceiling(m, panel, most), axis, y, panel.scale))
             y += _BAR + _GAP
         y += 8
-    return drawing(panel, name, y, _told(groups, panel.scale), *parts)
+    return drawing(panel, name, y, _description(groups, panel.scale), *parts)
 
 
 def _groups(panel: Panel) -> tuple[Group, ...]:
@@ -96,7 +96,7 @@ def _extent(m: Measurement, ceilings: Sequence[float], axis: Axis, y: float) -> 
         yield line("ceiling", at, y - 1, at, y + _BAR + 1)
 
 
-def _told(groups: tuple[Group, ...], scale: Scale) -> str:
+def _description(groups: tuple[Group, ...], scale: Scale) -> str:
     words = [
         f"{label}: "
         + ", ".join(f"{each.label} {people(value_of(m, scale))}" for each, m in members)

@@ -23,7 +23,7 @@ def verdict_table(group: VerdictGroup, name: str) -> Markup:
     axis = _axis(group.rows)
     caption = f"{group.title}. Below 1 is slower."
     if any(v.needed for v in group.rows):
-        caption += " Rounds: how many it rests on, of about how many that would tell."
+        caption += " Rounds: how many it rests on, of about how many that are needed."
     columns = [c for c in (group.at, _why) if any(map(c, group.rows))]
     told = {group.at: "at", _why: "why"}
     names = (group.change_title, *_NAMES, *(told[c] for c in columns))

@@ -72,7 +72,7 @@ def _drawing(plot: ConvergencePlot, *first: Markup, xmlns: str | None = None) ->
         "svg",
         *first,
         tag("title", plot.title, id="plot-t"),
-        tag("desc", _told(plot), id="plot-d"),
+        tag("desc", _description(plot), id="plot-d"),
         shown,
         xmlns=xmlns,
         class_="plot s0",
@@ -82,7 +82,7 @@ def _drawing(plot: ConvergencePlot, *first: Markup, xmlns: str | None = None) ->
     )
 
 
-def _told(plot: ConvergencePlot) -> str:
+def _description(plot: ConvergencePlot) -> str:
     """The plot in a sentence, for a screen reader."""
     if not plot.drawn:
         return "There is nothing to draw."

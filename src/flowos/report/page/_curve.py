@@ -36,7 +36,7 @@ def curve(panel: Panel, name: str) -> Markup:
         panel,
         name,
         HEIGHT,
-        _told(panel),
+        _description(panel),
         _grid(panel, frame),
         *_steps(panel, frame),
         *(_context(each, frame) for each in panel.context),
@@ -138,13 +138,13 @@ def _series(each: Line, frame: _Frame) -> Markup:
         if len(ends) == 2 and abs(ends[0] - ends[1]) > 3:
             parts.append(line("spread", x, ends[0], x, ends[1]))
     parts += [
-        marker(each.colour, x, y, m.trust.good, _point_told(each, frame, level, m))
+        marker(each.colour, x, y, m.trust.good, _point_title(each, frame, level, m))
         for (x, y, m), (level, _) in zip(points, each.points, strict=True)
     ]
     return tag("g", *parts, class_=f"series s{each.colour}")
 
 
-def _point_told(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
+def _point_title(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
     at = _units.size(float(level)) if frame.binary else level
     number = people(value_of(m, frame.scale))
     return f"{each.label} at {at}: {number} ({spread_of(m, frame.scale)}; {trust_of(m)})"
@@ -188,7 +188,7 @@ def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
     return parts
 
 
-def _told(panel: Panel) -> str:
+def _description(panel: Panel) -> str:
     """The plot in a sentence, for a screen reader; the numbers follow as a table."""
     lines = [
         f"{each.label}: from {people(value_of(each.points[0][1], panel.scale))} at"

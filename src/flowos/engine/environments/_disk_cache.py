@@ -1,4 +1,4 @@
-"""What was found out at a cost, kept in this user's cache folder: small JSON files."""
+"""Results that cost time, as small JSON files in the user's cache folder."""
 
 import contextlib
 import hashlib
@@ -11,8 +11,8 @@ from typing import Any
 from flowos.engine.launch._init_program import cache_folder
 
 
-def kept(kind: str, key: str) -> Any:
-    """What was kept, or None: never, or not readable any more."""
+def cached(kind: str, key: str) -> Any:
+    """The cached value; None if there is none, or it cannot be read."""
     try:
         return json.loads(_file(kind, key).read_bytes())
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ _FILES = (".sqfs", ".squashfs", ".sif", ".tar", ".oci")
 _ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
 
 
-def image_meant(name: str) -> Image:
+def resolve_image(name: str) -> Image:
     """Raises EnvironmentRefused if there is none, or both a path and a name fit."""
     path = Path(name).expanduser()
     if path.exists():

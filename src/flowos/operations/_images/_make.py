@@ -17,7 +17,7 @@ from flowos.operations._images._layers import Part, digest_of, whole
 from flowos.operations._images._scratch import why
 from flowos.operations._images._sources import NO_CONFIG, Opened, elf_machine
 from flowos.operations._images._tools import call, is_here, version
-from flowos.store import KeptImage, lies_on_network
+from flowos.store import ImageRecord, lies_on_network
 
 if TYPE_CHECKING:
     from flowos.store import Store
@@ -41,14 +41,14 @@ class MadeImage:
     """An image in the library. was_there: the same bytes were in the library before."""
 
     name: str
-    image: KeptImage
+    image: ImageRecord
     path: Path
     was_there: bool = False
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ImageRequest:
     """What is to be made. source: as it is recorded; architecture: as OCI names it."""
 
     name: str
@@ -62,7 +62,7 @@ def own_architecture() -> str:
 
 
 @contextmanager
-def told_plainly(source: str, work: Path) -> Iterator[None]:
+def one_line_errors(source: str, work: Path) -> Iterator[None]:
     """Raises EnvironmentRefused, of one line, for a full disk or a damaged source in the block."""
     try:
         yield
@@ -72,15 +72,17 @@ def told_plainly(source: str, work: Path) -> Iterator[None]:
         raise EnvironmentRefused(f"{source}: {error}") from error
 
 
-def made(opened: Opened, asked: Asked, store: "Store", on_progress: OnProgress) -> MadeImage:
+def made(
+    opened: Opened, request: ImageRequest, store: "Store", on_progress: OnProgress
+) -> MadeImage:
     """Complete the tree, squash it, and store it under its name."""
-    _check_architecture(opened, asked)
+    _check_architecture(opened, request)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
     complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
-    stored = library.squash(opened.tree, asked.name, on_progress)
+    stored = library.squash(opened.tree, request.name, on_progress)
     squasher = version(squashfs.version(), squashfs.read_version)
     notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
-    return _told(stored, opened.digest, (*opened.made_with, squasher), asked, store, notes)
+    return _recorded(stored, opened.digest, (*opened.made_with, squasher), request, store, notes)
 
 
 def is_complete(path: Path) -> bool:
@@ -88,9 +90,11 @@ def is_complete(path: Path) -> bool:
     return is_here("unsquashfs") and bool(call(squashfs.cat(path, CONFIG)).stdout)
 
 
-def taken(path: Path, asked: Asked, store: "Store") -> MadeImage:
+def taken(path: Path, request: ImageRequest, store: "Store") -> MadeImage:
     """Store a squashfs of ours as it is, under its name."""
-    return _told(library.taken_over(path, asked.name), digest_of(whole(path)), (), asked, store, ())
+    return _recorded(
+        library.taken_over(path, request.name), digest_of(whole(path)), (), request, store, ()
+    )
 
 
 def config_in_tree(tree: Folder) -> ImageConfig:
@@ -110,15 +114,15 @@ def file_digest(path: Path) -> str:
         raise EnvironmentRefused(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _check_architecture(opened: Opened, asked: Asked) -> None:
+def _check_architecture(opened: Opened, request: ImageRequest) -> None:
     """Compare the image's architecture, else that of its shell's ELF header, with the request."""
     machine = elf_machine(opened.tree)
     by_elf = next((name for name, number in _ARCHITECTURES.values() if number == machine), "")
     has = opened.architecture or by_elf
-    if has and has != asked.architecture:
+    if has and has != request.architecture:
         raise EnvironmentRefused(
-            f"{asked.source} is for {has}, not for {asked.architecture}; for nodes of that kind "
-            f"take it with --arch {has}"
+            f"{request.source} is for {has}, not for {request.architecture}; for nodes of that "
+            f"kind take it with --arch {has}"
         )
 
 
@@ -126,33 +130,33 @@ def _looks_whole(tree: Folder) -> bool:
     return any(found(tree, path) for path in ("bin", "usr", "sbin"))
 
 
-def _told(
+def _recorded(
     stored: library.Stored,
     source_digest: str,
     made_with: Pairs,
-    asked: Asked,
+    request: ImageRequest,
     store: "Store",
     notes: tuple[str, ...],
 ) -> MadeImage:
     """Record how it was made; the first record of an image stays."""
     if stored.before not in ("", stored.digest):
-        notes = (*notes, f"{asked.name} meant {stored.before[:19]} before")
+        notes = (*notes, f"{request.name} was {stored.before[:19]} before")
     if store.is_new:
         notes = (*notes, f"made a new store: {store.place}")
     if lies_on_network(stored.path):
         notes = (*notes, f"{stored.path.parent} is on a network file system: starts are slower")
-    image = KeptImage(
+    image = ImageRecord(
         digest=stored.digest,
         at=utc(),
         size_bytes=stored.size_bytes,
-        architecture=asked.architecture,
-        source=asked.source,
+        architecture=request.architecture,
+        source=request.source,
         source_digest=source_digest,
-        recipe_digest=asked.recipe_digest,
+        recipe_digest=request.recipe_digest,
         made_with=made_with,
     )
     return MadeImage(
-        name=asked.name,
+        name=request.name,
         image=store.keep_image(image),
         path=stored.path,
         was_there=stored.was_there,

@@ -6,7 +6,7 @@ from flowos.model import Pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptImage:
+class ImageRecord:
     """The origin of an image. Its identity is the digest.
 
     at: time of its first creation, ISO 8601 in UTC. source: what it was created from, as the user
