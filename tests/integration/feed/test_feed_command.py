@@ -323,12 +323,7 @@ def no_index(samples: Path) -> None:
     (samples / "index").unlink()
 
 
-def only_segments(samples: Path) -> None:
-    (samples / "index").unlink()
-    (samples / "slots").unlink()
-
-
-@pytest.mark.parametrize("damage", [cut(0), cut(100), cut(5000), garbage, no_index, only_segments])
+@pytest.mark.parametrize("damage", [cut(0), cut(100), cut(5000), garbage, no_index])
 def test_a_damaged_cache_is_called_so_and_can_be_removed_or_filled_anew(
     flowos: Flowos, data: Path, cache: Path, damage: Callable[[Path], None]
 ) -> None:

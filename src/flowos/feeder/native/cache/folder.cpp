@@ -75,19 +75,12 @@ std::vector<std::string> names_in(const Folder& folder) {
   return names;
 }
 
-// 0: this is no segment.
-std::uint32_t segment_of(const std::string& name) {
-  std::uint32_t number = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-  return parsed.ec == std::errc() && name == segment_name(number) ? number : 0;
-}
-
 // Files are removed from a cache's folder, so it must not be one that holds other things.
 void refuse_other_things(const Folder& folder) {
   bool ours = true;
   for (const std::string& name : names_in(folder)) {
     if (name == "slots" || name == "index") return;
-    ours = ours && segment_of(name) != 0;
+    ours = false;
   }
   if (!ours) {
     throw FeedError("cache folder " + folder.path +
@@ -129,7 +122,11 @@ std::string segment_name(std::uint32_t number) { return std::to_string(number) +
 std::vector<std::uint32_t> segments_in(const Folder& folder) {
   std::vector<std::uint32_t> numbers;
   for (const std::string& name : names_in(folder)) {
-    if (const std::uint32_t number = segment_of(name)) numbers.push_back(number);
+    std::uint32_t number = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (parsed.ec == std::errc() && number != 0 && name == segment_name(number)) {
+      numbers.push_back(number);
+    }
   }
   return numbers;
 }
