@@ -11,18 +11,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
-from types import TracebackType
-from typing import Self
 
 from flowos._collected import when_collected
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
+from flowos.engine.flow._freed import Freed
 from flowos.engine.flow._slice import Slice
 from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, brief_repr
 
 
-class HeldSlice:
+class HeldSlice(Freed):
     """Nodes of a pool. Made by `fo.slice(pool=...)`; free it, or use it in a `with`."""
 
     def __init__(
@@ -98,17 +97,6 @@ class HeldSlice:
         if self._ending.detach():
             self._provider.free(self._held)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.free()
-
     def __repr__(self) -> str:
         state = "over" if self._over else f"nodes: {', '.join(self.nodes)}"
         return f"<slice of pool {self._held.pool!r}, {state}>"
@@ -170,7 +158,7 @@ class HeldSlice:
             each.end(error)
 
 
-class FlowSlice:
+class FlowSlice(Freed):
     """A flow on held nodes. Made by `fo.slice(flow, pool=...)`; free it, or use it in a `with`."""
 
     def __init__(self, held: HeldSlice, flow: Flow) -> None:
@@ -203,17 +191,6 @@ class FlowSlice:
     def free(self) -> None:
         """Give all back. Twice is once."""
         self._held.free()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.free()
 
     def __repr__(self) -> str:
         return f"<slice of {self.flow!r} on {self._held!r}>"

@@ -22,9 +22,9 @@ from flowos.model import (
     RuntimeFailed,
 )
 
-pytestmark = pytest.mark.usefixtures("nothing_is_left")
+from .launched import PATIENCE_SECONDS, all_gone, lives, numbers_in
 
-PATIENCE_SECONDS = 60.0
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 
 def launch(*argv: str, limit_seconds: float | None = None, cwd: str = "/tmp") -> Launch:
@@ -40,30 +40,6 @@ def sh(script: str, limit_seconds: float | None = None, cwd: str = "/tmp") -> La
 def reason(outcome: Outcome) -> str:
     assert isinstance(outcome.end, NotStarted)
     return outcome.end.reason
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def all_gone(pids: list[int]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not any(map(lives, pids))
-
-
-def numbers_in(path: Path, count: int) -> list[int]:
-    """Wait until that many process ids stand in the file."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found]
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never got {count} numbers")
 
 
 def init_pid(running: RunningProcess) -> int:

@@ -16,7 +16,8 @@ from flowos.engine.launch._init_program import digest_of, find_init, find_or_com
 from flowos.engine.launch._private_dirs import complaint_about
 from flowos.model import Launch, LaunchFailed
 
-PATIENCE_SECONDS = 60.0
+from .launched import all_gone, is_removed, numbers_in
+
 SOURCES = Path(_init_program.__file__).parents[1] / "init"
 
 SUPERVISOR = """
@@ -40,36 +41,6 @@ STUBBORN = """
      sh -c 'trap "" TERM HUP; echo $$ >>{0}/pids; exec sleep 300' &)
     echo $$ >>{0}/pids
     while :; do sleep 0.02; done"""
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def all_gone(pids: list[int]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not any(map(lives, pids))
-
-
-def is_removed(folder: Path) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while folder.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    return not folder.exists()
-
-
-def numbers_in(path: Path, count: int) -> list[int]:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found]
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never got {count} numbers")
 
 
 def supervisor(script: str, after: str) -> "subprocess.Popen[str]":

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -22,7 +21,8 @@ from flowos.model import (
     RuntimeFailed,
 )
 
-PATIENCE_SECONDS = 60.0
+from .launched import PATIENCE_SECONDS, all_gone, numbers_in
+
 CPUS = len(os.sched_getaffinity(0))
 
 HELLO = r"""
@@ -86,29 +86,6 @@ def gang(
         cwd=PurePath("/tmp"),
         limit_seconds=limit_seconds,
     )
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def all_gone(pids: list[int]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not any(map(lives, pids))
-
-
-def numbers_in(path: Path, count: int) -> list[int]:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found]
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never got {count} numbers")
 
 
 @pytest.mark.usefixtures("nothing_is_left")

@@ -2,21 +2,11 @@
 
 import gc
 import os
-import time
-from pathlib import Path
 
 from flowos.engine import Here, here
 from flowos.model import BARE, Launch
 
-PATIENCE_SECONDS = 60.0
-
-
-def is_removed(folder: Path) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while folder.exists() and time.monotonic() < until:
-        gc.collect()
-        time.sleep(0.01)
-    return not folder.exists()
+from .launched import is_removed
 
 
 def test_each_has_its_folder_and_its_ledger() -> None:

@@ -11,13 +11,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from flowos._collected import apart, when_collected
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._failures import input_refused, of_item
 from flowos.engine.flow._files import present
+from flowos.engine.flow._freed import Freed
 from flowos.engine.flow._pace import BatchPace, Items
 from flowos.engine.flow._runs import FlowRun, MapBatch, raise_error_of
 from flowos.engine.flow._usage import SliceUsage
@@ -26,7 +25,7 @@ from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
 _GRACE_SECONDS = 2.0
 
 
-class Slice:
+class Slice(Freed):
     """A flow on a place to run. Made by `fo.slice`; free it, or use it in a `with`.
 
     hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
@@ -110,17 +109,6 @@ class Slice:
             self._over = self._over or error
         if self._ending.detach():
             self._end(error)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.free()
 
     def __repr__(self) -> str:
         state = "freed" if self._over else f"places: {len(self._crew[0].places)}"
