@@ -55,8 +55,8 @@ def serve(
 def close(feeder: "Feeder") -> None:
     """End all reading, and wait a while for threads of Python that read.
 
-    One that returns from C++ to an interpreter that is finalizing is unwound by force, and that
-    aborts the process. A read that hangs is not waited for.
+    Libraries that they read by (pyarrow) abort the process where a thread returns from their C++
+    while Python shuts down; ours waits then (bind/gil.h). A read that hangs is not waited for.
     """
     thread = _threads.get(id(feeder))
     feeder.close()
