@@ -50,7 +50,9 @@ OF_THE_MACHINE = re.compile(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
         assert isinstance(report.longrepr, tuple)
@@ -58,7 +60,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         if not OF_THE_MACHINE.search(reason):
             report.outcome = "failed"
             report.longrepr = f"{reason}: what is missing must be named in tools/setup"
+    if call.excinfo is not None and call.excinfo.errisinstance(subprocess.TimeoutExpired):
+        report.sections.append(("processes when the time was out", processes()))
     return report
+
+
+def processes() -> str:
+    """Those of this user, where in the kernel each waits, and what it is."""
+    columns = "pid,ppid,pgid,sid,stat,wchan:20,etimes,args"
+    words = ("ps", "-U", str(os.geteuid()), "-ww", "--forest", "-o", columns)
+    return subprocess.run(words, capture_output=True, text=True).stdout
 
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
