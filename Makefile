@@ -23,9 +23,9 @@ else
 	$(PY)/pytest $(TOGETHER) tests/integration
 endif
 
-test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")
+test-environments:  ## images, runtimes and a Slurm for real, as an ordinary user (ARGS="-k name")
 	@tools/setup test
-	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
+	$(PY)/pytest -p no:cacheprovider tests/environments tests/cluster $(ARGS)
 
 check:  ## style, types, rooms, sizes, includes
 	@tools/setup test

@@ -1,0 +1,25 @@
+"""A real Slurm of the user that runs the tests: in CI that is the one of tools/as-user."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from .box import Box, namespace
+
+
+@pytest.fixture(scope="session", autouse=True)
+def namespaces() -> None:
+    """What there must be; in CI there is."""
+    tried = subprocess.run((*namespace(), "true"), capture_output=True, text=True)
+    if tried.returncode:
+        complaint = f"no namespaces here: {tried.stderr.strip()}"
+        pytest.fail(complaint) if os.environ.get("CI") else pytest.skip(complaint)
+
+
+@pytest.fixture(scope="session")
+def box(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
+    """One for all tests that leave no job in it."""
+    with Box() as box:
+        yield box
