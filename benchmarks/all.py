@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 NAMES = (
     "engine",
     "workers",
+    "kept_results",
     "stream",
     "gemm",
     "mpi",

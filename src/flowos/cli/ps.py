@@ -46,14 +46,15 @@ def lines(process: "Process") -> list[str]:
     for use in process.uses:
         where = f"{use.pool}:{use.node} {use.env}"
         slices = "1 slice" if use.slices == 1 else f"{use.slices} slices"
+        kept = f"  {use.hits} results kept from before" * bool(use.hits)
         found.append(
-            f"  {use.flow}  {where}  {slices}  {use.runs} runs  held {use.held_seconds:g} s"
+            f"  {use.flow}  {where}  {slices}  {use.runs} runs  held {use.held_seconds:g} s{kept}"
         )
     return found
 
 
 def _line(process: "Process") -> str:
     runs = sum(use.runs for use in process.uses)
-    command = shlex.join(process.argv)
+    command = " ".join(shlex.join(process.argv).split())
     cut = f"{command[:60]}..." if len(command) > 60 else command
     return f"{process.id}  {process.started[11:16]}  {process.state:7}  {runs} runs  {cut}"

@@ -165,10 +165,15 @@ class FlowSlice(Freed):
         self.flow = flow
         self._held = held
         try:
-            self.notes = tuple(dict.fromkeys(n for s in held.opened(flow) for n in s.notes))
+            self._slices = held.opened(flow)
         except BaseException:
             held.free()
             raise
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of its slices. See `Slice.notes`."""
+        return tuple(dict.fromkeys(note for each in self._slices for note in each.notes))
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -186,7 +191,7 @@ class FlowSlice(Freed):
     def resize(self, nodes: int) -> None:
         """Hold this many nodes instead. See `HeldSlice.resize`."""
         self._held.resize(nodes)
-        self._held.opened(self.flow)
+        self._slices = self._held.opened(self.flow)
 
     def free(self) -> None:
         """Give all back. Twice is once."""

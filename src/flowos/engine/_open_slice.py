@@ -1,9 +1,11 @@
 """Opening a slice of a node for a flow."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flowos.drivers import path_inside
 from flowos.engine._ledger import ResourceLedger, Resources
@@ -12,7 +14,7 @@ from flowos.engine.flow._commands import CommandLane, Folders
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.flow._lanes import Lanes
+from flowos.engine.flow._lanes import Lane, Lanes, PythonLane
 from flowos.engine.flow._runs import Emit, ExecutionSlot
 from flowos.engine.flow._slice import Slice
 from flowos.engine.flow._threads import ThreadLanes
@@ -20,6 +22,9 @@ from flowos.engine.flow._usage import OnUsage, SliceUsage
 from flowos.engine.flow._written_files import with_present_files
 from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, compile_flow
+
+if TYPE_CHECKING:
+    from flowos.engine.results._slice_results import SliceResults
 
 Workers = Literal["thread", "process", "inline"]
 
@@ -31,7 +36,8 @@ class SliceOptions:
     workers: threads by default; in an image processes, as no thread can enter one. cores: how many
     to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
     commands write are kept; without it they go when the slice is freed. env: made ready on the
-    node, and undone when the slice is freed. on_usage: gets what counts the slice's runs.
+    node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
+    a folder in which results are kept by content; each task is a stage by itself then.
     """
 
     workers: Workers | None = None
@@ -41,6 +47,7 @@ class SliceOptions:
     emit: Emit | None = None
     fuse: Fuse | None = None
     on_usage: OnUsage | None = None
+    journal: Path | None = None
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -51,42 +58,87 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     workers, env, folder = options.workers, options.env, options.folder
     has = node.resources()
     held = _held(options.cores, len(has.cpus))
-    fuse = options.fuse or ("all" if workers == "inline" else "chains")
-    schedule = with_present_files(compile_flow(flow, fuse=fuse))
+    schedule = with_present_files(compile_flow(flow, fuse=_fuse(options)))
     own = replace(has, cpus=tuple(range(held)))
     _refuse_unmet(schedule, own, node)
     node.ledger.widen(has)
     kind = _workers(schedule, workers, env)
-    ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
-    around, folders = _around(node, env, ready.env), Folders(node, folder)
     places = 1 if workers == "inline" else held
-
-    def hire() -> Executor:
-        halts = [Halt() for _ in range(places)]
-        lanes = _LANES[kind](schedule, halts, around)
-        pairs = zip(lanes.lanes, halts, strict=True)
-        return Executor(
-            schedule,
-            lanes,
-            [ExecutionSlot(lane, CommandLane(folders, around, halt), halt) for lane, halt in pairs],
-            (ResourceLedger(own), node.ledger),
-            helpers=0 if workers == "inline" else places,
-            emit=options.emit,
-        )
-
-    def clear() -> None:
-        folders.clear()
-        ready.close()
-
+    usage = SliceUsage(flow.name, node.name, env.label)
+    undo = ExitStack()
     try:
-        usage = SliceUsage(flow.name, node.name, env.label)
-        opened = Slice(flow, hire, clear, usage, notes=ready.notes)
+        ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
+        undo.callback(ready.close)
+        around, folders = _around(node, env, ready.env), Folders(node, folder)
+        undo.callback(folders.clear)
+        results = _results(schedule, around, folders, usage, options.journal)
+        undo.callback(_close, results)
+
+        def hire() -> Executor:
+            halts = [Halt() for _ in range(places)]
+            lanes = _LANES[kind](schedule, halts, around)
+            pairs = zip(lanes.lanes, halts, strict=True)
+            return Executor(
+                schedule,
+                lanes,
+                [
+                    _slot(results, lane, CommandLane(folders, around, halt), halt)
+                    for lane, halt in pairs
+                ],
+                (ResourceLedger(own), node.ledger),
+                helpers=0 if workers == "inline" else places,
+                emit=options.emit,
+            )
+
+        notes = partial(_notes, ready.notes, results)
+        opened = Slice(flow, hire, undo.close, usage, notes=notes)
     except BaseException:
-        clear()
+        undo.close()
         raise
     if options.on_usage is not None:
         options.on_usage(usage)
     return opened
+
+
+def _fuse(options: SliceOptions) -> Fuse:
+    """Results are kept by task."""
+    if options.journal is not None:
+        return "none"
+    return options.fuse or ("all" if options.workers == "inline" else "chains")
+
+
+def _results(
+    schedule: Schedule,
+    around: Surroundings,
+    folders: Folders,
+    usage: SliceUsage,
+    journal: Path | None,
+) -> "SliceResults | None":
+    """None where no result is kept: then nothing stands between the executor and its lanes."""
+    if journal is None:
+        return None
+    from flowos.engine.results._slice_results import SliceResults  # loads what others never need
+
+    return SliceResults(schedule, around, folders.fresh, usage, journal)
+
+
+def _slot(
+    results: "SliceResults | None", python: PythonLane, commands: Lane, halt: Halt
+) -> ExecutionSlot:
+    if results is not None:
+        from flowos.engine.results._cached_lanes import CachedLane, CachedPythonLane
+
+        python, commands = CachedPythonLane(python, results), CachedLane(commands, results)
+    return ExecutionSlot(python, commands, halt)
+
+
+def _close(results: "SliceResults | None") -> None:
+    if results is not None:
+        results.close()
+
+
+def _notes(ready: tuple[str, ...], results: "SliceResults | None") -> tuple[str, ...]:
+    return ready if results is None else (*ready, *results.notes())
 
 
 def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:

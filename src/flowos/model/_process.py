@@ -8,8 +8,8 @@ from typing import Literal
 class SliceUse:
     """Slices of one kind that a process held: of this flow, pool, node and environment.
 
-    slices: how many; runs: number of runs started on them, including the items of a `map`;
-    held_seconds: total.
+    slices: how many; runs: number of runs started on them, including the items of a `map`; hits:
+    number of results of tasks that were taken from what was kept; held_seconds: total.
     """
 
     flow: str
@@ -19,6 +19,7 @@ class SliceUse:
     slices: int
     runs: int
     held_seconds: float
+    hits: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

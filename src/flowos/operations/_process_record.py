@@ -29,8 +29,9 @@ _MAX_RECORDS, _DROPPED = 1000, 100
 """Records that may wait to be moved into a store; beyond that the oldest are removed."""
 _MAX_WORD, _MAX_WORDS = 200, 50
 
-_Uses = dict[tuple[str, str, str, str], tuple[int, int, float]]
-"""Flow, pool, node and environment -> slices, runs, seconds held."""
+_Use = tuple[int, int, float, int]
+_Uses = dict[tuple[str, str, str, str], _Use]
+"""Flow, pool, node and environment -> slices, runs, seconds held, results found."""
 
 
 def folder() -> Path:
@@ -100,17 +101,16 @@ def _added_up(before: _Uses, slices: list[tuple[str, SliceUsage]]) -> _Uses:
     found = dict(before)
     for pool, usage in slices:
         key = (usage.flow, pool, usage.node, usage.env)
-        count, runs, seconds = found.get(key, (0, 0, 0.0))
-        found[key] = (count + 1, runs + usage.runs, seconds + usage.held_seconds)
+        count, runs, seconds, hits = found.get(key, (0, 0, 0.0, 0))
+        seconds += usage.held_seconds
+        found[key] = (count + 1, runs + usage.runs, seconds, hits + usage.hits)
     return found
 
 
-def _plain_use(
-    key: tuple[str, str, str, str], use: tuple[int, int, float]
-) -> dict[str, str | int | float]:
+def _plain_use(key: tuple[str, str, str, str], use: _Use) -> dict[str, str | int | float]:
     """A `model.SliceUse`."""
-    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds")
-    return dict(zip(names, (*key, *use[:2], round(use[2], 3)), strict=True))
+    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds", "hits")
+    return dict(zip(names, (*key, *use[:2], round(use[2], 3), use[3]), strict=True))
 
 
 def _this_process() -> dict[str, Any]:

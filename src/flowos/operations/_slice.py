@@ -28,6 +28,7 @@ class SliceKeywords(TypedDict, total=False):
     folder: str | PathLike[str] | None
     fuse: Literal["chains", "none"]
     emit: Emit | None
+    journal: str | PathLike[str] | None
 
 
 class PoolKeywords(SliceKeywords, total=False):
@@ -57,6 +58,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     folder: str | PathLike[str] | None = None,
     fuse: Literal["chains", "none"] = "chains",
     emit: Emit | None = None,
+    journal: str | PathLike[str] | None = None,
     pool: str | None = None,
     nodes: int | None = None,
     seconds: float | None = None,
@@ -74,6 +76,9 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
     task by itself, so that events name it alone.
     emit: called when stages of tasks start and end.
+    journal: a folder that keeps the results of all tasks, so that a killed program goes on. A task
+    runs again if its code, what that names in your own modules, its values or files (by name and
+    content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
     pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
     at most. on_event: called while waiting for nodes, when a node is lost, when the time is over.
     Raises SliceRefused for resources that are not available, EnvironmentRefused for an image or
@@ -83,21 +88,30 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     found = _pool(pool, flow, nodes, seconds)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     try:
-        options = SliceOptions(
-            workers=_one_of("workers", workers, (None, *_WORKERS)),
-            env=environment(env if env is not None or found is None else found.env),
-            cores=_cores(cores, found),
-            folder=None if folder is None else Path(folder).absolute(),
-            fuse=None if _one_of("fuse", fuse, _FUSE) == "chains" else "none",
-            emit=emit,
-            on_usage=partial(note, "local" if found is None else found.name),
-        )
+        how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal)
+        options = _options(found, env, workers, how)
         if found is None:
             assert made is not None
             return open_slice(made, here(), options)
         return _on(_held(found, _ask(nodes, seconds), options, on_event), made)
     except OSError as error:  # the node is short of something
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error
+
+
+def _options(
+    pool: "Pool | None", env: Word, workers: Workers | None, how: SliceKeywords
+) -> SliceOptions:
+    folder, journal = how["folder"], how["journal"]
+    return SliceOptions(
+        workers=_one_of("workers", workers, (None, *_WORKERS)),
+        env=environment(env if env is not None or pool is None else pool.env),
+        cores=_cores(how["cores"], pool),
+        folder=None if folder is None else Path(folder).absolute(),
+        fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
+        emit=how["emit"],
+        journal=None if journal is None else Path(journal).absolute(),
+        on_usage=partial(note, "local" if pool is None else pool.name),
+    )
 
 
 def _pool(

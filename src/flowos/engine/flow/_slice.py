@@ -30,7 +30,7 @@ class Slice(Freed):
 
     hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
     counts what it is used for.
-    notes: what a person should know of its environment (unpacked, and why).
+    notes: what a person should know of it now.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Slice(Freed):
         clear: Callable[[], None],
         usage: SliceUsage,
         *,
-        notes: tuple[str, ...] = (),
+        notes: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.flow = flow
-        self.notes = notes
+        self._notes = notes
         self._usage = usage
         self._begun = usage.begun
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
@@ -54,6 +54,11 @@ class Slice(Freed):
         self._crew: list[Executor] = [hire()]
         self._end: Callable[..., None] = partial(_end, self._crew, clear, usage)
         self._ending = when_collected(self, self._end)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know: of its environment (unpacked, and why), of kept results."""
+        return self._notes()
 
     def run(self, /, *values: object, **named: object) -> list[object]:
         """Run the flow once: values in the order in which the inputs were made, or by name.

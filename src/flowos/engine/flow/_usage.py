@@ -7,24 +7,28 @@ from collections.abc import Callable
 
 
 class SliceUsage:
-    """Of one slice. `begun` is called for each run: a step of a counter, without a lock."""
+    """Of one slice. `begun` is called for each run, `hit` for each result that was found: steps of
+    counters, without a lock."""
 
     __slots__ = (
         "_counter",
         "_freed",
+        "_hits",
         "_lock",
         "_mapped",
         "_opened",
         "begun",
         "env",
         "flow",
+        "hit",
         "node",
     )
 
     def __init__(self, flow: str, node: str, env: str) -> None:
         self.flow, self.node, self.env = flow, node, env
         self._counter = itertools.count()
-        self.begun = self._counter.__next__
+        self._hits = itertools.count()
+        self.begun, self.hit = self._counter.__next__, self._hits.__next__
         self._lock = threading.Lock()
         self._mapped = 0
         self._opened = time.monotonic()
@@ -46,12 +50,21 @@ class SliceUsage:
     @property
     def runs(self) -> int:
         """So many have begun."""
-        return int(repr(self._counter)[len("count(") : -1]) + self._mapped
+        return _steps(self._counter) + self._mapped
+
+    @property
+    def hits(self) -> int:
+        """So many results of tasks were found instead of computed."""
+        return _steps(self._hits)
 
     @property
     def held_seconds(self) -> float:
         until = time.monotonic() if self._freed is None else self._freed
         return until - self._opened
+
+
+def _steps(counter: "itertools.count[int]") -> int:
+    return int(repr(counter)[len("count(") : -1])
 
 
 OnUsage = Callable[[SliceUsage], None]

@@ -1,0 +1,99 @@
+"""Lanes that look for kept results first, around the lanes that run what is not there."""
+
+from collections.abc import Sequence
+from itertools import islice
+from time import perf_counter, thread_time
+
+from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, Values
+from flowos.engine.results._slice_results import SliceResults
+from flowos.plan import Stage
+
+
+class CachedLane:
+    """See `_lanes` for what `run` and `stop` promise."""
+
+    def __init__(self, inner: Lane, results: SliceResults) -> None:
+        self._inner = inner
+        self._results = results
+
+    def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
+        found: dict[int, Values] = {}
+        keys: dict[int, bytes] = {}
+        for i, (stage, row) in enumerate(zip(stages, values, strict=True)):
+            if self._results.keeps(stage):
+                key = keys[i] = self._results.key(stage, row)
+                kept = self._results.find(stage, key)
+                if kept is not None:
+                    found[i] = kept
+                    self._results.hit()
+        left = [i for i in range(len(stages)) if i not in found]
+        if left:
+            given = self._inner.run([stages[i] for i in left], [values[i] for i in left])
+            for i, row in zip(left, given, strict=True):
+                found[i] = row
+                if i in keys:
+                    self._results.keep(stages[i], keys[i], row)
+        return [found[i] for i in range(len(stages))]
+
+    def bind(self, cores: Sequence[int]) -> None:
+        self._inner.bind(cores)
+
+    def stop(self) -> None:
+        self._inner.stop()
+
+
+class CachedPythonLane(CachedLane):
+    """The same for a lane of Python tasks."""
+
+    def __init__(self, inner: PythonLane, results: SliceResults) -> None:
+        super().__init__(inner, results)
+        self._python = inner
+
+    def run_rows(
+        self, stage: Stage, rows: Sequence[Values], results: list[Values]
+    ) -> tuple[float, float]:
+        if not self._results.keeps(stage):
+            return self._python.run_rows(stage, rows, results)
+        began, own = perf_counter(), thread_time()
+        until = began + BATCH_SECONDS
+        at, worked = 0, 0.0
+        while at < len(rows) and (at == 0 or perf_counter() < until):
+            keys, found = self._look(stage, rows, at, until)
+            if keys:
+                done, seconds = self._compute(stage, rows[at : at + len(keys)], keys, results)
+                at, worked = at + done, worked + seconds
+                if done < len(keys):  # its time was over
+                    break
+            if found is not None:
+                results.append(found)
+                self._results.hit()
+                at += 1
+        return perf_counter() - began, max(worked, thread_time() - own)
+
+    def _look(
+        self, stage: Stage, rows: Sequence[Values], at: int, until: float
+    ) -> tuple[list[bytes], Values | None]:
+        """The keys of the next rows that have no result, and the result of the one after them."""
+        keys: list[bytes] = []
+        for row in islice(rows, at, None):
+            key = self._results.key(stage, row)
+            found = self._results.find(stage, key)
+            if found is not None:
+                return keys, found
+            keys.append(key)
+            if perf_counter() > until:
+                break
+        return keys, None
+
+    def _compute(
+        self, stage: Stage, rows: Sequence[Values], keys: Sequence[bytes], results: list[Values]
+    ) -> tuple[int, float]:
+        """How many came to an end, and how long the processor worked."""
+        done: list[Values] = []
+        try:
+            _, worked = self._python.run_rows(stage, rows, done)
+        finally:
+            for key, row in zip(keys, done):  # noqa: B905 - fewer, where time was over
+                self._results.keep(stage, key, row)
+                results.append(row)
+        return len(done), worked

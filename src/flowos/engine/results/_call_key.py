@@ -1,0 +1,104 @@
+"""The key of a task's call: what its results depend on, as one digest.
+
+- its code: see `_code_digest`; of a command the words of its argv, its variables, and the content
+  of its program and of each word that is the absolute path of a file;
+- the environment: the digest of the image, its variables, the processor's architecture and, for a
+  Python task, the version of Python;
+- the inputs: values by content, files by name and content.
+
+Not part of it, so that a change goes unseen: what the task reads by other ways (a file by a path
+that is no File port, inherited variables, the clock), the folder of a file, libraries of a
+command's program, and what an installed package imports.
+"""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flowos.engine.results._file_digest import file_digest
+from flowos.engine.results._value_digest import Digester, NoDigest
+from flowos.model import Command, Environment, File, Gang, Python, SliceRefused, ValueRefused
+from flowos.plan import Stage, Step
+
+_FORMAT = b"1"
+
+
+class CallKey:
+    """Digests calls of one stage, which is one task.
+
+    Raises SliceRefused if its code has no stable digest, or reads what has none.
+    """
+
+    def __init__(self, stage: Stage, env: Environment, variables: Mapping[str, str]) -> None:
+        (self.step,) = stage.steps
+        self._constants = stage.constants
+        self._files = [port.type == File for port in self.step.task.inputs]
+        base = self._base = Digester()
+        base.put(b"flowos", _FORMAT)
+        base.items(b"environment", _environment(env, self.step))
+        try:
+            _add_body(base, self.step, variables)
+        except (NoDigest, OSError) as error:
+            raise SliceRefused(
+                f"slice: results of task {self.step.label!r} cannot be kept: {error}; give it "
+                "to the task as an input"
+            ) from None
+        base.items(b"returns", _returned(stage, self.step))
+
+    def __call__(self, values: Sequence[object]) -> bytes:
+        """values: of the stage's inputs. Raises ValueRefused for one without a stable digest."""
+        frame = (*values, *self._constants)
+        key = self._base.copy()
+        ports = zip(self.step.task.inputs, self.step.inputs, self._files, strict=True)
+        for port, register, is_file in ports:
+            try:
+                if is_file:
+                    _add_file(key, Path(str(frame[register])))
+                else:
+                    key.add(frame[register])
+            except (NoDigest, OSError) as error:
+                raise ValueRefused(
+                    f"task {self.step.label!r}, input {port.name!r}: {error}; without one its "
+                    "results cannot be kept"
+                ) from None
+        return key.digest()
+
+
+def _environment(env: Environment, step: Step) -> list[object]:
+    image = env.image.digest if env.image else "bare"
+    is_command = isinstance(step.task.body, (Command, Gang))
+    python = () if is_command else (sys.implementation.name, *sys.version_info)
+    return [image, env.variables, platform.machine(), python]
+
+
+def _returned(stage: Stage, step: Step) -> list[object]:
+    """Which outputs others read, and what is checked of them."""
+    ports = [(port.name, str(port.type)) for port in step.task.outputs]
+    return [ports, [step.outputs.index(register) for register in stage.returns]]
+
+
+def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
+    body = step.task.body
+    if isinstance(body, Gang):
+        to.items(b"gang", (body.mpi, body.mpirun, step.task.needs.ranks))
+        body = body.command
+    if isinstance(body, Python):
+        code = Digester()
+        code.add(body.fun)
+        to.put(b"code", code.digest())
+        return
+    assert isinstance(body, Command)
+    to.items(b"command", (body.argv, body.captures, body.variables, body.inherit))
+    words = [word for word in body.argv if isinstance(word, str)]
+    program = words[:1] and shutil.which(words[0], path=variables.get("PATH"))
+    for word in (*([program] if program else []), *words):
+        if os.path.isabs(word) and os.path.isfile(word):  # noqa: PTH113, PTH117 - it is a word
+            to.put(b"file", file_digest(Path(word)))
+
+
+def _add_file(to: Digester, path: Path) -> None:
+    to.put(b"name", os.fsencode(path.name))
+    to.put(b"content", file_digest(path))

@@ -1,0 +1,75 @@
+"""Records of a journal: results to bytes and back."""
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MARK = b"\xf5foR"
+_FRAME = struct.Struct("<4sII")  # mark, crc32 of length and payload, length of the payload
+_ABOUT = struct.Struct("<32sdQ?BH")  # key, time, bytes elsewhere, large, references, label
+_MAX_PAYLOAD = 1 << 20
+_MAX_LABEL = 1000
+FRAME_BYTES = _FRAME.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResult:
+    """A record. body: a pickle, or nothing where `large`: it is the first of `references` then.
+
+    references: digests of what is kept in `values`. size_bytes: of these.
+    """
+
+    key: bytes
+    label: str
+    when: float
+    body: bytes = b""
+    large: bool = False
+    references: tuple[bytes, ...] = ()
+    size_bytes: int = 0
+
+
+def frame_of(kept: KeptResult) -> bytes:
+    label = kept.label.encode()[:_MAX_LABEL]
+    about = _ABOUT.pack(
+        kept.key, kept.when, kept.size_bytes, kept.large, len(kept.references), len(label)
+    )
+    body = b"" if kept.large else kept.body
+    payload = b"".join((about, *kept.references, label, body))
+    return _FRAME.pack(MARK, zlib.crc32(payload, len(payload)), len(payload)) + payload
+
+
+def result_of(payload: bytes) -> KeptResult:
+    key, when, size, large, count, length = _ABOUT.unpack_from(payload)
+    at = _ABOUT.size
+    references = tuple(payload[at + 32 * i : at + 32 * (i + 1)] for i in range(count))
+    at += 32 * count
+    return KeptResult(
+        key=key,
+        label=payload[at : at + length].decode(errors="replace"),
+        when=when,
+        body=payload[at + length :],
+        large=large,
+        references=references,
+        size_bytes=size,
+    )
+
+
+def payload_of(read: Callable[[int, int], bytes], at: int) -> bytes | None:
+    """Of the record there; None where none is whole. read: so many bytes at a place.
+
+    A mark comes first and the length counts in the checksum: zeros are no record.
+    """
+    head = read(_FRAME.size, at)
+    if len(head) < _FRAME.size:
+        return None
+    mark, checksum, length = _FRAME.unpack(head)
+    if mark != MARK or not _ABOUT.size <= length <= _MAX_PAYLOAD:
+        return None
+    payload = read(length, at + _FRAME.size)
+    whole = len(payload) == length and zlib.crc32(payload, length) == checksum
+    return payload if whole else None
+
+
+def key_of(payload: bytes) -> bytes:
+    return payload[:32]

@@ -1,0 +1,160 @@
+"""The results of one slice's tasks: found by the key of a call, kept once they are computed.
+
+A value is kept as a pickle. A file that a command wrote is copied, and comes back as a copy in a
+folder of the slice. A file that a Python task returned stays where the task put it: it is looked at
+again, and if its content is another, or it is gone, the task runs again.
+Errors are not kept, nor what a command gave that did not come to its end.
+"""
+
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from flowos.engine.flow._inside import Surroundings
+from flowos.engine.flow._usage import SliceUsage
+from flowos.engine.results._call_key import CallKey
+from flowos.engine.results._file_digest import file_digest
+from flowos.engine.results._journal import Journal
+from flowos.engine.results._record import KeptResult
+from flowos.engine.results._value_digest import NoDigest
+from flowos.engine.workers._blobs import Packed
+from flowos.model import Exited, File, Outcome, Python, TaskFailed, ValueRefused
+from flowos.plan import Schedule, Stage
+
+Values = Sequence[object]
+
+
+class SliceResults:
+    """fresh: makes a folder for files of a task. usage: counts what is found.
+
+    Raises SliceRefused for a task whose code has no stable digest, and for a journal that cannot be
+    used.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        around: Surroundings,
+        fresh: Callable[[str], Path],
+        usage: SliceUsage,
+        journal: Path,
+    ) -> None:
+        variables = dict(around.node.variables(around.env))
+        self._keys = {
+            stage.number: CallKey(stage, around.env, variables) for stage in schedule.stages
+        }
+        self._journal = Journal(journal)
+        self._fresh = fresh
+        self._usage = usage
+
+        self.hit = usage.hit
+
+    def keeps(self, stage: Stage) -> bool:
+        """Whether results of this task are kept."""
+        return stage.number in self._keys
+
+    def key(self, stage: Stage, values: Values) -> bytes:
+        """Of a call. Raises ValueRefused for a value without a stable digest."""
+        return self._keys[stage.number]([_opened(value) for value in values])
+
+    def find(self, stage: Stage, key: bytes) -> Values | None:
+        """What the call gave before."""
+        kept = self._journal.get(key)
+        if kept is None:
+            return None
+        found = self._unpacked(stage, kept)
+        if found is None:
+            self._journal.forget(key)
+        return found
+
+    def keep(self, stage: Stage, key: bytes, values: Values) -> None:
+        """Raises ValueRefused for what cannot be pickled, TaskFailed where it cannot be written."""
+        if any(isinstance(v, Outcome) and not isinstance(v.end, Exited) for v in values):
+            return
+        try:
+            self._journal.put(self._packed(stage, key, values))
+        except (OSError, NoDigest) as error:
+            raise TaskFailed(
+                f"task {stage.label!r}: its result cannot be kept in journal "
+                f"{self._journal.path}: {error}"
+            ) from error
+
+    def notes(self) -> tuple[str, ...]:
+        """Damage, and how many results were found."""
+        hits = self._usage.hits
+        found = f"{hits} results were taken from journal {self._journal.path}"
+        return (*self._journal.notes, *((found,) if hits else ()))
+
+    def close(self) -> None:
+        self._journal.close()
+
+    def _packed(self, stage: Stage, key: bytes, values: Values) -> KeptResult:
+        parts: list[tuple[object, ...]] = []
+        references: list[bytes] = []
+        size = 0
+        for is_file, value in zip(_files(stage), values, strict=True):
+            if not is_file:
+                parts.append(("value", _opened(value)))
+                continue
+            path = Path(str(value))
+            if isinstance(stage.steps[0].task.body, Python):
+                parts.append(("there", str(path), file_digest(path)))
+                continue
+            digest, bytes_ = self._journal.keep_file(path)
+            references.append(digest)
+            size += bytes_
+            parts.append(("file", path.name, digest))
+        try:
+            body = pickle.dumps(parts, 5)
+        except Exception as error:
+            raise ValueRefused(
+                f"task {stage.label!r}: its result cannot be kept, as it cannot be pickled: {error}"
+            ) from error
+        return KeptResult(
+            key=key,
+            label=stage.label,
+            when=time.time(),
+            body=body,
+            references=tuple(references),
+            size_bytes=size,
+        )
+
+    def _unpacked(self, stage: Stage, kept: KeptResult) -> Values | None:
+        """None where it cannot be had again."""
+        try:
+            parts = pickle.loads(kept.body)
+        except Exception:  # a class that is not there any more, or anything that its code raises
+            return None
+        values: list[object] = []
+        folder: Path | None = None
+        for kind, *rest in parts:
+            if kind == "value":
+                values.append(rest[0])
+            elif kind == "there":
+                if not _is_as_it_was(Path(rest[0]), rest[1]):
+                    return None
+                values.append(Path(rest[0]))
+            else:
+                folder = folder or self._fresh(stage.label)
+                if not self._journal.restore_file(rest[1], folder / rest[0]):
+                    return None
+                values.append(folder / rest[0])
+        return values
+
+
+def _opened(value: object) -> object:
+    return value.open() if type(value) is Packed else value
+
+
+def _files(stage: Stage) -> list[bool]:
+    (step,) = stage.steps
+    types = dict(zip(step.outputs, (port.type for port in step.task.outputs), strict=True))
+    return [types[register] == File for register in stage.returns]
+
+
+def _is_as_it_was(path: Path, digest: bytes) -> bool:
+    try:
+        return file_digest(path) == digest
+    except (OSError, NoDigest):
+        return False

@@ -1,0 +1,342 @@
+"""A journal: a program that was killed goes on; what changed runs again, and nothing else does."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import flowos as fo
+
+SWEEP = Path(__file__).parents[3] / "examples/sweep.py"
+Way = Literal["thread", "process", "inline"]
+WAYS: tuple[Way, ...] = ("thread", "process", "inline")
+VECTOR = fo.array(fo.float64, (None,))
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+@fo.task
+def logged(x: fo.int64, log: fo.str_) -> fo.int64:
+    with Path(log).open("a") as file:
+        file.write(f"{x}\n")
+    return x * 10
+
+
+@fo.task
+def total(values: VECTOR, more: fo.int64) -> fo.float64:  # type: ignore[valid-type]
+    return float(values.sum()) + more  # type: ignore[attr-defined]
+
+
+def sweep(folder: Path) -> "subprocess.Popen[str]":
+    words = [sys.executable, str(SWEEP), str(folder)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_sweep_that_is_killed_at_137_goes_on_at_138(tmp_path: Path) -> None:
+    computed = tmp_path / "computed.txt"
+    killed = sweep(tmp_path)
+    while len(lines(computed)) < 137:
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.kill()
+    killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    before = len(lines(computed))
+    assert before < 500
+
+    printed, errors = (again := sweep(tmp_path)).communicate(timeout=300)
+    assert (again.returncode, errors) == (0, "")
+    hits = int(printed.split()[0])
+    assert f"{hits} results were taken from journal {tmp_path}/journal" in printed
+    in_flight = len(os.sched_getaffinity(0))
+    assert before - in_flight <= hits <= before
+    assert len(lines(computed)) == before + 500 - hits
+    assert len(set(lines(computed))) == 500
+
+    last, errors = sweep(tmp_path).communicate(timeout=300)
+    assert last.startswith(f"500 results were taken from journal {tmp_path}/journal\n")
+    assert last.splitlines()[-1] == printed.splitlines()[-1]
+    assert len(lines(computed)) == before + 500 - hits
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_are_found_again_by_every_kind_of_worker(tmp_path: Path, way: Way) -> None:
+    x, log = fo.flow_input("x", fo.int64), tmp_path / "log"
+    made = total(np.arange(3.0), logged(logged(x, str(log)), str(log)))
+    for turn in (1, 2):
+        with fo.slice(made, workers=way, journal=tmp_path / "journal") as s:
+            assert s.run(1) == [103.0]
+            assert list(s.map(range(1, 5))) == [[103.0], [203.0], [303.0], [403.0]]
+        assert len(lines(log)) == 8
+        hits = {1: 3, 2: 15}[turn]
+        assert s.notes == (f"{hits} results were taken from journal {tmp_path}/journal",)
+    with fo.slice(logged(x, str(log)), workers=way, journal=tmp_path / "journal") as s:
+        assert list(s.map([9, 4, 8, 1, 7])) == [[90], [40], [80], [10], [70]]
+    assert sorted(lines(log)[8:]) == ["7", "8", "9"]
+
+
+def test_without_a_journal_nothing_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with fo.slice(logged(fo.flow_input("x", fo.int64), str(log))) as s:
+        assert (s.run(1), s.run(1), s.notes) == ([10], [10], ())
+    assert len(lines(log)) == 2
+
+
+def test_an_error_is_not_kept_and_what_came_before_it_is(tmp_path: Path) -> None:
+    log, fail = tmp_path / "log", tmp_path / "fail"
+
+    @fo.task
+    def picky(x: fo.int64) -> fo.int64:
+        with log.open("a") as file:
+            file.write(f"{x}\n")
+        if x == 2 and fail.exists():
+            raise ValueError("not this one")
+        return x
+
+    fail.touch()
+    x = fo.flow_input("x", fo.int64)
+    with (
+        fo.slice(picky(x), journal=tmp_path / "journal", cores=1) as s,
+        pytest.raises(fo.TaskFailed, match=r"item 2: .*not this one"),
+    ):
+        list(s.map(range(4), ahead=0))
+    fail.unlink()
+    with fo.slice(picky(x), journal=tmp_path / "journal", cores=1) as s:
+        assert list(s.map(range(4), ahead=0)) == [[0], [1], [2], [3]]
+    assert lines(log) == ["0", "1", "2", "2", "3"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., str]:
+    """Runs a program with a task and its helper; what it printed, and the lines of the log."""
+
+    def run(task: str = "x + helper()", helper: str = "1", value: str = "1") -> str:
+        (tmp_path / "own_helper.py").write_text(f"def helper():\n    return {helper}\n")
+        (tmp_path / "program.py").write_text(
+            textwrap.dedent(f"""
+                import flowos as fo
+                from own_helper import helper
+
+                @fo.task
+                def compute(x: fo.int64) -> fo.int64:
+                    print("computed", end=" ")
+                    return {task}
+
+                with fo.slice(compute(fo.flow_input("x", fo.int64)), journal="journal") as s:
+                    print(*s.run({value}))
+            """)
+        )
+        words = [sys.executable, "-B", "program.py"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.strip()
+
+    return run
+
+
+def test_what_changed_runs_again_in_the_next_program(program: Callable[..., str]) -> None:
+    assert program() == "computed 2"
+    assert program() == "2"
+    assert program(task="x - helper()") == "computed 0"
+    assert program(helper="2") == "computed 3"
+    assert program(value="5") == "computed 6"
+    assert program() == "2"
+
+
+def test_files_count_by_name_and_content(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    @fo.task
+    def words(text: fo.File) -> fo.int64:
+        with log.open("a") as file:
+            file.write("ran\n")
+        return len(text.read_text().split())
+
+    one, other = tmp_path / "a/text", tmp_path / "b/text"
+    for file in (one, other):
+        file.parent.mkdir()
+        file.write_text("to be")
+    with fo.slice(words(fo.flow_input("t", fo.File)), journal=tmp_path / "journal") as s:
+        assert (s.run(one), s.run(str(one)), s.run(other)) == ([2], [2], [2])
+        assert len(lines(log)) == 1
+        one.write_text("or not to be")
+        assert s.run(one) == [4]
+        one.rename(tmp_path / "a/other")
+        assert s.run(tmp_path / "a/other") == [4]
+        assert len(lines(log)) == 3
+
+
+def test_a_commands_files_come_back_when_its_folder_is_gone(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = f'echo ran >> {log}; sort "$0" > "$1"; echo sorted; chmod 700 "$1"'
+    sort = fo.command(
+        ["/bin/sh", "-c", script, fo.In("text"), fo.Out("lines")], stdout="said", exit_code="code"
+    )
+    given = tmp_path / "given"
+    given.write_text("b\na\n")
+    flow = fo.flow_output(*sort(fo.flow_input("text", fo.File)))
+    for _ in range(2):
+        with fo.slice(flow, journal=tmp_path / "journal") as s:
+            given_back, said, code = s.run(given)
+            made = Path(str(given_back))
+            assert (made.name, made.read_text(), said, code) == ("lines", "a\nb\n", "sorted\n", 0)
+            assert made.stat().st_mode & 0o777 == 0o700
+    assert not made.exists()
+    assert lines(log) == ["ran"]
+    for value in (tmp_path / "journal/values").iterdir():
+        value.write_text("damaged")
+    with fo.slice(flow, journal=tmp_path / "journal") as s:
+        given_back, *_ = s.run(given)
+        assert Path(str(given_back)).read_text() == "a\nb\n"
+    assert lines(log) == ["ran", "ran"]
+
+
+def test_a_command_runs_again_when_its_program_or_a_file_it_names_changed(tmp_path: Path) -> None:
+    tool, data = tmp_path / "tool", tmp_path / "data"
+
+    def run() -> list[object]:
+        flow = fo.flow_output(fo.command([tool, data], variables={"A": "1"})())
+        with fo.slice(flow, journal=tmp_path / "journal") as s:
+            return [*s.run(), len(s.notes)]
+
+    tool.write_text('#!/bin/sh\ncat "$1"\n')
+    tool.chmod(0o755)
+    data.write_text("one")
+    assert (run(), run()) == (["one", 0], ["one", 1])
+    data.write_text("two")
+    assert (run(), run()) == (["two", 0], ["two", 1])
+    tool.write_text('#!/bin/sh\ntac "$1"\n')
+    assert (run(), run()) == (["two", 0], ["two", 1])
+
+
+def test_a_file_of_a_python_task_has_to_be_as_it_was(tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "out"
+
+    @fo.task
+    def write(text: fo.str_) -> fo.File:
+        with log.open("a") as file:
+            file.write("ran\n")
+        out.write_text(text)
+        return out
+
+    with fo.slice(write(fo.flow_input("t", fo.str_)), journal=tmp_path / "journal") as s:
+        assert (s.run("a"), s.run("a")) == ([out], [out])
+        assert len(lines(log)) == 1
+        assert (s.run("b"), s.run("a"), out.read_text()) == ([out], [out], "a")
+        assert len(lines(log)) == 3
+        out.unlink()
+        assert (s.run("a"), out.read_text()) == ([out], "a")
+
+
+def test_a_command_that_was_killed_is_not_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    killed = fo.command(["/bin/sh", "-c", f"echo ran >> {log}; kill -9 $$"], outcome="how")
+    for _ in range(2):
+        with fo.slice(killed(), journal=tmp_path / "journal") as s:
+            s.run()
+    assert lines(log) == ["ran", "ran"]
+
+
+def test_what_has_no_digest_is_refused_when_the_slice_is_made(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    @fo.task
+    def locked(x: fo.int64) -> fo.int64:
+        with lock:
+            return x
+
+    with pytest.raises(fo.SliceRefused) as error:
+        fo.slice(locked(1), journal=tmp_path / "journal")
+    assert str(error.value) == (
+        "slice: results of task 'locked' cannot be kept: it reads 'lock', and a lock has no stable "
+        "digest (cannot pickle '_thread.lock' object); give it to the task as an input"
+    )
+
+
+@fo.task
+def identity(x: fo.any_) -> fo.any_:
+    return x
+
+
+def test_a_value_without_a_digest_is_refused_by_name(tmp_path: Path) -> None:
+    with fo.slice(identity(fo.flow_input("x", fo.any_)), journal=tmp_path / "journal") as s:
+        with pytest.raises(fo.ValueRefused) as error:
+            s.run(threading.Lock())
+        assert str(error.value) == (
+            "task 'identity', input 'x': a lock has no stable digest (cannot pickle '_thread.lock' "
+            "object); without one its results cannot be kept"
+        )
+        assert s.run([1]) == [[1]]
+
+
+def test_a_result_that_cannot_be_pickled_is_refused(tmp_path: Path) -> None:
+    @fo.task
+    def opens(x: fo.int64) -> fo.any_:  # noqa: ARG001
+        return (each for each in "ab")
+
+    with (
+        fo.slice(opens(1), journal=tmp_path / "journal") as s,
+        pytest.raises(fo.ValueRefused, match="task 'opens': its result cannot be kept, as it can"),
+    ):
+        s.run()
+
+
+def test_a_damaged_tail_is_named_in_the_notes_and_costs_one_result(tmp_path: Path) -> None:
+    log, at = tmp_path / "log", tmp_path / "journal"
+    flow = fo.flow_output(logged(fo.flow_input("x", fo.int64), str(log)))
+    with fo.slice(flow, journal=at) as s:
+        list(s.map(range(5), ahead=0))
+    os.truncate(at / "journal", (at / "journal").stat().st_size - 3)
+    with fo.slice(flow, journal=at) as s:
+        assert len(list(s.map(range(5), ahead=0))) == 5
+        cut, hits = s.notes
+    assert cut.startswith(f"journal {at}: ")
+    assert cut.endswith("damaged bytes at its end were cut off; the rest is used")
+    assert hits == f"4 results were taken from journal {at}"
+    assert len(lines(log)) == 6
+
+
+def test_nodes_of_a_pool_share_a_journal(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    flow = fo.flow_output(logged(fo.flow_input("x", fo.int64), str(log)))
+    for _ in range(2):
+        with fo.slice(flow, pool="local", journal=tmp_path / "journal") as s:
+            assert list(s.map(range(3))) == [[0], [10], [20]]
+    assert s.notes == (f"3 results were taken from journal {tmp_path}/journal",)
+    assert len(lines(log)) == 3
+
+
+def test_ps_counts_the_results_that_were_kept(tmp_path: Path) -> None:
+    variables: dict[str, Any] = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+    program = """
+import flowos as fo
+@fo.task
+def double(x: fo.int64) -> fo.int64:
+    return 2 * x
+with fo.slice(double(fo.flow_input("x", fo.int64)), journal="journal") as s:
+    print(list(s.map(range(7))))
+"""
+    for _ in range(2):
+        words = [sys.executable, "-c", program]
+        subprocess.run(words, env=variables, cwd=tmp_path, check=True, timeout=60)
+    flowos = [str(Path(sys.executable).with_name("flowos"))]
+
+    def said(*words: str) -> str:
+        return subprocess.run(
+            [*flowos, *words], env=variables, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    newest, oldest = (said("show", line.split()[0]) for line in said("ps").splitlines())
+    assert "7 results kept from before" in newest
+    assert "kept from before" not in oldest
