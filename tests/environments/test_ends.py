@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,25 @@ def test_a_runtime_that_never_ends_after_its_command_costs_no_result(
         (tmp_path / "y").touch()
         outcome = running.wait(PATIENCE_SECONDS)
     assert (outcome.end, outcome.stdout) == (Exited(code), b"said\n")
+
+
+def test_a_podman_that_outlives_its_flowos_is_ended_before_its_files_go(
+    images: Images, tmp_path: Path
+) -> None:
+    """Its files gone, it would hang with a lock that later containers need."""
+    words = [sys.executable, "-m", "flowos", "exec", "--env", f"{images.squashfs}@podman", "--"]
+    before = descendants().keys()
+    with subprocess.Popen([*words, "sh", "-c", "echo x > x; sleep 60"], cwd=tmp_path) as killed:
+        await_file(tmp_path / "x")
+        new = {pid: line for pid, line in descendants().items() if pid not in before}
+        podmans = [pid for pid, line in new.items() if "/podman" in line and " run --rm " in line]
+        assert podmans
+        for pid in podmans:
+            os.kill(pid, signal.SIGSTOP)
+        killed.kill()
+    done = subprocess.run([*words, "echo", "well"], cwd=tmp_path, capture_output=True, timeout=100)
+    for pid in podmans:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    assert (done.stdout, done.returncode) == (b"well\n", 0), done.stderr
+    assert all_gone(podmans)

@@ -227,6 +227,21 @@ def test_what_a_killed_process_tells_of_is_undone_and_removed(tmp_path: Path) ->
     assert not left.exists()
 
 
+def test_what_names_a_dead_set_up_ends_with_what_it_started_before_that_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As conmon with a container that is not started yet: in a session of its own, without a mark
+    of ours."""
+    monkeypatch.setattr("flowos.engine.launch._stale_sessions._ENDING_SECONDS", 0.1)
+    left = left_by(tmp_path / "base", OURS, tmp_path / "undone")
+    script = f"setsid sh -c 'echo $$ >{tmp_path}/pids; exec sleep 300' & wait"
+    with subprocess.Popen(["sh", "-c", script, "sh", str(left / "1/bundle")]) as helper:
+        pids = [helper.pid, *numbers_in(tmp_path / "pids", 1)]
+        _run_folders.remove_leftovers(tmp_path / "base")
+    assert (tmp_path / "undone").exists()
+    assert all_gone(pids)
+
+
 def test_a_session_of_another_pid_namespace_is_left_whole(tmp_path: Path) -> None:
     left = left_by(tmp_path / "base", OURS - 1, tmp_path / "undone")
     (left / "0/started.0").write_text(f"1 2 1 {OURS} 0")

@@ -87,13 +87,14 @@ class Marks:
 
 
 def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
-    """SIGKILL all processes that have one of these marks, and wait until they are gone.
+    """SIGKILL all processes that have one of these marks and what they started, and wait until they
+    are gone.
 
     helpers: also what only names the run folder, as a runtime that may tidy up behind a command.
     """
     signalled: set[int] = set()
     for _ in range(_PASSES):
-        found = {pid for pid in _pids() if _belongs(pid, marks, helpers=helpers)}
+        found = _with_children({pid for pid in _pids() if _belongs(pid, marks, helpers=helpers)})
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -223,6 +224,23 @@ def _pids() -> Iterator[int]:
         for entry in entries:
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 yield int(entry.name)
+
+
+def _with_children(found: set[int]) -> set[int]:
+    """A container that is not started yet (of crun, below conmon) has no mark of its own."""
+    if found:
+        parents = {pid: _parent(pid) for pid in _pids()}
+        while new := {pid for pid, parent in parents.items() if parent in found} - found:
+            found = found | new
+    return found
+
+
+def _parent(pid: int) -> int:
+    """0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _belongs(pid: int, marks: Marks, *, helpers: bool = True) -> bool:

@@ -15,9 +15,12 @@ from pathlib import Path
 
 from flowos.engine._ask import ask
 from flowos.engine.launch._orphans import (
+    Marks,
+    await_unused,
     end_orphans,
     is_elsewhere,
     is_of_these_processes,
+    kill_leftovers,
     may_run_elsewhere,
     pid_namespace,
     unmount,
@@ -27,6 +30,7 @@ from flowos.model import Argv
 
 _UNDO = "undo"
 _LIMIT_SECONDS = 10.0
+_ENDING_SECONDS = 5.0
 
 
 def note_undo(folder: Path, steps: Sequence[Argv]) -> None:
@@ -54,9 +58,15 @@ def remove_session(folder: Path) -> None:
 
 
 def _undo(folder: Path) -> None:
-    """Its commands name processes: they are run only where the numbers still name those."""
+    """Its commands name processes: they are run only where the numbers still name those.
+
+    A runtime of the dead process may still be ending. It is waited for: a Podman whose files go
+    meanwhile hangs, and keeps a lock that the next Podman of this user gets (see runtimes/podman).
+    """
     steps, pids = _noted(folder)
     if steps and pids == pid_namespace() and is_of_these_processes(folder / _UNDO):
+        await_unused(folder, _ENDING_SECONDS)
+        kill_leftovers(Marks(folder=folder))
         for argv in steps:
             with contextlib.suppress(OSError):
                 ask(argv, seconds=_LIMIT_SECONDS, cwd="/")
