@@ -255,6 +255,21 @@ def test_a_shell_has_job_control_and_gives_the_terminal_back(
     assert at.modes == "ECHO ICANON ISIG"
 
 
+@pytest.mark.parametrize("ignored", ["INT", "HUP"])
+def test_a_shell_can_be_used_where_a_signal_is_ignored(
+    env: str, ignored: str, terminal: Any, tmp_path: Path
+) -> None:
+    """As in a terminal that nohup started."""
+    at = terminal()
+    at.type(f"cd {tmp_path}; trap '' {ignored}; $FLOWOS shell --env {env}\n")
+    at.read_until("] ")
+    at.type("echo he''re; exit 7\n")
+    at.read_until("here")
+    at.read_until("$> ")
+    at.type("echo code=$?=\n")
+    at.read_until("code=7=")
+
+
 def test_a_killed_flowos_leaves_a_sane_terminal_and_no_shell(
     env: str, terminal: Any, tmp_path: Path, is_gone: Any
 ) -> None:
