@@ -20,10 +20,10 @@ keep-id: our uid inside. cgroupfs, no systemd: the container stays in our cgroup
 our job. label=disable: with SELinux our files would be unreadable otherwise. conmon and the
 container have sessions of their own; the path of conmon's pidfile identifies its launch.
 
-No file of Podman's own is removed while one of its processes runs. Podman 4.3.1 (BoltState.getDBCon)
-keeps a mutex of its process locked once its database cannot be opened: it then hangs with the lock
-of its container, which lies in /dev/shm for all Podmans of this user. If that container's lock is
-free again by its number, the next container gets the number, and its Podman hangs too.
+No file of Podman's own is removed while one of its processes runs: once its database cannot be
+opened, Podman keeps a mutex of its process locked (4.3.1, BoltState.getDBCon), and hangs with the
+lock of its container. That lies in /dev/shm for all Podmans of this user: the next container may
+get its number, and then its Podman hangs too.
 
 The standard streams are passed as separate descriptors (--preserve-fds). Podman's own way is a
 socket of conmon's, which drops output that is printed before it has accepted Podman's connection:
