@@ -11,7 +11,7 @@ _PARTS = {
     "_order": "drawn",
     "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
-    "_rounds": "judged narrowed next_round turns",
+    "_rounds": "judged narrowed next_round one_round turns",
     "_schedule": "Fuse Schedule Step Stage compile_flow",
     "_unpaired": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
     "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         judged as judged,
         narrowed as narrowed,
         next_round as next_round,
+        one_round as one_round,
         turns as turns,
     )
     from flowos.plan._schedule import (

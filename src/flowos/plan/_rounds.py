@@ -49,6 +49,12 @@ def turns(cases: Sequence[Case], done: int, seed: str) -> tuple[Case, ...]:
     return (*forward, *reversed(forward))
 
 
+def one_round(d: Design, cases: Sequence[Case], done: int, left_seconds: float) -> tuple[Case, ...]:
+    """Round number `done` of these cases in the order of `turns`; () if it takes too long."""
+    order = turns(cases, done, d.seed)
+    return order if _seconds(d, order) <= left_seconds else ()
+
+
 def judged(
     d: Design, seen: Sequence[Sample], limits: NoiseThresholds = NOISE_THRESHOLDS
 ) -> tuple[Verdict, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Case, Design, MachineState, Sample
-from flowos.plan import drawn, judged, narrowed, next_round, turns
+from flowos.plan import drawn, judged, narrowed, next_round, one_round, turns
 
 A, B, C = (Case("p", (("with", level),)) for level in "abc")
 QUIET = MachineState()
@@ -44,6 +44,12 @@ def test_a_round_is_all_cases_as_drawn_and_then_reversed() -> None:
         order = turns((A, B, C), done, "seed")
         assert sorted(case.label for case in order[:3]) == [case.label for case in (A, B, C)]
         assert order[3:] == order[2::-1]
+
+
+def test_one_round_of_some_cases_is_not_started_if_its_turns_do_not_fit() -> None:
+    twice = 2 * (1.0 + 4.0)
+    assert one_round(SURVEY, (A, C), 3, twice) == turns((A, C), 3, SURVEY.seed)
+    assert one_round(SURVEY, (A, C), 3, twice - 0.1) == ()
 
 
 def test_the_order_of_a_round_is_drawn_from_the_seed_of_the_design() -> None:

@@ -35,7 +35,7 @@ from flowos.plan import (
     limits_for,
     narrowed,
     next_round,
-    turns,
+    one_round,
 )
 from flowos.probes import ENV, Probe
 
@@ -152,10 +152,10 @@ class Session:
     def _on_the_whole(self, block: Block) -> tuple[Case, ...]:
         """The next round of undecided cases; () if the time is over."""
         base = block.design.cases[0]
-        order = turns((base, *self._undecided(block)), block.rounds, block.design.seed)
-        seconds = sum(block.design.seconds.get(case, 0.0) for case in order)
-        fits = seconds <= self.sampler.left_seconds
-        return order if fits and base not in self.unmeasured else ()
+        if base in self.unmeasured:
+            return ()
+        cases = (base, *self._undecided(block))
+        return one_round(block.design, cases, block.rounds, self.sampler.left_seconds)
 
     def _for_its_own_sake(self, block: Block) -> tuple[Case, ...]:
         """The next round of a comparison; () once it is decided."""
