@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import here
+from flowos.engine import Here, here
 from flowos.model import Environment, Exited, Launch, RuntimeFailed
 
 from .conftest import (
@@ -51,6 +51,17 @@ def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> Non
         outcome = here().run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
         assert not outcome.ok
     assert str(ready.env.image and ready.env.image.source) not in mounts()
+
+
+def test_the_fuse_server_of_one_node_is_not_that_of_another(images: Images) -> None:
+    env = Environment(image=here().image_at(images.squashfs), runtime="bwrap")
+    before = fuse_servers()
+    with Here("one").ready(env) as one, Here("other").ready(env) as other:
+        assert one.env.image != other.env.image
+        assert len(fuse_servers() - before) == 2
+        one.close()
+        assert len(fuse_servers() - before) == 1
+        assert other.env.image and os.path.ismount(other.env.image.source)
 
 
 @pytest.mark.parametrize("runtime", BY_FUSE)
