@@ -73,8 +73,8 @@ def main() -> int:
         typed = list(typed_beside_own(places, Path(name)))
         project = list(project_over_tmp(places, Path(name) / "project"))
         verdicts = compared(places, args.only, args.minutes)
-    told_of = {"conversion": conversion, "startup": starts, "typed": typed, "project": project}
-    print(json.dumps({**told_of, **verdicts}, indent=1))
+    reports = {"conversion": conversion, "startup": starts, "typed": typed, "project": project}
+    print(json.dumps({**reports, **verdicts}, indent=1))
     parts = (conversion, verdicts, *starts, *project)
     holds = all(part["holds"] for part in parts) and verdicts["bare_is_equal_to_bare"]
     return 0 if holds else 1
@@ -251,7 +251,7 @@ def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
         "reached_of_single_cases": f"{reached(single)} of {len(single)}",
         "bare_is_equal_to_bare": bare == {"equal"} and len(wrong) <= MAX_WRONG * len(twins),
         "holds": reached(whole) == len(whole),
-        "verdicts": [told(v) for v in verdicts],
+        "verdicts": [verdict_row(v) for v in verdicts],
         "unmeasured": [
             {"case": case, "reason": why["reason"]} for case, why in book["run"]["unmeasured"]
         ],
@@ -262,7 +262,7 @@ def reached(verdicts: Iterable[Verdict]) -> int:
     return sum(v.answer != "inconclusive" for v in verdicts)
 
 
-def told(v: Verdict) -> dict[str, Any]:
+def verdict_row(v: Verdict) -> dict[str, Any]:
     known = to_json(v)
     names = ("answer", "ratio", "low", "high", "margin", "rounds")
     return {

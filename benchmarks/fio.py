@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from flowos.model import Case, Exited, Outcome, Sample, Unmeasured, Verdict, Wanted
+from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured, Verdict
 from flowos.operations._facts import facts
 from flowos.plan._compare import compare
 from flowos.probes.fio import PATTERNS, SETTINGS, Fio
@@ -52,14 +52,14 @@ def main() -> int:
             for who in ("ours", "by hand", "by hand", "ours")
         ]
     verdicts = compare(samples, axis="program", base="by hand", margin=MARGIN, looks=1)
-    found = [told(samples, v) for v in verdicts]
+    found = [row_of(samples, v) for v in verdicts]
     print(json.dumps({"claim": "within 5 % of fio by hand", "compared": found}, indent=1))
     return 0 if all(f["agrees"] for f in found) else 1
 
 
 def jobs(folder: Path) -> list[Case]:
-    wanted = Wanted(scratch=folder)
-    found = PROBE.cases(facts(wanted), wanted)
+    request = MeasurementRequest(scratch=folder)
+    found = PROBE.cases(facts(request), request)
     if isinstance(found, Unmeasured):
         sys.exit(f"fio: {found.reason}: {found.remedy}")
     at = {(case.level("workload"), case.level("iodepth")): case for case in found}
@@ -96,8 +96,8 @@ def by_hand(case: Case, folder: Path) -> float:
     done = subprocess.run(
         [case.detail("fio"), *words, "--time_based"], capture_output=True, check=True
     )
-    told = json.loads(done.stdout)["jobs"][0]["write" if "write" in rw else "read"]
-    return float(told["bw_bytes" if rw in ("read", "write") else "iops"])
+    row_of = json.loads(done.stdout)["jobs"][0]["write" if "write" in rw else "read"]
+    return float(row_of["bw_bytes" if rw in ("read", "write") else "iops"])
 
 
 def sample(program: str, number: int, case: Case, value: float) -> Sample:
@@ -112,7 +112,7 @@ def sample(program: str, number: int, case: Case, value: float) -> Sample:
     )
 
 
-def told(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
+def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
     rest = set(verdict.rest)
     of_job = [s for s in samples if rest < set(s.case.levels)]
     return {

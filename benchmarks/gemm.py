@@ -23,7 +23,17 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
-from flowos.model import Case, Effort, Exited, Facts, Killed, Outcome, Reading, Unmeasured, Wanted
+from flowos.model import (
+    Case,
+    Effort,
+    Exited,
+    Facts,
+    Killed,
+    MeasurementRequest,
+    Outcome,
+    Reading,
+    Unmeasured,
+)
 from flowos.operations._facts import facts
 from flowos.probes import Probe, gemm
 from flowos.probes.flops import Flops
@@ -51,7 +61,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         turns = list(cases(asked.n))
         rounds = list(rounds_of(turns, Path(folder), asked.rounds, 60 * asked.minutes))
-    table = [told(point, rounds) for point in sorted(rounds[0]) if point[1]]
+    table = [row_of(point, rounds) for point in sorted(rounds[0]) if point[1]]
     best = {
         cores: max(row["share"] for row in table if row["cores"] == cores and row["type"] == "f64")
         for cores in {row["cores"] for row in table}
@@ -94,7 +104,7 @@ def cases(sizes: str) -> Iterator[tuple[Probe, Case]]:
 
 
 def found(probe: Probe, here: Facts, effort: Effort) -> tuple[Case, ...]:
-    answer = probe.cases(here, Wanted(effort=effort))
+    answer = probe.cases(here, MeasurementRequest(effort=effort))
     if isinstance(answer, Unmeasured):
         sys.exit(f"gemm: {answer.reason}; {answer.remedy}")
     return answer
@@ -135,7 +145,7 @@ def measured(probe: Probe, case: Case, folder: Path) -> tuple[Reading, ...]:
     return answer
 
 
-def told(point: Point, rounds: list[Round]) -> dict[str, Any]:
+def row_of(point: Point, rounds: list[Round]) -> dict[str, Any]:
     """A library's row: its rate, and its share of the same round's ceiling."""
     cores, library, isa, kind = point
     shares = [one[point][0] / ceiling(one, point) for one in rounds if point in one]

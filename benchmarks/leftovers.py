@@ -107,7 +107,7 @@ def main() -> int:
         while trials.number < args.starts:
             for label, env in envs.items():
                 a_few(trials, label, env, min(STARTS_PER_READY, args.starts - trials.number))
-    answer = told(trials, strays() - before)
+    answer = summary(trials, strays() - before)
     print(json.dumps(answer, indent=1))
     return 0 if answer["left"] == 0 else 1
 
@@ -198,7 +198,7 @@ def strays() -> set[str]:
     return {place for place in mounts if "squashfuse" in place or "/tmp/" in place} | made
 
 
-def told(trials: Trials, strays_left: set[str]) -> dict[str, Any]:
+def summary(trials: Trials, strays_left: set[str]) -> dict[str, Any]:
     rows = [
         {"environment": label, "victim": victim, **vars(tally)}
         for (label, victim), tally in sorted(trials.tallies.items())

@@ -35,7 +35,7 @@ UNITS = {"latency": ("second", 1e-6), "bandwidth": ("byte/s", 1e6), "allreduce":
 class Family:
     name: str
     compiler: str
-    starter: tuple[str, ...]
+    mpirun: tuple[str, ...]
 
 
 FAMILIES = (
@@ -57,7 +57,7 @@ def main() -> int:
             for sample in measured(family, Path(folder), folders.get(family.name), args.rounds)
         ]
     verdicts = compare(samples, axis="program", base="osu", margin=MARGIN, looks=1)
-    found = [told(samples, v) for v in verdicts]
+    found = [row_of(samples, v) for v in verdicts]
     without = sorted({f.name for f in families} - set(folders))
     answer = {
         "claim": "within 5 % of the OSU benchmarks",
@@ -96,7 +96,7 @@ def measured(family: Family, folder: Path, osu: Path | None, rounds: int) -> lis
 def started(family: Family, *words: str) -> Outcome:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     done = subprocess.run(
-        [*family.starter, *words], env={**os.environ, **root}, capture_output=True, check=False
+        [*family.mpirun, *words], env={**os.environ, **root}, capture_output=True, check=False
     )
     return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
 
@@ -141,7 +141,7 @@ def sample(
     )
 
 
-def told(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
+def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
     of_osu = [
         s.values[0]
         for s in samples

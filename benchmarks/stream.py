@@ -53,7 +53,7 @@ def main() -> int:
             for program in ("ours", "likwid", "likwid", "ours")
         ]
     verdicts = compare(samples, axis="program", base="likwid", margin=MARGIN, looks=1)
-    found = [told(samples, v) for v in verdicts]
+    found = [row_of(samples, v) for v in verdicts]
     print(json.dumps({"claim": "triad within 3 % of likwid-bench", "compared": found}, indent=1))
     return 0 if all(f["agrees"] for f in found) else 1
 
@@ -112,7 +112,7 @@ def likwid(stores: str, threads: int) -> float:
     return float(rate[1]) * 1e6
 
 
-def told(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
+def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
     rest = set(verdict.rest)
     rates = {
         program: [

@@ -79,8 +79,8 @@ def main() -> int:
         for _ in range(trials):
             for kind, plant in plants.items():
                 with plant():
-                    tell(tallies[kind], watch.measured(on_storage=kind.startswith(STORAGE)))
-    rates = [told(kind, tally) for kind, tally in tallies.items()]
+                    count_marked(tallies[kind], watch.measured(on_storage=kind.startswith(STORAGE)))
+    rates = [rates_of(kind, tally) for kind, tally in tallies.items()]
     missed = [r["kind"] for r in rates if not r["holds"]]
     answer: dict[str, Any] = {"claim": "disturbed runs are marked, quiet ones are not"}
     if isinstance(cgroup, str):
@@ -89,7 +89,7 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def tell(tally: Tally, seen: Sequence[Sample]) -> None:
+def count_marked(tally: Tally, seen: Sequence[Sample]) -> None:
     (number,) = summarize(seen)
     tally.trials += 1
     tally.marked += not number.trust.good
@@ -98,7 +98,7 @@ def tell(tally: Tally, seen: Sequence[Sample]) -> None:
     tally.by.update(" ".join(mark.split()[:3]) for mark in number.trust.marks)
 
 
-def told(kind: str, tally: Tally) -> dict[str, Any]:
+def rates_of(kind: str, tally: Tally) -> dict[str, Any]:
     share, quiet = tally.marked / tally.trials, kind.endswith("quiet")
     low, high = wilson(tally.marked, tally.trials)
     return {

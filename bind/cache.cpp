@@ -73,39 +73,42 @@ bool offer(Cache& cache, std::uint64_t sample, nb::handle data) {
 }  // namespace
 
 void bind_cache(nb::module_& m) {
-  nb::class_<CacheState>(m, "CacheState", "What is known of a cache without attaching to it.")
-      .def_ro("samples", &CacheState::samples, "Of the data set.")
-      .def_ro("cached", &CacheState::cached, "Of these are here.")
-      .def_ro("bytes", &CacheState::bytes, "They take so much.")
+  nb::class_<CacheState>(m, "CacheState", "State of a cache, read without attaching to it.")
+      .def_ro("samples", &CacheState::samples, "Samples of the data set.")
+      .def_ro("cached", &CacheState::cached, "How many of them are cached here.")
+      .def_ro("bytes", &CacheState::bytes, "Bytes that they take.")
       .def_ro("unverified", &CacheState::unverified,
               "Written before the last start of the machine, not read since.")
-      .def_ro("processes", &CacheState::processes, "Attached now.");
+      .def_ro("processes", &CacheState::processes, "Processes that are attached now.");
   nb::class_<Cache>(m, "Cache", "Samples on the storage of this node, shared by its processes.")
       .def("__init__", &attach, nb::arg("folder"), nb::arg("fingerprint"), nb::arg("samples"),
            nb::arg("max_bytes") = 0, nb::arg("min_free_bytes") = std::uint64_t{1} << 30,
            nb::arg("segment_bytes") = std::uint64_t{256} << 20, nb::arg("neighbours") = "",
            Unlocked(),
-           "Attaches, and makes it where it is not there. neighbours: a folder of other caches, of "
-           "which unused ones are removed where there is no room. Raises FeedError if it cannot be "
-           "had here.")
-      .def("has", &Cache::has, nb::arg("sample"), "It is here.")
+           "Attaches to a cache, creating it if there is none. neighbours: a folder of other "
+           "caches; "
+           "unused ones are removed if there is no room. Raises FeedError if it cannot be attached "
+           "or created.")
+      .def("has", &Cache::has, nb::arg("sample"), "Whether the sample is cached.")
       .def("bytes_of", &bytes_of, nb::arg("sample"),
-           "None: it is not here; it was damaged, and is forgotten now.")
+           "The bytes of a sample; None if it is not cached, or was damaged and is dropped now.")
       .def("offer", &offer, nb::arg("sample"), nb::arg("data"),
            nb::sig("def offer(self, sample: int, data: typing_extensions.Buffer) -> bool"),
-           "Bytes of it that were at hand anyway. False: there is no room for more.")
-      .def("drop", &Cache::drop, nb::arg("sample"), Unlocked(), "Forgets it.")
+           "Stores the bytes of a sample; False if there is no room for more.")
+      .def("drop", &Cache::drop, nb::arg("sample"), Unlocked(), "Removes a sample.")
       .def("complaint", &Cache::complaint,
-           "The first reason for which something was not kept; empty: all was.")
-      .def("damaged", &Cache::damaged, "Reads that did not find what was published.")
+           "Why the first sample that is not stored was not; empty if all were.")
+      .def("damaged", &Cache::damaged, "Reads that found other bytes than were stored.")
       .def("stolen", &Cache::stolen, "Claims taken over from dead processes.")
       .def("evicted_bytes", &Cache::evicted_bytes,
-           "Of other data sets, removed to make room for this one.")
+           "Bytes of other data sets that were removed to make room for this one.")
       .def_static("state_of", of_folder<&Cache::state_of>, nb::arg("folder"), Unlocked(),
-                  "FeedError: there is no cache.")
-      .def_static("verify", &verify, nb::arg("folder"), nb::arg("done") = nb::none(),
-                  "Reads and checks every sample, forgets damaged ones: how many were. done counts "
-                  "samples of the data set meanwhile.")
-      .def_static("clear", of_folder<&Cache::clear>, nb::arg("folder"), Unlocked(),
-                  "Removes it: bytes that were freed. FeedError: somebody uses it.");
+                  "Raises FeedError if there is no cache.")
+      .def_static(
+          "verify", &verify, nb::arg("folder"), nb::arg("done") = nb::none(),
+          "Reads and checks every sample, removes damaged ones, and returns their number. done "
+          "counts the checked samples meanwhile.")
+      .def_static(
+          "clear", of_folder<&Cache::clear>, nb::arg("folder"), Unlocked(),
+          "Removes a cache and returns the freed bytes. Raises FeedError if a process uses it.");
 }

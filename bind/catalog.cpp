@@ -208,15 +208,15 @@ void bind_early(nb::class_<Early>& early) {
             new (at) Early(root, threads, max_bytes);
           },
           "root"_a, "threads"_a, "max_bytes"_a, Unlocked(),
-          "Holds at most so many bytes, in memory. FeedError: no such folder.")
+          "Holds at most so many bytes in memory. Raises FeedError if there is no such folder.")
       .def(
           "keep",
           [](Early& its, const Catalog& catalog, Cache& cache) { its.keep(catalog, cache); },
           "catalog"_a, "cache"_a, Unlocked(),
-          "What was read goes into the cache of this catalog's samples; nothing more is read.")
-      .def("end", &Early::end, Unlocked(), "Nothing more is read; what was is forgotten.")
-      .def_prop_ro("bytes", &Early::bytes, "Read of the source, in all.")
-      .def_prop_ro("samples", &Early::samples, "Read of the source, in all.");
+          "Writes what was read into the cache of this catalog's samples; nothing more is read.")
+      .def("end", &Early::end, Unlocked(), "Stops reading and frees what was read.")
+      .def_prop_ro("bytes", &Early::bytes, "Read from the source, in all.")
+      .def_prop_ro("samples", &Early::samples, "Read from the source, in all.");
 }
 
 // What is said of all samples at once.
@@ -225,11 +225,12 @@ void bind_columns(nb::class_<Catalog>& catalog) {
       .def(
           "groups", [](const Catalog& its) { return names_of(its.groups()); },
           "Folders, shards or arrays, relative to the root.")
-      .def("folders", &folders, "Of a folder, all below it and itself, also such without samples.")
-      .def("labels", &labels, "(samples,), NO_LABEL: none; None: nobody gave any.")
+      .def("folders", &folders, "Of a folder: itself and all below it, also those without samples.")
+      .def("labels", &labels,
+           "(samples,), NO_LABEL for a sample without one; None if no labels were given.")
       .def(
           "classes", [](const Catalog& its) { return names_of(its.classes()); },
-          "The names that labels number; empty: they are numbers by themselves.")
+          "The names of the classes that labels number; empty if labels are plain numbers.")
       .def("ends_in", &ends_in, "endings"_a,
            "(samples,), whether each name ends in a dot and one of these, which are lower case.")
       .def("only", &only, "samples"_a, "A catalog of those where this (samples,) is true.")
@@ -243,19 +244,21 @@ void bind_listings(nb::class_<Catalog>& catalog) {
       .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
                   "early"_a = nb::none(),
                   "Every file of every folder, in byte order of the paths; hidden ones left out. "
-                  "early: reads them meanwhile. FeedError: no such folder, one that cannot be "
-                  "listed, no samples.")
-      .def_static("list_tars", &list_tars, "root"_a, "shards"_a, "member"_a = FileName{},
-                  "threads"_a = 8, "found"_a = nb::none(),
-                  "The samples of tar shards of WebDataset's layout, by their headers. member: "
-                  "which is the sample, such as \"jpg\"; empty: the first that is no cls, json, "
-                  "txt. FeedError: a shard is no tar, compressed, truncated, damaged; no samples.")
+                  "early: reads them meanwhile. Raises FeedError if a folder does not exist or "
+                  "cannot be listed, or if there are no samples.")
+      .def_static(
+          "list_tars", &list_tars, "root"_a, "shards"_a, "member"_a = FileName{}, "threads"_a = 8,
+          "found"_a = nb::none(),
+          "The samples of tar shards of WebDataset's layout, by their headers. member: "
+          "which is the sample, such as \"jpg\"; empty: the first that is no cls, json, "
+          "txt. Raises FeedError if a shard is no tar, compressed, truncated or damaged, or if "
+          "there are no samples.")
       .def_static("list_records", &list_records, "root"_a, "arrays"_a, "header_bytes"_a,
                   "record_bytes"_a,
                   "Pieces of equal size, after a header, of arrays; what is left over is not used. "
-                  "FeedError: an array cannot be read, none holds a whole record.")
+                  "Raises FeedError if an array cannot be read, or none holds a whole record.")
       .def_static("parse", &parsed, "data"_a,
-                  "The way back from serialized(); None: these bytes are not whole, or not ours.");
+                  "Inverse of serialized(); None if these bytes are incomplete or no catalog.");
 }
 
 }  // namespace
@@ -268,7 +271,7 @@ void bind_catalog(nb::module_& m) {
           [](Progress& progress, std::uint64_t value) { progress.found = value; }, "Samples.")
       .def(
           "stop", [](Progress& progress) { progress.stopped = true; },
-          "The listing ends with FeedError, from any thread.");
+          "Ends the listing with FeedError; may be called from any thread.");
 
   nb::class_<Early> early(m, "Early",
                           "Reads files while the folder that they lie in is still being listed.");
@@ -276,12 +279,11 @@ void bind_catalog(nb::module_& m) {
                               "What a data set holds: its samples in a fixed order. Names are str "
                               "as of os.fsdecode.");
   catalog
-      .def(
-          nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
-          "offsets"_a = nb::none(), "classes"_a = std::vector<FileName>(),
-          "What somebody else has listed. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. "
-          "classes: the names that labels number, if they have any. offsets: samples are pieces of "
-          "files, which the groups name; a sample is then called GROUP:NAME. ValueError.")
+      .def(nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
+           "offsets"_a = nb::none(), "classes"_a = std::vector<FileName>(),
+           "A catalog of given samples. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. "
+           "classes: the names of labels. offsets: samples are pieces of the files that the groups "
+           "name, and called GROUP:NAME. Raises ValueError if lengths or numbers do not fit.")
       .def("__len__", &Catalog::count)
       .def(
           "name",
@@ -289,12 +291,11 @@ void bind_catalog(nb::module_& m) {
             check(its, sample);
             return FileName{its.name(sample)};
           },
-          "sample"_a, "As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError.")
+          "sample"_a, "Its name: PATH, SHARD:KEY or ARRAY[NUMBER]. Raises IndexError.")
       .def("fingerprint", &Catalog::fingerprint, Unlocked(),
            "Of all names, places and groups, not of sizes: the same samples in the same order.")
       .def("cache_key", &Catalog::cache_key, Unlocked(),
-           "Of the fingerprint and the sizes and times of shards and arrays: what a cache is "
-           "for.")
+           "Of the fingerprint and the sizes and times of shards and arrays.")
       .def(
           "still_holds",
           [](const Catalog& its, const Path& root, unsigned threads) {
@@ -302,8 +303,8 @@ void bind_catalog(nb::module_& m) {
           },
           "root"_a, "threads"_a = 32, Unlocked(),
           "Nothing was added, removed or renamed in any folder, no shard and no array written. "
-          "False also where that cannot be told.")
-      .def("serialized", &serialized, "To be kept, and given to parse().");
+          "False also if that cannot be determined.")
+      .def("serialized", &serialized, "As bytes, for parse().");
   catalog.attr("NO_LABEL") = Catalog::no_label;
   bind_columns(catalog);
   bind_listings(catalog);
@@ -315,7 +316,7 @@ void bind_catalog(nb::module_& m) {
           [](Files* at, const Path& root, std::shared_ptr<const Catalog> its) {
             new (at) Files(root, std::move(its));
           },
-          "root"_a, "catalog"_a, Unlocked(), "FeedError: no such folder.")
+          "root"_a, "catalog"_a, Unlocked(), "Raises FeedError if there is no such folder.")
       .def("read", &read_sample, "sample"_a,
-           "One sample, for a look at it. SampleError, IndexError.");
+           "Its bytes. Raises SampleError if it cannot be read, IndexError if there is none.");
 }

@@ -53,8 +53,8 @@ auto bytes_of(const Array& array) {
 
 std::byte* place_for(std::size_t size, const Result& into) {
   if (into.size() != size) {
-    const std::string wanted = std::to_string(size);
-    throw nb::value_error(("into: must have " + wanted + " bytes").c_str());
+    const std::string needed = std::to_string(size);
+    throw nb::value_error(("into: must have " + needed + " bytes").c_str());
   }
   return reinterpret_cast<std::byte*>(into.data());
 }
@@ -125,19 +125,19 @@ std::shared_ptr<const Decoder> jpeg_decoder(const ImageSettings& settings) {
 }  // namespace
 
 void bind_decoder(nb::module_& m) {
-  nb::class_<ImageSettings>(m, "ImageSettings", "Which part of a picture becomes which array.")
+  nb::class_<ImageSettings>(m, "ImageSettings", "Crop, size and scaling of decoded pictures.")
       .def("__init__", &describe, nb::kw_only(), nb::arg("height"), nb::arg("width"),
            nb::arg("crop"), nb::arg("centre_share"), nb::arg("area"), nb::arg("aspect"),
            nb::arg("flip"), nb::arg("channels_first"), nb::arg("normalised"), nb::arg("mean"),
            nb::arg("deviation"), nb::arg("seed"), "As of decoder.h; crop: centre, random, none.");
-  nb::class_<Decoder>(m, "Decoder", "Turns the bytes of samples into arrays of one size.")
-      .def_prop_ro("size", &Decoder::size, "Bytes that every decoded sample takes.")
+  nb::class_<Decoder>(m, "Decoder", "Decodes the bytes of samples into arrays of one size.")
+      .def_prop_ro("size", &Decoder::size, "Bytes of a decoded sample.")
       .def("decode", &decode, nb::arg("data"), nb::arg("epoch"), nb::arg("sample"), nb::arg("into"),
            nb::sig("def decode(self, data: typing_extensions.Buffer, epoch: int, sample: int, "
                    "into: numpy.typing.NDArray[numpy.uint8]) -> None"),
-           "SampleError: what is wrong with these bytes.");
+           "Raises SampleError if these bytes are damaged.");
   m.def("jpeg_decoder", &jpeg_decoder, nb::arg("settings"),
-        "FeedError: this build has no libjpeg-turbo.");
+        "Raises FeedError if this build has no libjpeg-turbo.");
   m.def(
       "fit_pixels", &fit_pixels, nb::arg("settings"), nb::arg("pixels"), nb::arg("epoch"),
       nb::arg("sample"), nb::arg("into"),

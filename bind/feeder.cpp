@@ -227,8 +227,8 @@ void bind_batch(nb::module_& m) {
       .def_prop_ro("epoch", [](const Fed& fed) { return fed.batch->epoch; })
       .def_prop_ro(
           "number", [](const Fed& fed) { return fed.batch->number; },
-          "Of this rank, since the last seek.")
-      .def_prop_ro("samples", &numbers<&Batch::samples>, "Which they are: int64, (n,).")
+          "Number of this rank's batch since the last seek.")
+      .def_prop_ro("samples", &numbers<&Batch::samples>, "Numbers of the samples: int64, (n,).")
       .def_prop_ro("offsets", &numbers<&Batch::offsets>,
                    "Where each begins in the data, in bytes: int64, (n,).")
       .def_prop_ro("lengths", &numbers<&Batch::lengths>, "Bytes of each: int64, (n,).")
@@ -238,31 +238,32 @@ void bind_batch(nb::module_& m) {
   nb::class_<Labels>(m, "Labels", "Of all samples of a data set.")
       .def(nb::init<const nb::object&>(), nb::arg("values"),
            nb::sig("def __init__(self, values: numpy.typing.NDArray[typing.Any]) -> None"),
-           "int64 or float64, (samples,). ValueError.")
+           "int64 or float64, (samples,). Raises ValueError for other arrays.")
       .def("of", &Labels::of, nb::arg("batch"),
            nb::sig("def of(self, batch: Batch) -> numpy.typing.NDArray[typing.Any]"),
-           "Those of its samples: an array of its own, of the same dtype, (n,).");
+           "Labels of the samples of a batch: a new array of the same dtype, (n,).");
 }
 
 void bind_stats(nb::module_& m) {
-  nb::class_<FeederStats>(m, "FeederStats", "What a feeder has done, and what it does now.")
+  nb::class_<FeederStats>(m, "FeederStats", "Counters and current state of a feeder.")
       .def_ro("source_bytes", &FeederStats::source_bytes)
       .def_ro("cache_bytes", &FeederStats::cache_bytes)
       .def_ro("peer_bytes", &FeederStats::peer_bytes)
       .def_ro("source_samples", &FeederStats::source_samples)
       .def_ro("cache_samples", &FeederStats::cache_samples)
       .def_ro("peer_samples", &FeederStats::peer_samples)
-      .def_ro("batches", &FeederStats::batches, "Handed over.")
-      .def_ro("waits", &FeederStats::waits, "Batches that were not ready when asked for.")
-      .def_ro("waited_seconds", &FeederStats::waited_seconds, "By the consumer, in all.")
+      .def_ro("batches", &FeederStats::batches, "Batches returned by next().")
+      .def_ro("waits", &FeederStats::waits, "Batches that were not ready when next() was called.")
+      .def_ro("waited_seconds", &FeederStats::waited_seconds, "Seconds that next() waited, in all.")
       .def_ro("skipped", &FeederStats::skipped)
       .def_ro("replaced", &FeederStats::replaced)
-      .def_ro("damaged", &FeederStats::damaged, "Cached samples that were not what was published.")
+      .def_ro("damaged", &FeederStats::damaged, "Cached samples that were damaged.")
       .def_ro("stolen", &FeederStats::stolen, "Claims taken over from dead processes.")
       .def_ro("in_flight", &FeederStats::in_flight, "Reads of the source under way now.")
-      .def_ro("depth", &FeederStats::depth, "How many of these feedback allows.")
-      .def_ro("ready", &FeederStats::ready, "Batches that wait to be taken.")
-      .def_ro("complaint", &FeederStats::complaint, "Of the cache; empty: none.");
+      .def_ro("depth", &FeederStats::depth, "Reads of the source that may be under way at once.")
+      .def_ro("ready", &FeederStats::ready, "Batches that are ready.")
+      .def_ro("complaint", &FeederStats::complaint,
+              "Complaint of the cache; empty if there is none.");
 }
 
 void bind_peers(nb::module_& m) {
@@ -281,13 +282,12 @@ void bind_peers(nb::module_& m) {
                               .rest = duration_cast<milliseconds>(Seconds(rest_seconds))};
       };
   nb::class_<PeerSettings>(m, "PeerSettings",
-                           "How the nodes of a run give each other what they have cached.")
-      .def(
-          "__init__", make_settings, nb::arg("nodes"), nb::arg("node"), nb::arg("secret"),
-          nb::arg("node_of_rank") = std::vector<std::uint32_t>(), nb::arg("timeout_seconds") = 2.0,
-          nb::arg("rest_seconds") = 10.0,
-          "nodes: HOST:PORT of each, where it listens. node: which is ours. node_of_rank: empty is "
-          "rank by rank.");
+                           "How the nodes of a run send each other cached samples.")
+      .def("__init__", make_settings, nb::arg("nodes"), nb::arg("node"), nb::arg("secret"),
+           nb::arg("node_of_rank") = std::vector<std::uint32_t>(), nb::arg("timeout_seconds") = 2.0,
+           nb::arg("rest_seconds") = 10.0,
+           "nodes: HOST:PORT where each listens. node: number of this one. node_of_rank: empty for "
+           "one rank on each node.");
 }
 
 }  // namespace
@@ -297,7 +297,7 @@ void bind_feeder(nb::module_& m) {
   bind_peers(m);
   bind_stats(m);
   nb::class_<PythonFeeder>(m, "Feeder",
-                           "Batches in the order's order, read ahead in threads of its own.")
+                           "Prefetches batches in sampling order on background threads.")
       .def("__init__", &make, nb::arg("catalog"), nb::arg("files").none(), nb::arg("cache").none(),
            nb::arg("decoder").none(), nb::kw_only(), nb::arg("batch_size"), nb::arg("rank") = 0,
            nb::arg("world_size") = 1, nb::arg("last") = "keep", nb::arg("seed") = 0,
@@ -305,23 +305,24 @@ void bind_feeder(nb::module_& m) {
            nb::arg("memory_bytes") = std::uint64_t{1} << 30, nb::arg("max_in_flight") = 256,
            nb::arg("epochs_ahead") = 1, nb::arg("on_error") = "error",
            nb::arg("max_skipped") = 1000, nb::arg("peers") = nb::none(),
-           "files: None where others pull tickets and push bytes. epochs_ahead: so many are read "
-           "ahead after the one that was sought.")
+           "files: None if the caller pulls tickets and pushes bytes. epochs_ahead: so many epochs "
+           "are prefetched after the current one.")
       .def(
           "seek",
           [](PythonFeeder& feeder, std::uint64_t epoch, std::uint64_t start) {
             feeder.native().seek(epoch, start);
           },
           nb::arg("epoch"), nb::arg("start"), Unlocked(),
-          "What next() gives from here on. It is free where that comes next anyway.")
+          "Sets the position of the next batch. Free if it is the next one anyway.")
       .def("next", &PythonFeeder::next,
-           "Waits. None: the epoch is at its end, or this is closed. SampleError, FeedError.")
+           "Waits for the next batch; None at the end of the epoch, or when closed. Raises "
+           "SampleError or FeedError if a sample cannot be had.")
       .def(
           "close", [](PythonFeeder& feeder) { feeder.native().close(); }, Unlocked(),
-          "Ends all threads, and the waits of others.")
+          "Ends all threads and all waiting calls.")
       .def(
           "closed", [](PythonFeeder& feeder) { return feeder.native().closed(); }, Unlocked(),
-          "Whether pull() would give nothing any more.")
+          "Whether pull() returns nothing any more.")
       .def(
           "stats", [](PythonFeeder& feeder) { return feeder.native().stats(); }, Unlocked())
       .def("batches", &PythonFeeder::batches, nb::arg("start"),
@@ -329,14 +330,15 @@ void bind_feeder(nb::module_& m) {
       .def("start_after", &PythonFeeder::start_after, nb::arg("start"), nb::arg("batches"),
            "The position where an epoch goes on after so many batches of all ranks.")
       .def("pull", &PythonFeeder::pull, nb::arg("most"), Unlocked(),
-           "Waits for samples that are to be fetched: (id, sample). Empty: this is closed.")
+           "Waits for samples to fetch: (id, sample); empty when closed.")
       .def("push", &PythonFeeder::push, nb::arg("id"), nb::arg("data"),
            nb::sig("def push(self, id: int, data: typing_extensions.Buffer) -> None"),
-           "The bytes of what was pulled.")
+           "Delivers the bytes of a pulled sample.")
       .def(
           "fail",
           [](PythonFeeder& feeder, std::uint64_t id, const std::string& why) {
             feeder.native().fail(id, why);
           },
-          nb::arg("id"), nb::arg("why"), Unlocked(), "What was pulled cannot be had.");
+          nb::arg("id"), nb::arg("why"), Unlocked(),
+          "Reports that a pulled sample cannot be fetched.");
 }

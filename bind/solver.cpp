@@ -73,10 +73,10 @@ constexpr std::array<std::pair<std::string_view, solve::Reason>, 6> kReasons = {
 }};
 
 template <typename Value, std::size_t kCount>
-std::string name_of(Value wanted,
+std::string name_of(Value searched,
                     const std::array<std::pair<std::string_view, Value>, kCount>& values) {
   for (const auto& [name, value] : values) {
-    if (value == wanted) return std::string(name);
+    if (value == searched) return std::string(name);
   }
   return "";
 }
@@ -259,7 +259,7 @@ Matrix g3like(std::uint64_t seed) {
 }
 
 void bind_answers(nb::module_& m) {
-  nb::class_<solve::Info>(m, "SolverInfo", "How an iteration went.")
+  nb::class_<solve::Info>(m, "SolverInfo", "Result of an iteration.")
       .def_prop_ro("reason", [](const solve::Info& info) { return name_of(info.reason, kReasons); })
       .def_ro("iterations", &solve::Info::iterations)
       .def_ro("residual", &solve::Info::residual, "||b - A x|| / ||b|| in fp64.")
@@ -287,16 +287,16 @@ void bind_answers(nb::module_& m) {
 }
 
 void bind_one_solver(nb::module_& m) {
-  nb::class_<solve::Settings>(m, "SolverSettings", "What may be chosen; see solver.h.")
+  nb::class_<solve::Settings>(m, "SolverSettings", "Options; see solver.h.")
       .def("__init__", &describe, nb::kw_only(), nb::arg("block_rows") = 0, nb::arg("colours") = 0,
            nb::arg("relax") = -1.0, nb::arg("precision") = "auto", nb::arg("coarse") = "auto",
            nb::arg("nullspace") = "none", nb::arg("threads") = 0);
-  nb::class_<Solver>(m, "Solver", "A factored matrix, whose arrays are looked at where they lie.")
+  nb::class_<Solver>(m, "Solver", "A factored matrix; its arrays are not copied.")
       .def("__init__", &make<std::int32_t>, nb::arg("starts").noconvert(),
            nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("settings"))
       .def("__init__", &make<std::int64_t>, nb::arg("starts").noconvert(),
            nb::arg("columns").noconvert(), nb::arg("values").noconvert(), nb::arg("settings"),
-           "SolveError: the matrix cannot be solved with.")
+           "Raises SolveError if the matrix is not suitable.")
       .def_prop_ro("setup", &Solver::setup, nb::rv_policy::reference_internal)
       .def(
           "solve", &solved, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("rtol"),
@@ -305,7 +305,7 @@ void bind_one_solver(nb::module_& m) {
                   "x: numpy.typing.NDArray[numpy.float64], rtol: float, atol: float, "
                   "max_iterations: int, callback: collections.abc.Callable[[int, float], object] | "
                   "None) -> SolverInfo"),
-          "x: where to begin, and the answer. Not by several threads at once.")
+          "x: initial guess, overwritten by the solution. Not for several threads at once.")
       .def("precondition", &precondition, nb::arg("r").noconvert(), nb::arg("z").noconvert(),
            "z = M^-1 r.");
 }
@@ -314,25 +314,26 @@ template <typename Index>
 void bind_triangles(nb::module_& m) {
   m.def("from_lower", &from_lower<Index>, nb::arg("starts").noconvert(),
         nb::arg("columns").noconvert(), nb::arg("values").noconvert(),
-        "The matrix whose lower triangle this is. SolveError: it is no matrix.");
+        "The symmetric matrix of this lower triangle. Raises SolveError if it is no matrix.");
   m.def("symmetrized", &symmetrized<Index>, nb::arg("starts").noconvert(),
         nb::arg("columns").noconvert(), nb::arg("values").noconvert(),
-        "(A + A') / 2. SolveError: it is no matrix.");
+        "(A + A') / 2. Raises SolveError if it is no matrix.");
 }
 
 void bind_matrices(nb::module_& m) {
-  nb::class_<Matrix>(m, "Matrix", "Compressed sparse rows; its arrays keep it.")
+  nb::class_<Matrix>(m, "Matrix", "Compressed sparse rows; its arrays keep it alive.")
       .def_prop_ro("starts", &array_of<&Matrix::starts>)
       .def_prop_ro("columns", &array_of<&Matrix::columns>)
       .def_prop_ro("values", &array_of<&Matrix::values>);
   m.def("parse_matrix_market", &parsed, nb::arg("text"), nb::arg("threads") = 0,
         nb::sig("def parse_matrix_market(text: typing_extensions.Buffer, threads: int = 0) -> "
                 "Matrix"),
-        "Of a Matrix Market file that is not compressed. SolveError: \"line N: what is wrong\".");
+        "Reads an uncompressed Matrix Market file. Raises SolveError with the line if it is "
+        "invalid.");
   bind_triangles<std::int32_t>(m);
   bind_triangles<std::int64_t>(m);
   m.def("poisson", &poisson, nb::arg("x"), nb::arg("y"), nb::arg("z"),
-        "-div grad by 7 points, 6 and -1, zero around; x moves fastest.");
+        "The 7-point Laplacian, 6 and -1, with zero Dirichlet boundary; x varies fastest.");
   m.def("g3like", &g3like, nb::arg("seed"),
         "A power grid of 1 585 478 nodes; the same for the same seed.");
 }

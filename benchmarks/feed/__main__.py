@@ -55,7 +55,11 @@ def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything is cleaned up
     try:
-        report = json.loads(options.told.read_text()) if options.told else benchmark(options)
+        report = (
+            json.loads(options.report_file.read_text())
+            if options.report_file
+            else benchmark(options)
+        )
     except (NotHere, OSError, ValueError) as reason:
         sys.exit(f"feed: {reason}")
     report["missed"] = list(missed(report))
@@ -84,7 +88,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=default_folder(), help="kept things")
     parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     parser.add_argument("--report", type=Path, help="folder for feed.html, feed.md, figures.md")
-    parser.add_argument("--from", type=Path, dest="told", help="no run: what --json said of one")
+    parser.add_argument(
+        "--from", type=Path, dest="report_file", help="no run: what --json said of one"
+    )
     options = parser.parse_args()
     options.only = options.only.split(",") if options.only else PARTS
     unknown = sorted(set(options.only) - set(PARTS))

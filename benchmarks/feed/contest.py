@@ -217,7 +217,7 @@ def swept_point(
     table: Table, case: Case, entrant: Entrant, setting: Setting, seconds: float
 ) -> Found:
     """For contestants with a cache, whose rate changes: the time of so many batches."""
-    told: Found = {"workers": setting.workers, "options": dict(setting.options)}
+    row: Found = {"workers": setting.workers, "options": dict(setting.options)}
     keeper = keeps(case, entrant.contestant)
     sample: Found = {"seconds": seconds}
     if keeper:
@@ -226,14 +226,14 @@ def swept_point(
     try:
         found = turn(table, case, entrant, setting, **sample)
     except TurnFailed as reason:
-        return {**told, "failed": str(reason)}
+        return {**row, "failed": str(reason)}
     if found["batches"] < 2:
-        return {**told, "failed": f"one batch in {sample['seconds']:g} s"}
+        return {**row, "failed": f"one batch in {sample['seconds']:g} s"}
     whole = first_seconds(found) + steady(found) * (case.batches - 1)
     if keeper:
         whole = found["seconds"] * case.batches / found["batches"]
     return {
-        **told,
+        **row,
         "seconds": whole,
         "first_seconds": first_seconds(found),
         "batches": found["batches"],
@@ -242,17 +242,17 @@ def swept_point(
 
 def summary(case: Case, found: Found) -> Found:
     """The row of the table: limit, ours, ratio, whether the claim holds, and every peer."""
-    told = {name: of_contestant(case, turns) for name, turns in found["turns"].items()}
+    contestants = {name: of_contestant(case, turns) for name, turns in found["turns"].items()}
     line: Found = {
         "case": case.name,
         "title": case.title,
         "limit": case.limit,
         "limit_seconds": statistics.median(found["limits"]) if found["limits"] else None,
         "most": case.most,
-        "contestants": told,
+        "contestants": contestants,
         "failed": found["failed"],
     }
-    ours = told.get("ours")
+    ours = contestants.get("ours")
     if ours is not None:
         line["ratio"] = ours["ratio"]
         line["holds"] = ours["ratio"] <= case.most

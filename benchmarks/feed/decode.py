@@ -68,7 +68,7 @@ def measured(program: Path, data: DataSet, options: argparse.Namespace) -> dict[
     rounds = [one_round(program, data, files, number) for number in range(options.rounds)]
     return {
         "mean_bytes": data.bytes / data.count,
-        "ways": {way: told(way, rounds) for way in rounds[0]},
+        "ways": {way: summary(way, rounds) for way in rounds[0]},
     }
 
 
@@ -96,7 +96,7 @@ def by_pillow(files: Sequence[bytes]) -> dict[str, float]:
     return {"seconds": (time.process_time() - began) / len(files), "checksum": checksum}
 
 
-def told(way: str, rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, Any]:
+def summary(way: str, rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, Any]:
     seconds = [found[way]["seconds"] for found in rounds]
     return {
         "pictures_per_second": round(1 / median(seconds)),

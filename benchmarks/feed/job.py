@@ -119,7 +119,7 @@ class Checks:
         self.delivered += len(pixels)
         self.level += float(pixels.mean(dtype=numpy.float64)) * len(pixels)
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         if self.decoded:
             return {"delivered": self.delivered, "mean_level": self.level / self.delivered}
         return {
@@ -166,8 +166,8 @@ def run(job: Job) -> dict[str, Any]:
         "marks": marks,
         "cpu_seconds": _cpu_seconds() - cpu_before,
         "consumer_cpu_seconds": own_cpu,
-        "checks": None if checks is None else checks.told(),
-        "more": getattr(loader, "told", dict)(),
+        "checks": None if checks is None else checks.summary(),
+        "more": getattr(loader, "summary", dict)(),
     }
 
 

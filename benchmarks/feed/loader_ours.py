@@ -47,7 +47,7 @@ def _counts() -> dict[str, int]:
     return {name: getattr(stats, name) for name in COUNTED}
 
 
-def told() -> dict[str, Any]:
+def summary() -> dict[str, Any]:
     """The feed's statistics at the end of each epoch and now."""
     return {
         "now": _counts(),

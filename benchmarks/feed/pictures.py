@@ -62,8 +62,8 @@ class DataSet:
 def data_set(kind: str, count: int, folder: Path) -> DataSet:
     """The data set, created if needed (takes minutes). Raises NotHere without Pillow."""
     at = folder / f"jpeg-{kind}k-{count}"
-    told = at / "data.json"
-    if not told.exists():
+    description = at / "data.json"
+    if not description.exists():
         say(f"making {count:,} JPEGs of {kind} KiB in {at} ...")
         trial = at.with_name(f"{at.name}.{os.getpid()}")
         try:
@@ -72,7 +72,7 @@ def data_set(kind: str, count: int, folder: Path) -> DataSet:
             trial.rename(at)
         finally:
             shutil.rmtree(trial, ignore_errors=True)
-    found = json.loads(told.read_text())
+    found = json.loads(description.read_text())
     return DataSet(folder=str(at), **found)
 
 
@@ -94,8 +94,8 @@ def _make(kind: Kind, count: int, folder: Path) -> None:
         bytes=sum(size for _, size, _ in found),
         checksum=sum(crc for _, _, crc in found),
     )
-    told = {name: value for name, value in asdict(whole).items() if name != "folder"}
-    (folder / "data.json").write_text(json.dumps(told))
+    fields = {name: value for name, value in asdict(whole).items() if name != "folder"}
+    (folder / "data.json").write_text(json.dumps(fields))
 
 
 def _write(kind: Kind, folder: Path, number: int) -> tuple[str, int, int]:

@@ -14,7 +14,7 @@ from peers import OURS
 from text_table import TITLES, apart, figures
 
 from flowos.model import Case as Point
-from flowos.model import Chart, Measurement, Run, Sample, Wanted
+from flowos.model import Chart, Measurement, MeasurementRequest, Run, Sample
 from flowos.operations._facts import facts
 from flowos.plan import summarize
 from flowos.report import HeadlineNumber, Report, Section, html, markdown
@@ -140,15 +140,15 @@ def _headlines(measured: Iterable[Measurement]) -> Iterator[HeadlineNumber]:
 
 def _run(report: Mapping[str, Any]) -> Run:
     """The facts are of this machine: write the report where it was measured."""
-    wanted = Wanted()
+    request = MeasurementRequest()
     return Run(
         id="feed",
         started=_moment(report["began"]),
         ended=_moment(report["began"] + report["seconds"]),
         host=report["machine"]["host"],
         version=version("flowos-hpc"),
-        wanted=wanted,
-        facts=facts(wanted),
+        request=request,
+        facts=facts(request),
     )
 
 
@@ -157,11 +157,11 @@ def _moment(seconds: float) -> str:
 
 
 def _sample(probe: str, where: str, contestant: str, values: Any, **levels: object) -> Any:
-    told = (("where", where), ("contestant", contestant))
+    common = (("where", where), ("contestant", contestant))
     pairs = tuple((axis.replace("_", " "), str(level)) for axis, level in levels.items())
     return {
         "run": "feed",
-        "case": Point(probe, levels=(*told, *pairs)),
+        "case": Point(probe, levels=(*common, *pairs)),
         "round": 0,
         "metric": SECONDS,
         "unit": "second",

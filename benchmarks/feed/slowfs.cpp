@@ -165,22 +165,22 @@ class Listings {
 };
 
 fuse_attr attributes_of(const struct stat& found) {
-  fuse_attr told{};
-  told.ino = found.st_ino;
-  told.size = static_cast<std::uint64_t>(found.st_size);
-  told.blocks = static_cast<std::uint64_t>(found.st_blocks);
-  told.atime = static_cast<std::uint64_t>(found.st_atim.tv_sec);
-  told.mtime = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
-  told.ctime = static_cast<std::uint64_t>(found.st_ctim.tv_sec);
-  told.atimensec = static_cast<std::uint32_t>(found.st_atim.tv_nsec);
-  told.mtimensec = static_cast<std::uint32_t>(found.st_mtim.tv_nsec);
-  told.ctimensec = static_cast<std::uint32_t>(found.st_ctim.tv_nsec);
-  told.mode = found.st_mode;
-  told.nlink = static_cast<std::uint32_t>(found.st_nlink);
-  told.uid = found.st_uid;
-  told.gid = found.st_gid;
-  told.blksize = static_cast<std::uint32_t>(found.st_blksize);
-  return told;
+  fuse_attr reply{};
+  reply.ino = found.st_ino;
+  reply.size = static_cast<std::uint64_t>(found.st_size);
+  reply.blocks = static_cast<std::uint64_t>(found.st_blocks);
+  reply.atime = static_cast<std::uint64_t>(found.st_atim.tv_sec);
+  reply.mtime = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
+  reply.ctime = static_cast<std::uint64_t>(found.st_ctim.tv_sec);
+  reply.atimensec = static_cast<std::uint32_t>(found.st_atim.tv_nsec);
+  reply.mtimensec = static_cast<std::uint32_t>(found.st_mtim.tv_nsec);
+  reply.ctimensec = static_cast<std::uint32_t>(found.st_ctim.tv_nsec);
+  reply.mode = found.st_mode;
+  reply.nlink = static_cast<std::uint32_t>(found.st_nlink);
+  reply.uid = found.st_uid;
+  reply.gid = found.st_gid;
+  reply.blksize = static_cast<std::uint32_t>(found.st_blksize);
+  return reply;
 }
 
 class Store {
@@ -235,16 +235,16 @@ class Store {
 
   void begin(const Request& request) {
     const auto asked = request.as<fuse_init_in>();
-    fuse_init_out told{};
-    told.major = FUSE_KERNEL_VERSION;
-    told.minor = kMinor;
-    told.max_readahead = asked.max_readahead;
-    told.flags = asked.flags & (FUSE_ASYNC_READ | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES);
-    told.max_background = told.congestion_threshold = kMostInFlight;
-    told.max_write = 4096;
-    told.max_pages = kPagesPerRead;
-    told.time_gran = 1;
-    device_.answer(request.head.unique, told);
+    fuse_init_out reply{};
+    reply.major = FUSE_KERNEL_VERSION;
+    reply.minor = kMinor;
+    reply.max_readahead = asked.max_readahead;
+    reply.flags = asked.flags & (FUSE_ASYNC_READ | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES);
+    reply.max_background = reply.congestion_threshold = kMostInFlight;
+    reply.max_write = 4096;
+    reply.max_pages = kPagesPerRead;
+    reply.time_gran = 1;
+    device_.answer(request.head.unique, reply);
   }
 
   // Error and attributes of a path.
@@ -257,17 +257,17 @@ class Store {
   void lookup(const Request& request) {
     const std::string path = paths_.path_of(request.head.nodeid) + "/" + request.name();
     const auto [error, found] = look_at(path);
-    fuse_entry_out told{};
+    fuse_entry_out reply{};
     if (error == 0) {
       paths_.remember(found.st_ino, path);
-      told.nodeid = found.st_ino;
-      told.attr = attributes_of(found);
-      told.attr_valid = kForever;
-      told.entry_valid = S_ISDIR(found.st_mode) ? kForever : 0;
+      reply.nodeid = found.st_ino;
+      reply.attr = attributes_of(found);
+      reply.attr_valid = kForever;
+      reply.entry_valid = S_ISDIR(found.st_mode) ? kForever : 0;
     }
-    later_.at(link_.answered(), [this, told, error = error, unique = request.head.unique] {
+    later_.at(link_.answered(), [this, reply, error = error, unique = request.head.unique] {
       if (error == 0) {
-        device_.answer(unique, told);
+        device_.answer(unique, reply);
       } else {
         device_.refuse(unique, error);
       }
@@ -276,13 +276,13 @@ class Store {
 
   void get_attributes(const Request& request) {
     const auto [error, found] = look_at(paths_.path_of(request.head.nodeid));
-    fuse_attr_out told{};
-    told.attr = attributes_of(found);
-    told.attr.ino = request.head.nodeid;
-    told.attr_valid = kForever;
-    later_.at(link_.answered(), [this, told, error = error, unique = request.head.unique] {
+    fuse_attr_out reply{};
+    reply.attr = attributes_of(found);
+    reply.attr.ino = request.head.nodeid;
+    reply.attr_valid = kForever;
+    later_.at(link_.answered(), [this, reply, error = error, unique = request.head.unique] {
       if (error == 0) {
-        device_.answer(unique, told);
+        device_.answer(unique, reply);
       } else {
         device_.refuse(unique, error);
       }
@@ -294,10 +294,10 @@ class Store {
     const std::string path = paths_.path_of(request.head.nodeid);
     const int fd = openat(folder_, path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return device_.refuse(request.head.unique, errno);
-    fuse_open_out told{};
-    told.fh = static_cast<std::uint64_t>(fd);
-    told.open_flags = FOPEN_NOFLUSH | (keep_pages_ ? FOPEN_KEEP_CACHE : 0);
-    device_.answer(request.head.unique, told);
+    fuse_open_out reply{};
+    reply.fh = static_cast<std::uint64_t>(fd);
+    reply.open_flags = FOPEN_NOFLUSH | (keep_pages_ ? FOPEN_KEEP_CACHE : 0);
+    device_.answer(request.head.unique, reply);
   }
 
   void read_file(const Request& request) {
@@ -322,11 +322,11 @@ class Store {
       entries->push_back({found->d_name, found->d_type, found->d_ino});
     }
     closedir(folder);
-    fuse_open_out told{};
+    fuse_open_out reply{};
     const std::uint64_t round_trips = 1 + entries->size() / kEntriesPerRoundTrip;
-    told.fh = listings_.keep(std::move(entries));
+    reply.fh = listings_.keep(std::move(entries));
     later_.at(link_.answered(round_trips),
-              [this, told, unique = request.head.unique] { device_.answer(unique, told); });
+              [this, reply, unique = request.head.unique] { device_.answer(unique, reply); });
   }
 
   void read_folder(const Request& request) {

@@ -39,8 +39,8 @@ def _case(line: Mapping[str, Any]) -> Iterator[str]:
     yield f"{line['title']}: {known}{verdict}"
     heads = ("time", "least", "most", "rounds", "x limit", "first", "cpu s", "source MB")
     yield f"  {'':22}" + "".join(f"{head:>10}" for head in heads)
-    told = sorted(line["contestants"].items(), key=lambda item: float(item[1]["seconds"]))
-    for name, found in told:
+    contestants = sorted(line["contestants"].items(), key=lambda item: float(item[1]["seconds"]))
+    for name, found in contestants:
         sent = found["source_bytes"]
         cells = [
             f"{found['seconds']:.3f}",

@@ -10,7 +10,7 @@ from typing import Any
 from contestants import ALL, OURS
 from shown import word
 
-from flowos.model import Case, Chart, Measurement, Run, Sample, Wanted
+from flowos.model import Case, Chart, Measurement, MeasurementRequest, Run, Sample
 from flowos.operations._facts import facts
 from flowos.plan import summarize
 from flowos.report import HeadlineNumber, Report, Section, html, markdown
@@ -87,15 +87,15 @@ def _samples(fought: Mapping[str, Any]) -> Iterator[Sample]:
 
 def _run() -> Run:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    wanted = Wanted()
+    request = MeasurementRequest()
     return Run(
         id="solve",
         started=now,
         ended=now,
         host=socket.gethostname(),
         version=version("flowos-hpc"),
-        wanted=wanted,
-        facts=facts(wanted),
+        request=request,
+        facts=facts(request),
     )
 
 

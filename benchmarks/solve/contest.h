@@ -101,18 +101,18 @@ inline double memory_bytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
-struct Told {
+struct Result {
   double setup_seconds = 0, solve_seconds = 0;
   std::int64_t iterations = 0;
   double memory_bytes = 0;
 };
 
-inline void tell(const Told& told) {
+inline void print_result(const Result& result) {
   std::printf(
       "{\"setup_seconds\": %.6f, \"solve_seconds\": %.6f, \"iterations\": %lld, "
       "\"memory_bytes\": %.0f}\n",
-      told.setup_seconds, told.solve_seconds, static_cast<long long>(told.iterations),
-      told.memory_bytes);
+      result.setup_seconds, result.solve_seconds, static_cast<long long>(result.iterations),
+      result.memory_bytes);
 }
 
 }  // namespace contest

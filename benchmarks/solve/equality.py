@@ -109,15 +109,15 @@ def _native_ways(compiler: str, level: str, folder: Path) -> Sequence[Way]:
 
 def _mpi_ways(mpi: str, folder: Path) -> Sequence[Way]:
     """The MPI program, which generates the matrix itself, with numbers of ranks and threads."""
-    starter, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
-    if starter is None or compiler is None:
+    mpirun, compiler = shutil.which(f"mpirun.{mpi}"), shutil.which(f"mpicxx.{mpi}")
+    if mpirun is None or compiler is None:
         raise NotHere(f"no mpirun.{mpi} and mpicxx.{mpi}: apt install lib{mpi}-dev {mpi}")
     words = (compiler, f"-I{NATIVE}", *FLAGS, *_sources(), *LIBRARIES)
     program = str(compiled(NATIVE / "mpi" / "solve_mpi.cpp", words, folder / mpi))
     return [
         Way(
             f"{mpi}, {ranks} ranks x {threads} threads",
-            (starter, *MPIS[mpi], "-n", str(ranks), program),
+            (mpirun, *MPIS[mpi], "-n", str(ranks), program),
             threads,
             mpi=True,
         )

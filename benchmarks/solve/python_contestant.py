@@ -30,14 +30,14 @@ def run(prepare: Callable[[Any, Sequence[str]], Solve]) -> None:
     x, iterations, more = solve(b, float(rtol))
     done = perf_counter()
     np.asarray(x, np.float64).tofile(x_file)
-    told = {
+    answer = {
         "setup_seconds": ready - began,
         "solve_seconds": done - ready,
         "iterations": iterations,
         "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         **more,
     }
-    print(json.dumps(told))
+    print(json.dumps(answer))
 
 
 class Count:

@@ -99,18 +99,18 @@ def _taken(
 def summary(case: Case, found: Found) -> Found:
     """The row of the table: every contestant, and whether the claims hold."""
     ours = found["turns"].get("ours", ())
-    told = {name: _told(turns, ours) for name, turns in found["turns"].items()}
+    contestants = {name: _summary(turns, ours) for name, turns in found["turns"].items()}
     return {
         "case": case.name,
         "title": case.title,
-        "contestants": told,
+        "contestants": contestants,
         "failed": found["failed"],
         "options": found["options"],
-        "verdicts": list(verdicts(case, told, found["failed"])),
+        "verdicts": list(verdicts(case, contestants, found["failed"])),
     }
 
 
-def _told(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
+def _summary(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
     """Medians over the rounds; of ratios, the median of each round's ratio."""
     total = [turn["total_seconds"] for turn in turns]
     ours_in = {turn["round"]: turn["total_seconds"] for turn in ours}
@@ -137,17 +137,19 @@ def _told(turns: Sequence[Found], ours: Sequence[Found]) -> Found:
     }
 
 
-def verdicts(case: Case, told: Mapping[str, Found], failed: Mapping[str, str]) -> Iterator[Found]:
+def verdicts(
+    case: Case, contestants: Mapping[str, Found], failed: Mapping[str, str]
+) -> Iterator[Found]:
     """Each claim of a case; it does not hold if a contestant that it needs failed."""
     for faster in case.faster:
         if faster.than in case.contestants:
-            yield _faster(faster, told, failed)
+            yield _faster(faster, contestants, failed)
     for name, most in case.times_of_limit.items():
         if name not in case.contestants:
             continue
         what = f"{ALL[name].title}: at most {most:.2f}x the limit of its bytes"
-        yield _verdict(what, told.get(name, {}).get("times_of_limit"), most=most)
-    ours = told.get("ours", {})
+        yield _verdict(what, contestants.get(name, {}).get("times_of_limit"), most=most)
+    ours = contestants.get("ours", {})
     if case.setup_seconds is not None:
         what = f"set-up in {case.setup_seconds:g} s"
         yield _verdict(what, ours.get("setup_seconds"), most=case.setup_seconds)
@@ -156,11 +158,11 @@ def verdicts(case: Case, told: Mapping[str, Found], failed: Mapping[str, str]) -
         yield _verdict(what, ours.get("memory_bytes"), most=case.memory_bytes)
 
 
-def _faster(faster: Faster, told: Mapping[str, Found], failed: Mapping[str, str]) -> Found:
+def _faster(faster: Faster, contestants: Mapping[str, Found], failed: Mapping[str, str]) -> Found:
     other = ALL[faster.than].title
     goal = f" (goal {faster.goal:g}x)" if faster.goal else ""
     what = f"{faster.times:g}x faster than {other}{goal}"
-    ratios = told.get(faster.than, {}).get("times_of_ours")
+    ratios = contestants.get(faster.than, {}).get("times_of_ours")
     verdict = _verdict(what, ratios[0] if ratios else None, least=faster.times)
     if faster.than in failed:
         return {**verdict, "holds": None, "why": f"{other} took no part: {failed[faster.than]}"}

@@ -41,8 +41,10 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 def _case(line: Mapping[str, Any]) -> Iterator[str]:
     yield f"{line['title']}"
     yield f"  {'':26}" + "".join(f"{head:>9}" for head in HEADS)
-    told = sorted(line["contestants"].items(), key=lambda item: float(item[1]["total_seconds"]))
-    for name, found in told:
+    contestants = sorted(
+        line["contestants"].items(), key=lambda item: float(item[1]["total_seconds"])
+    )
+    for name, found in contestants:
         cells = _cells(found)
         options = " ".join(line["options"].get(name, ()))
         yield f"  {ALL[name].title:26}" + "".join(f"{cell:>9}" for cell in cells) + f"  {options}"

@@ -23,7 +23,7 @@ struct Problem {
 };
 
 template <class Before>
-contest::Told solve(const Problem& problem) {
+contest::Result solve(const Problem& problem) {
   using Solver = amgcl::make_solver<Before, amgcl::solver::cg<amgcl::backend::builtin<double>>>;
   typename Solver::params wanted;
   wanted.solver.tol = problem.rtol;
@@ -42,7 +42,7 @@ contest::Told solve(const Problem& problem) {
 }
 
 template <class Value>
-contest::Told solve(const Problem& problem, const std::string& before) {
+contest::Result solve(const Problem& problem, const std::string& before) {
   using Backend = amgcl::backend::builtin<Value>;
   if (before == "sa")
     return solve<
@@ -63,6 +63,6 @@ int main(int argc, char** argv) {
   std::vector<double> x(b.size());
   const Problem problem{.all = all, .b = b, .rtol = std::atof(argv[4]), .x = x};
   const bool narrow = std::string(argv[5]) == "float";
-  contest::tell(narrow ? solve<float>(problem, argv[6]) : solve<double>(problem, argv[6]));
+  contest::print_result(narrow ? solve<float>(problem, argv[6]) : solve<double>(problem, argv[6]));
   contest::write_vector(argv[3], all, x.data());
 }

@@ -11,7 +11,7 @@ using Matrix = Eigen::SparseMatrix<double, Eigen::RowMajor>;
 using Vector = Eigen::Map<const Eigen::VectorXd>;
 
 template <class Order>
-contest::Told solve(const contest::Rows& all, const std::vector<double>& b, double rtol,
+contest::Result solve(const contest::Rows& all, const std::vector<double>& b, double rtol,
                     Eigen::VectorXd& x) {
   using Factors = Eigen::IncompleteCholesky<double, Eigen::Lower, Order>;
   const Eigen::Map<const Matrix> matrix(all.count(), all.count(),
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   const double rtol = std::atof(argv[4]);
   Eigen::VectorXd x;
   const bool natural = std::string(argv[5]) == "natural";
-  contest::tell(natural ? solve<Eigen::NaturalOrdering<int>>(all, b, rtol, x)
+  contest::print_result(natural ? solve<Eigen::NaturalOrdering<int>>(all, b, rtol, x)
                         : solve<Eigen::AMDOrdering<int>>(all, b, rtol, x));
   contest::write_vector(argv[3], all, x.data());
 }

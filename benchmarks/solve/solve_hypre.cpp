@@ -84,23 +84,23 @@ double now() {
   return contest::seconds();
 }
 
-contest::Told solve(HYPRE_Solver solver, HYPRE_IJMatrix a, HYPRE_IJVector b, HYPRE_IJVector x) {
+contest::Result solve(HYPRE_Solver solver, HYPRE_IJMatrix a, HYPRE_IJVector b, HYPRE_IJVector x) {
   auto* matrix = parallel<HYPRE_ParCSRMatrix>(a);
   auto* right = parallel<HYPRE_ParVector>(b);
   auto* left = parallel<HYPRE_ParVector>(x);
-  contest::Told told;
+  contest::Result result;
   const double began = now();
   HYPRE_ParCSRPCGSetup(solver, matrix, right, left);
   const double ready = now();
   HYPRE_ParCSRPCGSolve(solver, matrix, right, left);
-  told.setup_seconds = ready - began;
-  told.solve_seconds = now() - ready;
+  result.setup_seconds = ready - began;
+  result.solve_seconds = now() - ready;
   HYPRE_Int iterations = 0;
   HYPRE_ParCSRPCGGetNumIterations(solver, &iterations);
-  told.iterations = iterations;
+  result.iterations = iterations;
   const double memory = contest::memory_bytes();
-  MPI_Reduce(&memory, &told.memory_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  return told;
+  MPI_Reduce(&memory, &result.memory_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  return result;
 }
 
 Share share_of(const char* path) {
@@ -121,10 +121,10 @@ void run(char** argv) {
   HYPRE_IJVector x = vector_of(share, std::vector<double>(values.size()));
   HYPRE_Solver before = multigrid(std::atof(argv[5]), std::atoi(argv[6]));
   HYPRE_Solver solver = gradients(std::atof(argv[4]), before);
-  const contest::Told told = solve(solver, a, b, x);
+  const contest::Result result = solve(solver, a, b, x);
   HYPRE_IJVectorGetValues(x, share.own.count(), share.rows.data(), values.data());
   contest::write_vector(argv[3], share.own, values.data());
-  if (share.own.first == 0) contest::tell(told);
+  if (share.own.first == 0) contest::print_result(result);
   HYPRE_ParCSRPCGDestroy(solver);
   HYPRE_BoomerAMGDestroy(before);
   HYPRE_IJVectorDestroy(x);

@@ -36,7 +36,7 @@ void run(int argc, char** argv) {
                                settings);
   const double ready = contest::seconds();
   const auto info = solver.solve(b, x, {.rtol = std::atof(argv[4])});
-  contest::tell({.setup_seconds = ready - began,
+  contest::print_result({.setup_seconds = ready - began,
                  .solve_seconds = contest::seconds() - ready,
                  .iterations = info.iterations,
                  .memory_bytes = contest::memory_bytes()});

@@ -19,12 +19,12 @@ def prepare(matrix: Any, options: Sequence[str]) -> Solve:
 
     def solve(b: Any, rtol: float) -> Answer:
         x, info = solver.solve(b, rtol=rtol)
-        told = {
+        details = {
             "precision": info.precision,
             "reason": info.reason,
             "bytes_per_iteration": solver.setup.bytes_per_iteration,
         }
-        return x, info.iterations, told
+        return x, info.iterations, details
 
     return solve
 

@@ -35,21 +35,21 @@ double now() {
   return contest::seconds();
 }
 
-contest::Told solve(KSP solver, Vec b, Vec x) {
-  contest::Told told;
+contest::Result solve(KSP solver, Vec b, Vec x) {
+  contest::Result result;
   const double began = now();
   KSPSetUp(solver);
   KSPSetUpOnBlocks(solver);
   const double ready = now();
   KSPSolve(solver, b, x);
-  told.setup_seconds = ready - began;
-  told.solve_seconds = now() - ready;
+  result.setup_seconds = ready - began;
+  result.solve_seconds = now() - ready;
   PetscInt iterations = 0;
   KSPGetIterationNumber(solver, &iterations);
-  told.iterations = iterations;
+  result.iterations = iterations;
   const double memory = contest::memory_bytes();
-  MPI_Reduce(&memory, &told.memory_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, PETSC_COMM_WORLD);
-  return told;
+  MPI_Reduce(&memory, &result.memory_bytes, 1, MPI_DOUBLE, MPI_SUM, 0, PETSC_COMM_WORLD);
+  return result;
 }
 
 }  // namespace
@@ -67,12 +67,12 @@ int main(int argc, char** argv) {
   VecCreateMPIWithArray(PETSC_COMM_WORLD, 1, own.count(), PETSC_DETERMINE, values.data(), &b);
   VecDuplicate(b, &x);
   KSP solver = solver_of(matrix, std::atof(argv[4]));
-  const contest::Told told = solve(solver, b, x);
+  const contest::Result result = solve(solver, b, x);
   const PetscScalar* found = nullptr;
   VecGetArrayRead(x, &found);
   contest::write_vector(argv[3], own, found);
   VecRestoreArrayRead(x, &found);
-  if (rank == 0) contest::tell(told);
+  if (rank == 0) contest::print_result(result);
   KSPDestroy(&solver);
   VecDestroy(&x);
   VecDestroy(&b);

@@ -30,11 +30,11 @@ def turn(
     x = problem.empty_answer()
     line = [*words, str(problem.matrix_file), str(b), str(x), repr(RTOL), *options]
     others = Others()
-    told = answer_of(line, on_cores(cores))
-    told["others"] = others.share()
-    told["residual"] = checked(problem, b, x)
-    told["total_seconds"] = told["setup_seconds"] + told["solve_seconds"]
-    return told
+    answer = answer_of(line, on_cores(cores))
+    answer["others"] = others.share()
+    answer["residual"] = checked(problem, b, x)
+    answer["total_seconds"] = answer["setup_seconds"] + answer["solve_seconds"]
+    return answer
 
 
 class Others:

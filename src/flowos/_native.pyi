@@ -11,19 +11,19 @@ from typing_extensions import Buffer
 
 
 class CacheState:
-    """What is known of a cache without attaching to it."""
+    """State of a cache, read without attaching to it."""
 
     @property
     def samples(self) -> int:
-        """Of the data set."""
+        """Samples of the data set."""
 
     @property
     def cached(self) -> int:
-        """Of these are here."""
+        """How many of them are cached here."""
 
     @property
     def bytes(self) -> int:
-        """They take so much."""
+        """Bytes that they take."""
 
     @property
     def unverified(self) -> int:
@@ -31,55 +31,55 @@ class CacheState:
 
     @property
     def processes(self) -> int:
-        """Attached now."""
+        """Processes that are attached now."""
 
 class Cache:
     """Samples on the storage of this node, shared by its processes."""
 
     def __init__(self, folder: str | os.PathLike, fingerprint: int, samples: int, max_bytes: int = 0, min_free_bytes: int = 1073741824, segment_bytes: int = 268435456, neighbours: str | os.PathLike = '') -> None:
         """
-        Attaches, and makes it where it is not there. neighbours: a folder of other caches, of which unused ones are removed where there is no room. Raises FeedError if it cannot be had here.
+        Attaches to a cache, creating it if there is none. neighbours: a folder of other caches; unused ones are removed if there is no room. Raises FeedError if it cannot be attached or created.
         """
 
     def has(self, sample: int) -> bool:
-        """It is here."""
+        """Whether the sample is cached."""
 
     def bytes_of(self, sample: int) -> bytes | None:
-        """None: it is not here; it was damaged, and is forgotten now."""
+        """The bytes of a sample; None if it is not cached, or was damaged and is dropped now."""
 
     def offer(self, sample: int, data: Buffer) -> bool:
         """
-        Bytes of it that were at hand anyway. False: there is no room for more.
+        Stores the bytes of a sample; False if there is no room for more.
         """
 
     def drop(self, sample: int) -> None:
-        """Forgets it."""
+        """Removes a sample."""
 
     def complaint(self) -> str:
-        """The first reason for which something was not kept; empty: all was."""
+        """Why the first sample that is not stored was not; empty if all were."""
 
     def damaged(self) -> int:
-        """Reads that did not find what was published."""
+        """Reads that found other bytes than were stored."""
 
     def stolen(self) -> int:
         """Claims taken over from dead processes."""
 
     def evicted_bytes(self) -> int:
-        """Of other data sets, removed to make room for this one."""
+        """Bytes of other data sets that were removed to make room for this one."""
 
     @staticmethod
     def state_of(folder: str | os.PathLike) -> CacheState:
-        """FeedError: there is no cache."""
+        """Raises FeedError if there is no cache."""
 
     @staticmethod
     def verify(folder: str | os.PathLike, done: Counter | None = None) -> int:
         """
-        Reads and checks every sample, forgets damaged ones: how many were. done counts samples of the data set meanwhile.
+        Reads and checks every sample, removes damaged ones, and returns their number. done counts the checked samples meanwhile.
         """
 
     @staticmethod
     def clear(folder: str | os.PathLike) -> int:
-        """Removes it: bytes that were freed. FeedError: somebody uses it."""
+        """Removes a cache and returns the freed bytes. Raises FeedError if a process uses it."""
 
 class Counter:
     """What a listing has found so far; it can be stopped."""
@@ -94,29 +94,29 @@ class Counter:
     def value(self, arg: int, /) -> None: ...
 
     def stop(self) -> None:
-        """The listing ends with FeedError, from any thread."""
+        """Ends the listing with FeedError; may be called from any thread."""
 
 class Early:
     """Reads files while the folder that they lie in is still being listed."""
 
     def __init__(self, root: str | os.PathLike, threads: int, max_bytes: int) -> None:
-        """Holds at most so many bytes, in memory. FeedError: no such folder."""
+        """Holds at most so many bytes in memory. Raises FeedError if there is no such folder."""
 
     def keep(self, catalog: Catalog, cache: Cache) -> None:
         """
-        What was read goes into the cache of this catalog's samples; nothing more is read.
+        Writes what was read into the cache of this catalog's samples; nothing more is read.
         """
 
     def end(self) -> None:
-        """Nothing more is read; what was is forgotten."""
+        """Stops reading and frees what was read."""
 
     @property
     def bytes(self) -> int:
-        """Read of the source, in all."""
+        """Read from the source, in all."""
 
     @property
     def samples(self) -> int:
-        """Read of the source, in all."""
+        """Read from the source, in all."""
 
 class Catalog:
     """
@@ -125,13 +125,13 @@ class Catalog:
 
     def __init__(self, groups: Sequence[str], names: Sequence[str], group_of: Sequence[int], sizes: Sequence[int], labels: Sequence[int] | None = None, offsets: Sequence[int] | None = None, classes: Sequence[str] = []) -> None:
         """
-        What somebody else has listed. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. classes: the names that labels number, if they have any. offsets: samples are pieces of files, which the groups name; a sample is then called GROUP:NAME. ValueError.
+        A catalog of given samples. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. classes: the names of labels. offsets: samples are pieces of the files that the groups name, and called GROUP:NAME. Raises ValueError if lengths or numbers do not fit.
         """
 
     def __len__(self) -> int: ...
 
     def name(self, sample: int) -> str:
-        """As a person calls it: PATH, SHARD:KEY or ARRAY[NUMBER]. IndexError."""
+        """Its name: PATH, SHARD:KEY or ARRAY[NUMBER]. Raises IndexError."""
 
     @property
     def kind(self) -> str:
@@ -141,13 +141,13 @@ class Catalog:
         """Folders, shards or arrays, relative to the root."""
 
     def folders(self) -> list[str]:
-        """Of a folder, all below it and itself, also such without samples."""
+        """Of a folder: itself and all below it, also those without samples."""
 
     def labels(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))] | None:
-        """(samples,), NO_LABEL: none; None: nobody gave any."""
+        """(samples,), NO_LABEL for a sample without one; None if no labels were given."""
 
     def classes(self) -> list[str]:
-        """The names that labels number; empty: they are numbers by themselves."""
+        """The names of the classes that labels number; empty if labels are plain numbers."""
 
     def ends_in(self, endings: Sequence[str]) -> NDArray[numpy.bool_]:
         """
@@ -173,51 +173,51 @@ class Catalog:
 
     def cache_key(self) -> int:
         """
-        Of the fingerprint and the sizes and times of shards and arrays: what a cache is for.
+        Of the fingerprint and the sizes and times of shards and arrays.
         """
 
     def still_holds(self, root: str | os.PathLike, threads: int = 32) -> bool:
         """
-        Nothing was added, removed or renamed in any folder, no shard and no array written. False also where that cannot be told.
+        Nothing was added, removed or renamed in any folder, no shard and no array written. False also if that cannot be determined.
         """
 
     def serialized(self) -> bytes:
-        """To be kept, and given to parse()."""
+        """As bytes, for parse()."""
 
     NO_LABEL: int = -9223372036854775808
 
     @staticmethod
     def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None, early: Early | None = None) -> Catalog:
         """
-        Every file of every folder, in byte order of the paths; hidden ones left out. early: reads them meanwhile. FeedError: no such folder, one that cannot be listed, no samples.
+        Every file of every folder, in byte order of the paths; hidden ones left out. early: reads them meanwhile. Raises FeedError if a folder does not exist or cannot be listed, or if there are no samples.
         """
 
     @staticmethod
     def list_tars(root: str | os.PathLike, shards: Sequence[str], member: str = '', threads: int = 8, found: Counter | None = None) -> Catalog:
         """
-        The samples of tar shards of WebDataset's layout, by their headers. member: which is the sample, such as "jpg"; empty: the first that is no cls, json, txt. FeedError: a shard is no tar, compressed, truncated, damaged; no samples.
+        The samples of tar shards of WebDataset's layout, by their headers. member: which is the sample, such as "jpg"; empty: the first that is no cls, json, txt. Raises FeedError if a shard is no tar, compressed, truncated or damaged, or if there are no samples.
         """
 
     @staticmethod
     def list_records(root: str | os.PathLike, arrays: Sequence[str], header_bytes: int, record_bytes: int) -> Catalog:
         """
-        Pieces of equal size, after a header, of arrays; what is left over is not used. FeedError: an array cannot be read, none holds a whole record.
+        Pieces of equal size, after a header, of arrays; what is left over is not used. Raises FeedError if an array cannot be read, or none holds a whole record.
         """
 
     @staticmethod
     def parse(data: bytes) -> Catalog | None:
         """
-        The way back from serialized(); None: these bytes are not whole, or not ours.
+        Inverse of serialized(); None if these bytes are incomplete or no catalog.
         """
 
 class Files:
     """The samples of a catalog below a root that is mounted here."""
 
     def __init__(self, root: str | os.PathLike, catalog: Catalog) -> None:
-        """FeedError: no such folder."""
+        """Raises FeedError if there is no such folder."""
 
     def read(self, sample: int) -> bytes:
-        """One sample, for a look at it. SampleError, IndexError."""
+        """Its bytes. Raises SampleError if it cannot be read, IndexError if there is none."""
 
 def instruction_sets() -> list[str]:
     """The vector instruction sets that CPU and system allow, narrow first."""
@@ -226,23 +226,23 @@ def compiler() -> str:
     """The compiler that built this module, with its version."""
 
 class ImageSettings:
-    """Which part of a picture becomes which array."""
+    """Crop, size and scaling of decoded pictures."""
 
     def __init__(self, *, height: int, width: int, crop: str, centre_share: float, area: Sequence[float], aspect: Sequence[float], flip: bool, channels_first: bool, normalised: bool, mean: Sequence[float], deviation: Sequence[float], seed: int) -> None:
         """As of decoder.h; crop: centre, random, none."""
 
 class Decoder:
-    """Turns the bytes of samples into arrays of one size."""
+    """Decodes the bytes of samples into arrays of one size."""
 
     @property
     def size(self) -> int:
-        """Bytes that every decoded sample takes."""
+        """Bytes of a decoded sample."""
 
     def decode(self, data: Buffer, epoch: int, sample: int, into: numpy.typing.NDArray[numpy.uint8]) -> None:
-        """SampleError: what is wrong with these bytes."""
+        """Raises SampleError if these bytes are damaged."""
 
 def jpeg_decoder(settings: ImageSettings) -> Decoder:
-    """FeedError: this build has no libjpeg-turbo."""
+    """Raises FeedError if this build has no libjpeg-turbo."""
 
 def fit_pixels(settings: ImageSettings, pixels: numpy.typing.NDArray[numpy.uint8], epoch: int, sample: int, into: numpy.typing.NDArray[numpy.uint8]) -> None:
     """
@@ -259,11 +259,11 @@ class Batch:
 
     @property
     def number(self) -> int:
-        """Of this rank, since the last seek."""
+        """Number of this rank's batch since the last seek."""
 
     @property
     def samples(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)]:
-        """Which they are: int64, (n,)."""
+        """Numbers of the samples: int64, (n,)."""
 
     @property
     def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)]:
@@ -283,21 +283,21 @@ class Labels:
     """Of all samples of a data set."""
 
     def __init__(self, values: numpy.typing.NDArray[Any]) -> None:
-        """int64 or float64, (samples,). ValueError."""
+        """int64 or float64, (samples,). Raises ValueError for other arrays."""
 
     def of(self, batch: Batch) -> numpy.typing.NDArray[Any]:
-        """Those of its samples: an array of its own, of the same dtype, (n,)."""
+        """Labels of the samples of a batch: a new array of the same dtype, (n,)."""
 
 class PeerSettings:
-    """How the nodes of a run give each other what they have cached."""
+    """How the nodes of a run send each other cached samples."""
 
     def __init__(self, nodes: Sequence[str], node: int, secret: str, node_of_rank: Sequence[int] = [], timeout_seconds: float = 2.0, rest_seconds: float = 10.0) -> None:
         """
-        nodes: HOST:PORT of each, where it listens. node: which is ours. node_of_rank: empty is rank by rank.
+        nodes: HOST:PORT where each listens. node: number of this one. node_of_rank: empty for one rank on each node.
         """
 
 class FeederStats:
-    """What a feeder has done, and what it does now."""
+    """Counters and current state of a feeder."""
 
     @property
     def source_bytes(self) -> int: ...
@@ -319,15 +319,15 @@ class FeederStats:
 
     @property
     def batches(self) -> int:
-        """Handed over."""
+        """Batches returned by next()."""
 
     @property
     def waits(self) -> int:
-        """Batches that were not ready when asked for."""
+        """Batches that were not ready when next() was called."""
 
     @property
     def waited_seconds(self) -> float:
-        """By the consumer, in all."""
+        """Seconds that next() waited, in all."""
 
     @property
     def skipped(self) -> int: ...
@@ -337,7 +337,7 @@ class FeederStats:
 
     @property
     def damaged(self) -> int:
-        """Cached samples that were not what was published."""
+        """Cached samples that were damaged."""
 
     @property
     def stolen(self) -> int:
@@ -349,39 +349,39 @@ class FeederStats:
 
     @property
     def depth(self) -> int:
-        """How many of these feedback allows."""
+        """Reads of the source that may be under way at once."""
 
     @property
     def ready(self) -> int:
-        """Batches that wait to be taken."""
+        """Batches that are ready."""
 
     @property
     def complaint(self) -> str:
-        """Of the cache; empty: none."""
+        """Complaint of the cache; empty if there is none."""
 
 class Feeder:
-    """Batches in the order's order, read ahead in threads of its own."""
+    """Prefetches batches in sampling order on background threads."""
 
     def __init__(self, catalog: Catalog, files: Files | None, cache: Cache | None, decoder: Decoder | None, *, batch_size: int, rank: int = 0, world_size: int = 1, last: str = 'keep', seed: int = 0, shuffle: bool = True, record_bytes: int = 0, memory_bytes: int = 1073741824, max_in_flight: int = 256, epochs_ahead: int = 1, on_error: str = 'error', max_skipped: int = 1000, peers: PeerSettings | None = None) -> None:
         """
-        files: None where others pull tickets and push bytes. epochs_ahead: so many are read ahead after the one that was sought.
+        files: None if the caller pulls tickets and pushes bytes. epochs_ahead: so many epochs are prefetched after the current one.
         """
 
     def seek(self, epoch: int, start: int) -> None:
         """
-        What next() gives from here on. It is free where that comes next anyway.
+        Sets the position of the next batch. Free if it is the next one anyway.
         """
 
     def next(self) -> Batch | None:
         """
-        Waits. None: the epoch is at its end, or this is closed. SampleError, FeedError.
+        Waits for the next batch; None at the end of the epoch, or when closed. Raises SampleError or FeedError if a sample cannot be had.
         """
 
     def close(self) -> None:
-        """Ends all threads, and the waits of others."""
+        """Ends all threads and all waiting calls."""
 
     def closed(self) -> bool:
-        """Whether pull() would give nothing any more."""
+        """Whether pull() returns nothing any more."""
 
     def stats(self) -> FeederStats: ...
 
@@ -395,17 +395,17 @@ class Feeder:
 
     def pull(self, most: int) -> list[tuple[int, int]]:
         """
-        Waits for samples that are to be fetched: (id, sample). Empty: this is closed.
+        Waits for samples to fetch: (id, sample); empty when closed.
         """
 
     def push(self, id: int, data: Buffer) -> None:
-        """The bytes of what was pulled."""
+        """Delivers the bytes of a pulled sample."""
 
     def fail(self, id: int, why: str) -> None:
-        """What was pulled cannot be had."""
+        """Reports that a pulled sample cannot be fetched."""
 
 class SolverInfo:
-    """How an iteration went."""
+    """Result of an iteration."""
 
     @property
     def reason(self) -> str: ...
@@ -476,27 +476,27 @@ class SolverSetup:
     def coarse_seconds(self) -> float: ...
 
 class SolverSettings:
-    """What may be chosen; see solver.h."""
+    """Options; see solver.h."""
 
     def __init__(self, *, block_rows: int = 0, colours: int = 0, relax: float = -1.0, precision: str = 'auto', coarse: str = 'auto', nullspace: str = 'none', threads: int = 0) -> None: ...
 
 class Solver:
-    """A factored matrix, whose arrays are looked at where they lie."""
+    """A factored matrix; its arrays are not copied."""
 
     def __init__(self, starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64], settings: SolverSettings) -> None:
-        """SolveError: the matrix cannot be solved with."""
+        """Raises SolveError if the matrix is not suitable."""
 
     @property
     def setup(self) -> SolverSetup: ...
 
     def solve(self, b: NDArray[numpy.float64], x: NDArray[numpy.float64], rtol: float, atol: float, max_iterations: int, callback: Callable[[int, float], object] | None) -> SolverInfo:
-        """x: where to begin, and the answer. Not by several threads at once."""
+        """x: initial guess, overwritten by the solution. Not for several threads at once."""
 
     def precondition(self, r: NDArray[numpy.float64], z: NDArray[numpy.float64]) -> None:
         """z = M^-1 r."""
 
 class Matrix:
-    """Compressed sparse rows; its arrays keep it."""
+    """Compressed sparse rows; its arrays keep it alive."""
 
     @property
     def starts(self) -> NDArray[numpy.int32]: ...
@@ -509,17 +509,17 @@ class Matrix:
 
 def parse_matrix_market(text: Buffer, threads: int = 0) -> Matrix:
     """
-    Of a Matrix Market file that is not compressed. SolveError: "line N: what is wrong".
+    Reads an uncompressed Matrix Market file. Raises SolveError with the line if it is invalid.
     """
 
 def from_lower(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64]) -> Matrix:
-    """The matrix whose lower triangle this is. SolveError: it is no matrix."""
+    """The symmetric matrix of this lower triangle. Raises SolveError if it is no matrix."""
 
 def symmetrized(starts: NDArray[numpy.int32] | NDArray[numpy.int64], columns: NDArray[numpy.int32] | NDArray[numpy.int64], values: NDArray[numpy.float64]) -> Matrix:
-    """(A + A') / 2. SolveError: it is no matrix."""
+    """(A + A') / 2. Raises SolveError if it is no matrix."""
 
 def poisson(x: int, y: int, z: int) -> Matrix:
-    """-div grad by 7 points, 6 and -1, zero around; x moves fastest."""
+    """The 7-point Laplacian, 6 and -1, with zero Dirichlet boundary; x varies fastest."""
 
 def g3like(seed: int) -> Matrix:
     """A power grid of 1 585 478 nodes; the same for the same seed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flowos.model import Facts, FileSystemFacts, MeasureError, Wanted
+from flowos.model import Facts, FileSystemFacts, MeasureError, MeasurementRequest
 from flowos.operations._facts import facts
 from flowos.probes.facts import read_facts
 
@@ -74,7 +74,7 @@ def test_usable_cpus_and_memory_are_those_of_the_system(here: Facts) -> None:
 
 def test_every_compiler_mpi_and_tool_found_can_be_started(here: Facts) -> None:
     paths = [compiler.path for compiler in here.compilers]
-    paths += [path for mpi in here.mpis for path in (mpi.compiler, mpi.starter)]
+    paths += [path for mpi in here.mpis for path in (mpi.compiler, mpi.mpirun)]
     paths += [mpi.cxx for mpi in here.mpis if mpi.cxx]
     paths += [tool.path for tool in here.tools]
     assert paths
@@ -132,7 +132,7 @@ def _new_group() -> tuple[Path, dict[str, str]]:
 
 
 def test_a_scratch_folder_that_cannot_do_direct_io_is_told(tmp_path: Path) -> None:
-    found = facts(Wanted(scratch=tmp_path / "absent"))
+    found = facts(MeasurementRequest(scratch=tmp_path / "absent"))
     (tried,) = [each for each in found.tried if each.name == "direct I/O"]
     assert (tried.works, tried.says) == (False, "No such file or directory")
     assert "direct I/O" in {missing.what for missing in found.missing}
@@ -141,14 +141,16 @@ def test_a_scratch_folder_that_cannot_do_direct_io_is_told(tmp_path: Path) -> No
 def test_the_storage_to_be_measured_is_described(tmp_path: Path) -> None:
     said = ["stat", "--file-system", "--format=%T", str(tmp_path)]
     kind = subprocess.run(said, capture_output=True, check=True, text=True).stdout.strip()
-    found = facts(Wanted(scratch=tmp_path)).storage
+    found = facts(MeasurementRequest(scratch=tmp_path)).storage
     assert found.file_system[:3] == kind[:3]  # stat says ext2/ext3 for ext4
     assert found.free_bytes
-    assert facts(Wanted(scratch=tmp_path / "absent")).storage == FileSystemFacts()
+    assert facts(MeasurementRequest(scratch=tmp_path / "absent")).storage == FileSystemFacts()
 
 
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
-    (tried,) = [t for t in facts(Wanted(scratch=tmp_path)).tried if t.name == "direct I/O"]
+    (tried,) = [
+        t for t in facts(MeasurementRequest(scratch=tmp_path)).tried if t.name == "direct I/O"
+    ]
     assert tried.says
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +182,7 @@ def test_an_mpi_whose_headers_are_gone_is_left_out(tmp_path: Path) -> None:
     script(tmp_path, "mpirun.mpich", "echo 'HYDRA build details: Version: 4.0.2'")
     answer = run("collect_software.py", PATH=f"{tmp_path}:/usr/bin")
     (entry,) = [e for e in answer["mpis"] if e["compiler"] == str(tmp_path / "mpicc.mpich")]
-    assert entry["starter"] == str(tmp_path / "mpirun.mpich")
+    assert entry["mpirun"] == str(tmp_path / "mpirun.mpich")
     assert entry["fails"] == "mpi.h: No such file"
 
 

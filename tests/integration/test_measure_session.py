@@ -17,13 +17,13 @@ from flowos.model import (
     Exited,
     Facts,
     MeasureError,
+    MeasurementRequest,
     Outcome,
     Progress,
     Reading,
     Run,
     Sample,
     Unmeasured,
-    Wanted,
 )
 from flowos.operations.measure._environments import PreparedEnvironment
 from flowos.operations.measure._plan import Comparison, ComparisonCase, fit_together
@@ -134,7 +134,9 @@ class Undisturbed(Session):
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
     def measure(*groups: Block, seconds: float = 60.0) -> Measured:
-        run = Run(id="r", started="", host="h", version="0", wanted=Wanted(), facts=NOWHERE)
+        run = Run(
+            id="r", started="", host="h", version="0", request=MeasurementRequest(), facts=NOWHERE
+        )
         samples: list[Sample] = []
         said: list[str] = []
 

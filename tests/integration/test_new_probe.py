@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from flowos.model import Case, Chart, Facts, Unmeasured, Wanted
+from flowos.model import Case, Chart, Facts, MeasurementRequest, Unmeasured
 from flowos.probes import Headline, Probe, ProbeInfo, Program
 from flowos.probes._tables import PROBES
 
@@ -35,7 +35,7 @@ class Tiny(Probe):
         env_charts=(replace(BARS, series=("env",)),),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
         return tuple(Case("tiny", (("gear", gear),)) for gear in "12")
 
     def seconds(self, case: Case) -> float:  # noqa: ARG002

@@ -20,13 +20,13 @@ from flowos.model import (
     Case,
     Exited,
     Facts,
+    MeasurementRequest,
     Outcome,
     Reading,
     Run,
     Sample,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.operations._facts import facts
 from flowos.operations.measure import measure
@@ -53,7 +53,7 @@ def laid_out(node: Facts, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 
 
 def cases(node: Facts, scratch: Path = Path("/tmp")) -> tuple[Case, ...]:
-    found = PROBE.cases(node, Wanted(effort="quick", scratch=scratch))
+    found = PROBE.cases(node, MeasurementRequest(effort="quick", scratch=scratch))
     assert not isinstance(found, Unmeasured), found
     return found
 
@@ -122,15 +122,17 @@ def test_the_file_is_written_once_for_all_cases(
             swept = case.at(**dict(reading.levels))
             found[(reading.metric, swept.level("workload"), swept.level("iodepth"))] = reading
     assert file.stat().st_ino == made
-    wanted = {("bandwidth", "sequential write", "16")}
-    wanted |= {
+    expected = {("bandwidth", "sequential write", "16")}
+    expected |= {
         ("iops", f"{kind} {op}", depth)
         for kind in ("random", "mixed")
         for op in ("read", "write")
         for depth in ("1", "16")
     }
-    assert found.keys() >= wanted
-    assert {(f"latency_{p}", *case[1:]) for case in wanted for p in ("p50", "p99")} <= found.keys()
+    assert found.keys() >= expected
+    assert {
+        (f"latency_{p}", *case[1:]) for case in expected for p in ("p50", "p99")
+    } <= found.keys()
     assert all(max(reading.values) > 0 for reading in found.values())
     assert list(folder.iterdir()) == [file]
 
@@ -194,7 +196,7 @@ def test_a_file_system_in_memory_is_noted(node: Facts) -> None:
     if shutil.disk_usage("/dev/shm").free < 4 * MIN_BYTES:
         pytest.skip("/dev/shm is too small")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        there = replace(node, storage=facts(Wanted(scratch=Path(folder))).storage)
+        there = replace(node, storage=facts(MeasurementRequest(scratch=Path(folder))).storage)
         case = cases(replace(there, storage=replace(there.storage, free_bytes=2 * MIN_BYTES)))[0]
         readings = read(case, run(case, Path(folder)))
     assert all("in memory (tmpfs)" in dict(r.notes)["suspect"] for r in readings)
@@ -239,8 +241,8 @@ def test_a_disk_that_fills_up_costs_its_case_and_leaves_no_file_full_of_holes(
 def measured(node: Facts, scratch: Path) -> tuple[Run, list[Sample]]:
     """The whole way of `flowos measure`, with facts that hold a mistake about the room."""
     samples: list[Sample] = []
-    wanted = Wanted(probes=("fio",), effort="quick", scratch=scratch)
-    asked = Run(id="r", started=utc(), host="n", version="1", wanted=wanted, facts=node)
+    request = MeasurementRequest(probes=("fio",), effort="quick", scratch=scratch)
+    asked = Run(id="r", started=utc(), host="n", version="1", request=request, facts=node)
     return measure(asked, keep=samples.append, on_progress=lambda _: None, seconds=400), samples
 
 

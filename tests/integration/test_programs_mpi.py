@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(CORES < 2, reason="two busy ranks need two cores
 class Family:
     name: str
     compiler: str
-    starter: tuple[str, ...]
+    mpirun: tuple[str, ...]
 
 
 def find_families() -> list[Family]:
@@ -44,7 +44,7 @@ def compile_by(family: Family, to: Path, source: Path = SOURCE) -> Path:
 
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 2) -> Outcome:
-    return start((*family.starter, str(ranks), str(binary), *words))
+    return start((*family.mpirun, str(ranks), str(binary), *words))
 
 
 def start(argv: tuple[str, ...]) -> Outcome:
@@ -93,7 +93,7 @@ def test_all_ranks_of_two_programs_that_take_turns_have_the_same_turns(
     launch = Launch(
         argv=(str(binaries[family.name]), "4", "0.0002", "64"), ranks=2, limit_seconds=300.0
     )
-    two = [here().prepare(launch, launcher=family.name, mpirun=family.starter[0]) for _ in range(2)]
+    two = [here().prepare(launch, launcher=family.name, mpirun=family.mpirun[0]) for _ in range(2)]
     for outcome in run_interleaved(two, "seed"):
         assert isinstance(outcome, Outcome)
         readings = MpiPairs().read(Case("mpi"), outcome)

@@ -36,7 +36,7 @@ class Family:
 
     name: str
     compiler: str
-    starter: tuple[str, ...]
+    mpirun: tuple[str, ...]
     flags: tuple[str, ...]
 
 
@@ -91,7 +91,7 @@ def binaries(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Binari
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int = 1) -> Outcome:
     done = subprocess.run(
-        (*family.starter, str(ranks), str(binary), *words),
+        (*family.mpirun, str(ranks), str(binary), *words),
         capture_output=True,
         check=False,
         timeout=300,

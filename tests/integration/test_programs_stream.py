@@ -15,10 +15,10 @@ from flowos.model import (
     Facts,
     Launch,
     LogicalCpu,
+    MeasurementRequest,
     Outcome,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes import stream
 from flowos.probes.stream import Stack, Stream
@@ -231,7 +231,7 @@ def test_memory_that_cannot_be_had_is_said(binary: Path) -> None:
 
 
 def test_the_probes_own_case_runs_as_it_stands(tmp_path: Path) -> None:
-    found = Stream().cases(HERE, Wanted(effort="quick"))
+    found = Stream().cases(HERE, MeasurementRequest(effort="quick"))
     assert not isinstance(found, Unmeasured)
     program = Stream().program(found[0])
     assert program.build is not None

@@ -190,7 +190,7 @@ def test_what_settings_are_worth_is_seen_whole_on_a_wide_page(browser: Browser, 
     browser.show(1400, "light")
     browser.open(page.as_uri())
     sizes = browser.evaluate(
-        "[...document.querySelectorAll('.scroll:has(.told)')].map(box =>"
+        "[...document.querySelectorAll('.scroll:has(.comparison)')].map(box =>"
         " [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight])"
     )
     assert sizes

@@ -18,12 +18,12 @@ from flowos.model import (
     Case,
     Facts,
     MachineState,
+    MeasurementRequest,
     Process,
     Run,
     Sample,
     StoreError,
     Unmeasured,
-    Wanted,
 )
 from flowos.store import ImageRecord, Store, open_store
 
@@ -41,7 +41,7 @@ def a_run(name: str = "20261120-one") -> Run:
         started="2026-11-20T10:00:00Z",
         host="h",
         version="0",
-        wanted=Wanted(),
+        request=MeasurementRequest(),
         facts=FACTS,
     )
 

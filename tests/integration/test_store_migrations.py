@@ -28,6 +28,20 @@ def test_the_old_database_is_migrated_and_its_runs_are_read(tmp_path: Path) -> N
         assert store.processes() == (process,)
 
 
+def test_a_run_is_read_by_the_names_that_its_fields_had(tmp_path: Path) -> None:
+    mpi = '{"name":"m","family":"mpich","version":"4","compiler":"cc","starter":"/usr/bin/mpirun"}'
+    shutil.copy(DATABASES / "schema-4.db", tmp_path / "old.db")
+    with sqlite3.connect(tmp_path / "old.db") as database:
+        database.execute("UPDATE flowos_runs SET body = json_set(body, '$.facts.mpis[0]', json(?))",
+                         (mpi,))  # fmt: skip
+    with open_store(str(tmp_path / "old.db")) as store:
+        run = store.runs()[0]
+        assert (run.request.effort, str(run.facts.mpis[0].mpirun)) == ("normal", "/usr/bin/mpirun")
+        assert run == store.runs()[0]
+        store.finish(run)
+        assert store.runs()[0] == run
+
+
 def test_a_database_without_images_keeps_some(tmp_path: Path) -> None:
     shutil.copy(DATABASES / "schema-2.db", tmp_path / "old.db")
     with open_store(str(tmp_path / "old.db")) as store:

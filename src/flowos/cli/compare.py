@@ -109,11 +109,11 @@ def _of_probes(verdicts: "Sequence[Verdict]", only: str) -> "tuple[Verdict, ...]
 
 def _chosen(only: str, known: Iterable[str]) -> Sequence[str]:
     """The probes that --only names; all that are known where it names none."""
-    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    requested = [name.strip() for name in only.split(",") if name.strip()]
     known = list(known)
-    for name in wanted:
+    for name in requested:
         if name not in known:
             raise UsageError(
                 f"--only {name}: what can be compared is of {', '.join(known) or 'none'}"
             )
-    return wanted or known
+    return requested or known

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, top_command
-from flowos.model import UsageError, Wanted
+from flowos.model import MeasurementRequest, UsageError
 
 if TYPE_CHECKING:
     from flowos.operations.doctor import Diagnosis
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     scratch = Path(args.scratch).absolute()
     if not scratch.is_dir():
         raise UsageError(f"--scratch {args.scratch}: no such folder; make it, or name another")
-    diagnosis = doctor(Wanted(scratch=scratch))
+    diagnosis = doctor(MeasurementRequest(scratch=scratch))
     if args.json:
         print_json(diagnosis)
     else:

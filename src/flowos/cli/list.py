@@ -27,11 +27,11 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         print("no run is kept yet: `flowos measure` makes one")
     for listed in found:
-        probes = ",".join(listed.run.wanted.probes) or "all"
+        probes = ",".join(listed.run.request.probes) or "all"
         ended = "" if listed.run.ended else "  (did not end)"
         started = listed.run.started[11:16]
         print(
-            f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.wanted.effort} {probes}"
+            f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.request.effort} {probes}"
             f"  {listed.samples} samples{ended}"
         )
     return 0
@@ -43,7 +43,7 @@ def plain(listed: "ListedRun") -> dict[str, object]:
         "started": listed.run.started,
         "ended": listed.run.ended,
         "host": listed.run.host,
-        "effort": listed.run.wanted.effort,
-        "probes": list(listed.run.wanted.probes),
+        "effort": listed.run.request.effort,
+        "probes": list(listed.run.request.probes),
         "samples": listed.samples,
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, top_command
-from flowos.model import EnvironmentRefused, UsageError, Wanted
+from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes import NOMINAL, probes_for
 
 if TYPE_CHECKING:
@@ -113,15 +113,15 @@ def run(args: argparse.Namespace) -> int:
     from flowos.report import json as as_json
     from flowos.report import text
 
-    wanted = _wanted(args)
+    request = _request(args)
     seconds = None if args.minutes is None else 60 * args.minutes
     try:
         if args.dry_run:
-            _show_plan(measure.planned(wanted), args.json)
+            _show_plan(measure.planned(request), args.json)
             return 0
         with Live(sys.stderr) as live:
             result = measure.measured(
-                wanted,
+                request,
                 out=args.out,
                 url=args.store,
                 seconds=seconds,
@@ -165,12 +165,12 @@ def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
                 print(f"    {line}" if key == "commands" else f"    {key}: {line}")
 
 
-def _wanted(args: argparse.Namespace) -> Wanted:
+def _request(args: argparse.Namespace) -> MeasurementRequest:
     if args.minutes is not None and not 0 < args.minutes < float("inf"):
         raise UsageError(f"--minutes {args.minutes}: give a number above 0")
     if args.env == ["bare"]:
         raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
-    return Wanted(
+    return MeasurementRequest(
         probes=args.only,
         effort="quick" if args.quick else "full" if args.full else "normal",
         scratch=Path(args.scratch).absolute(),  # programs run in folders of their own

@@ -29,8 +29,8 @@ def add(found: "Counter | None", more: int) -> None:
 
 def number_of(catalog: "Catalog", key: str) -> int | None:
     """Samples are in byte order of their keys."""
-    everyone, wanted = range(len(catalog)), os.fsencode(key)
-    number = bisect_left(everyone, wanted, key=lambda sample: os.fsencode(catalog.name(sample)))
+    everyone, searched = range(len(catalog)), os.fsencode(key)
+    number = bisect_left(everyone, searched, key=lambda sample: os.fsencode(catalog.name(sample)))
     is_there = number < len(catalog) and catalog.name(number) == key
     return number if is_there else None
 

@@ -36,15 +36,15 @@ class RangedFile(io.RawIOBase):
         return self._at
 
     def readinto(self, into: "Buffer") -> int:
-        wanted = memoryview(into).cast("B")
-        length = min(len(wanted), max(0, self._entry.size_bytes - self._at))
+        view = memoryview(into).cast("B")
+        length = min(len(view), max(0, self._entry.size_bytes - self._at))
         if length == 0:
             return 0
         begin = self._at - self._kept_from
         if begin < 0 or begin + length > len(self._kept):
             self._fetch(length)
             begin = 0
-        wanted[:length] = self._kept[begin : begin + length]
+        view[:length] = self._kept[begin : begin + length]
         self._at += length
         return length
 

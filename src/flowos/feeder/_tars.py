@@ -67,8 +67,8 @@ def tar_catalog(
         sizes += [piece.size_bytes for piece in pieces]
         words += [piece.word for piece in pieces]
     if not names:
-        wanted = f"with a member .{member}" if member else "of WebDataset's layout"
-        raise FeedError(f"{storage.name}: no sample {wanted} in {len(shards)} tar shards")
+        expected = f"with a member .{member}" if member else "of WebDataset's layout"
+        raise FeedError(f"{storage.name}: no sample {expected} in {len(shards)} tar shards")
     labels, classes = _labels(words)
     return Catalog([shard.key for shard in shards], names, groups, sizes, labels, offsets, classes)
 

@@ -33,7 +33,7 @@ _PARTS = {
     "_progress": "OnProgress Progress",
     "_samples": (
         "Advice Answer Binary Case Chart Design Effort Entered MachineState Measurement "
-        "Reading Run Sample Share Trust Unmeasured Verdict Wanted lower_is_better"
+        "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
     ),
     "_schema": "schema_of",
     "_settings": "Settings pool_fields read_settings settings_schema",
@@ -185,7 +185,7 @@ if TYPE_CHECKING:
         Trust as Trust,
         Unmeasured as Unmeasured,
         Verdict as Verdict,
-        Wanted as Wanted,
+        MeasurementRequest as MeasurementRequest,
         lower_is_better as lower_is_better,
     )
     from flowos.model._schema import (

@@ -2,8 +2,9 @@
 
 A dataclass becomes an object, a tuple a list, a path its text. A number that JSON lacks becomes
 null in output for people and programs (`to_json`), and "nan", "inf" or "-inf" where it must be
-restored exactly, as in the store (`to_plain`). Reading accepts both, null as nan; it checks every
-value and reports where the first invalid one is.
+restored exactly, as in the store (`to_plain`). Reading accepts both, null as nan, and the name that
+a field had in earlier versions (its metadata "formerly"); it checks every value and reports where
+the first invalid one is.
 """
 
 import math
@@ -148,10 +149,15 @@ def _noun_reader(noun: type) -> Reader:
     needed = {
         f.name for f in _init_fields(noun) if f.default is MISSING and f.default_factory is MISSING
     }
+    renamed = {
+        f.metadata["formerly"]: f.name for f in _init_fields(noun) if "formerly" in f.metadata
+    }
 
     def read(raw: Any, at: str) -> Any:
         if not isinstance(raw, dict):
             raise _wrong(noun.__name__, raw, at)
+        if renamed:
+            raw = {n if (new := renamed.get(n, n)) in raw else new: raw[n] for n in raw}
         if unknown := sorted(set(raw) - set(readers)):
             raise ValueError(f"{at}: {noun.__name__} has no field {unknown[0]!r:.80}")
         if absent := sorted(needed - set(raw)):

@@ -1,6 +1,6 @@
 """Properties of a node, as detected in an environment. Bytes, hertz, cpu numbers of Linux."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
@@ -54,13 +54,13 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mpi:
-    """starter: its mpirun. cxx: its C++ compiler, if it can build C++20 with OpenMP."""
+    """mpirun: starts its programs. cxx: its C++ compiler, if it can build C++20 with OpenMP."""
 
     name: str
     family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]
     version: str
     compiler: PurePath
-    starter: PurePath
+    mpirun: PurePath = field(metadata={"formerly": "starter"})
     cxx: PurePath | None = None
 
 

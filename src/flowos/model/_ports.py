@@ -203,14 +203,14 @@ def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = Non
 
     dtype: a port type (float64), a name ("complex128"), or NumPy's type or dtype.
     """
-    wanted = None if dtype is None else _dtype_name(dtype)
+    name = None if dtype is None else _dtype_name(dtype)
     extents = (shape,) if isinstance(shape, int) else shape
     if extents is not None:
         extents = tuple(extents)
         if not all(n is None or (type(n) is int and n >= 0) for n in extents):
             raise TypeError(f"array shape {shape!r}: expected non-negative ints, None for any")
     words = "any" if extents is None else str(extents).replace("None", "any")
-    return Array(f"array({wanted or 'any'}, {words})", wanted, extents)
+    return Array(f"array({name or 'any'}, {words})", name, extents)
 
 
 def _dtype_name(dtype: object) -> str:

@@ -13,7 +13,7 @@ Binary = Literal["same", "own"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MeasurementRequest:
     """A request for measurements. `nominal`: ceilings known to the user: name -> value, SI.
 
     matrix: a Matrix Market file whose matrix is used for solving.
@@ -153,7 +153,7 @@ class Run:
     started: str
     host: str
     version: str
-    wanted: Wanted
+    request: MeasurementRequest = field(metadata={"formerly": "wanted"})
     facts: Facts
     unmeasured: tuple[tuple[Case, Unmeasured], ...] = ()
     ended: str = ""

@@ -17,38 +17,38 @@ from flowos.model import (
     Killed,
     Launch,
     MeasureError,
+    MeasurementRequest,
     Outcome,
     Pairs,
-    Wanted,
 )
 from flowos.probes.facts import read_facts
 
 _LIMIT_SECONDS = 60.0
 
 
-def facts(wanted: Wanted | None = None) -> Facts:
+def facts(request: MeasurementRequest | None = None) -> Facts:
     """Collect the facts of this node, without a cache.
 
     Raises LaunchFailed or MeasureError, with the collector's complaint, if it cannot be run.
     """
-    asked = wanted or Wanted()
+    asked = request or MeasurementRequest()
     return read_facts(collect(asked), asked.nominal)
 
 
-def facts_inside(wanted: Wanted, env: Environment, programs: Path) -> Facts:
+def facts_inside(request: MeasurementRequest, env: Environment, programs: Path) -> Facts:
     """Collect the facts of this node as seen from a ready image, by the image's own Python.
 
     programs: a copy of our programs, where the image sees it. Raises as `facts`.
     """
     variables = here().variables(env)
-    words = ("python3", str(programs / "collect.py"), "--scratch", str(wanted.scratch))
-    return read_facts(_collected(words, env, variables), wanted.nominal)
+    words = ("python3", str(programs / "collect.py"), "--scratch", str(request.scratch))
+    return read_facts(_collected(words, env, variables), request.nominal)
 
 
-def collect(wanted: Wanted) -> Mapping[str, object]:
+def collect(request: MeasurementRequest) -> Mapping[str, object]:
     """The collector's raw answer on this node; see probes/programs/collect.py."""
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
-        words = (sys.executable, str(programs / "collect.py"), "--scratch", str(wanted.scratch))
+        words = (sys.executable, str(programs / "collect.py"), "--scratch", str(request.scratch))
         return _collected((*words, "--deps", _unpacked_packages()), BARE, here().variables(BARE))
 
 

@@ -121,9 +121,9 @@ def _poisson_of(word: str) -> LinearProblem:
     return LinearProblem(name=word, matrix=lambda: poisson(x, y, z), size=(rows, entries))
 
 
-def _check_memory(word: str, wanted: int) -> None:
+def _check_memory(word: str, needed: int) -> None:
     has = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if wanted > has:
+    if needed > has:
         raise SolveError(
-            f"{word}: takes at least {wanted / 1e9:.0f} GB; this machine has {has / 1e9:.0f} GB"
+            f"{word}: takes at least {needed / 1e9:.0f} GB; this machine has {has / 1e9:.0f} GB"
         )

@@ -130,11 +130,11 @@ def _pool(
 
 
 def _held(
-    pool: "Pool", wanted: "Ask", options: SliceOptions, on_event: "OnHoldEvent | None"
+    pool: "Pool", ask: "Ask", options: SliceOptions, on_event: "OnHoldEvent | None"
 ) -> "HeldSlice":
     from flowos.engine import HeldSlice, ignore, provider_of
 
-    return HeldSlice(provider_of(pool), wanted, options, on_event or ignore)
+    return HeldSlice(provider_of(pool), ask, options, on_event or ignore)
 
 
 def _ask(nodes: int | None, seconds: float | None) -> "Ask":

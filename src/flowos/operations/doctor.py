@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flowos import engine
 from flowos.drivers import RUNTIMES, Runtime
-from flowos.model import Facts, Wanted
+from flowos.model import Facts, MeasurementRequest
 from flowos.operations._facts import facts
 from flowos.probes import probes_for
 from flowos.probes.doctor import Check, can_measure, diagnose
@@ -20,10 +20,10 @@ class Diagnosis:
     can_measure: bool
 
 
-def doctor(wanted: Wanted | None = None) -> Diagnosis:
+def doctor(request: MeasurementRequest | None = None) -> Diagnosis:
     """Check this node without measuring or changing anything; takes some seconds."""
-    node = facts(wanted)
-    checks = (*diagnose(node, probes_for(), wanted), *_runtimes(), *_left_alone())
+    node = facts(request)
+    checks = (*diagnose(node, probes_for(), request), *_runtimes(), *_left_alone())
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 

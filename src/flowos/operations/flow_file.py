@@ -86,8 +86,8 @@ def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
             raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
         if name not in ports:
             near = difflib.get_close_matches(name, ports, 1)
-            meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise UsageError(f"the flow has no input {name!r}{meant}; its inputs are {takes}")
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UsageError(f"the flow has no input {name!r}{hint}; its inputs are {takes}")
         if name in values:
             raise UsageError(f"{word!r}: input {name!r} is given twice")
         values[name] = _read(ports[name], text)

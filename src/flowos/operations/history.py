@@ -126,11 +126,11 @@ def _described(run: Run) -> Iterator[tuple[str, str]]:
     yield "cpus", str(len(run.facts.allowed))
     yield "kernel", run.facts.kernel
     yield "FlowOS", run.version
-    yield "effort", run.wanted.effort
-    yield "binary", run.wanted.binary
-    yield "matrix", str(run.wanted.matrix or "")
-    yield "folder on the storage", str(run.wanted.scratch)
-    yield "environments", ", ".join(run.wanted.environments)
+    yield "effort", run.request.effort
+    yield "binary", run.request.binary
+    yield "matrix", str(run.request.matrix or "")
+    yield "folder on the storage", str(run.request.scratch)
+    yield "environments", ", ".join(run.request.environments)
 
 
 def _numbers(book: Report) -> Numbers:

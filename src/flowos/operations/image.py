@@ -212,8 +212,8 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
     squashing = squashfs.squash(work / "image", processors=processors())
     if kind == "registry":
         reference = resolve_reference(source)
-        wanted = architecture or own_architecture()
-        return (skopeo.fetch(reference, work / "fetched", architecture=wanted), squashing)
+        machine = architecture or own_architecture()
+        return (skopeo.fetch(reference, work / "fetched", architecture=machine), squashing)
     if kind in ("squashfs", "sif"):
         inner = Path(source).absolute() if kind == "squashfs" else work / "squashfs"
         unsquashing = squashfs.unsquash(inner, work / "unpacked", processors=processors())
@@ -224,9 +224,9 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
 def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
     """The programs that a build would run, in their order."""
     bases_of(recipe)
-    wanted = architecture or own_architecture()
+    machine = architecture or own_architecture()
     squashing = squashfs.squash(PurePath("WORK/image"), processors=processors())
-    return (*build_plan(recipe, Path("WORK"), wanted), squashing)
+    return (*build_plan(recipe, Path("WORK"), machine), squashing)
 
 
 def images() -> tuple[ListedImage, ...]:
@@ -263,7 +263,7 @@ def inspect(name: str, url: str | None = None) -> Inspected:
         digest=seen.digest,
         expected=expected,
         config=seen.config,
-        names=tuple(each for each, meant in _names.names().items() if meant == digest),
+        names=tuple(each for each, target in _names.names().items() if target == digest),
         kept=kept,
     )
 
@@ -302,7 +302,7 @@ def planned_removal(name: str) -> tuple[str, ...]:
 def _leaving(name: str, called: dict[str, str]) -> tuple[str, list[str], list[str]]:
     """The digest; which of its names are removed, and which stay."""
     digest = _names.resolve_digest(name, called)
-    names = [each for each, meant in called.items() if meant == digest]
+    names = [each for each, target in called.items() if target == digest]
     going = [name] if name in names else names
     return digest, going, [each for each in names if each not in going]
 
@@ -319,11 +319,11 @@ def _listed(name: str, digest: str, stored: dict[str, Path]) -> ListedImage:
 
 def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     """The recipe with bases from the library for the names in FROM that it has; a note for each."""
-    wanted = bases_of(recipe)
-    if not wanted or not isinstance(recipe, Dockerfile):
+    named = bases_of(recipe)
+    if not named or not isinstance(recipe, Dockerfile):
         return recipe, ()
     ours = _names.names()
-    names = [name for name in wanted if name in ours and name not in dict(recipe.bases)]
+    names = [name for name in named if name in ours and name not in dict(recipe.bases)]
     bases = tuple((name, Path(found(name).source)) for name in names)
     notes = tuple(f"FROM {name}: the image of that name in your library" for name in names)
     return replace(recipe, bases=(*recipe.bases, *bases)), notes

@@ -104,8 +104,8 @@ def pool_named(name: str) -> Pool:
     if name in pools:
         return pools[name]
     near = difflib.get_close_matches(name, pools, 1)
-    meant = f"; did you mean {near[0]!r}?" if near else f"; its pools are {', '.join(pools)}"
-    raise SliceRefused(f"slice: no pool {name!r} in {settings_file() or NAME}{meant}")
+    hint = f"; did you mean {near[0]!r}?" if near else f"; its pools are {', '.join(pools)}"
+    raise SliceRefused(f"slice: no pool {name!r} in {settings_file() or NAME}{hint}")
 
 
 def pools(*, check: bool = False) -> tuple[PoolState, ...]:

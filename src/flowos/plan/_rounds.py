@@ -35,11 +35,11 @@ def next_round(
     until the time is used up.
     """
     seen = _of_design(d, seen)
-    wanted = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
+    cases = _to_compare(d, seen, limits) if d.axis else _to_summarize(d, seen, limits)
     if d.turns > 1:
-        wanted = turns(wanted, _rounds(seen), d.seed)
-    if _seconds(d, wanted) <= left_seconds:
-        return wanted
+        cases = turns(cases, _rounds(seen), d.seed)
+    if _seconds(d, cases) <= left_seconds:
+        return cases
     return () if d.axis or seen else _fitting(d, left_seconds)
 
 

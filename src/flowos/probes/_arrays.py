@@ -17,6 +17,6 @@ def last_cache_bytes(facts: Facts) -> int:
 
 def elements_for(facts: Facts) -> int:
     """Doubles per array: four times the last-level caches, at most what fits half the memory."""
-    wanted = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
-    most = int((facts.usable_memory_bytes or 6 * wanted) * MEMORY_SHARE / 3)
-    return min(wanted, most) // 8 // 64 * 64
+    size = max(MIN_ARRAY_BYTES, CACHES_PER_ARRAY * last_cache_bytes(facts))
+    most = int((facts.usable_memory_bytes or 6 * size) * MEMORY_SHARE / 3)
+    return min(size, most) // 8 // 64 * 64

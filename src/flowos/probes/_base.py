@@ -19,12 +19,12 @@ from flowos.model import (
     Facts,
     MeasureError,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Pairs,
     Reading,
     Sample,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._nominal import Nominal, no_nominal
 from flowos.probes._worth import Worth
@@ -119,7 +119,7 @@ class Probe(Protocol):
     def name(self) -> str:
         return self.info.name
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         """The points of the sweep for this node, or why there is none."""
         ...
 
@@ -139,9 +139,11 @@ class Probe(Protocol):
         """The case whose best value bounds this one's; `at` sets its probe, levels and metric."""
         return None
 
-    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
         """The few cases measured in every environment, for one with these facts."""
-        cases = self.cases(facts, wanted)
+        cases = self.cases(facts, request)
         if isinstance(cases, Unmeasured):
             return cases
         return tuple(compared_case(self, case, tuple(dict(case.levels))) for case in cases)

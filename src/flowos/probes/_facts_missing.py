@@ -106,7 +106,7 @@ def _broken(raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer) ->
             if path and word(entry, "fails"):
                 loses = f"this {role} is left out: {_first_line(word(entry, 'fails'))}"
                 yield Missing(what=path, loses=loses, remedy=_repair(part, by))
-            elif part == "mpis" and path and not word(entry, "starter"):
+            elif part == "mpis" and path and not word(entry, "mpirun"):
                 loses = "this MPI is left out: no mpirun or mpiexec beside it"
                 yield Missing(what=path, loses=loses, remedy=by.of(MPI))
 

@@ -77,7 +77,7 @@ def _compiler(entry: Entry) -> Compiler:
 
 def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
     """The MPIs that built a program and have an mpirun."""
-    whole = (entry for entry in entries if works(entry) and word(entry, "starter"))
+    whole = (entry for entry in entries if works(entry) and word(entry, "mpirun"))
     return with_unique_names([_mpi(entry) for entry in whole])
 
 
@@ -90,7 +90,7 @@ def _mpi(entry: Entry) -> Mpi:
         family=family,
         version=version_in(says),
         compiler=PurePath(word(entry, "compiler")),
-        starter=PurePath(word(entry, "starter")),
+        mpirun=PurePath(word(entry, "mpirun")),
         cxx=PurePath(cxx) if (cxx := word(entry, "cxx")) else None,
     )
 

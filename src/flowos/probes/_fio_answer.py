@@ -75,9 +75,9 @@ def _readings(
     case: Case, documents: Sequence[Document], block_bytes: int, window_seconds: float
 ) -> Iterator[Reading]:
     for way, workload in _workloads(case).items():
-        told = documents[-1]["jobs"][0][way]
+        job = documents[-1]["jobs"][0][way]
         levels = (("workload", workload),) if MIX in case.levels else ()
-        rates = _rates(documents, way, window_seconds) or (float(told["iops"]),)
+        rates = _rates(documents, way, window_seconds) or (float(job["iops"]),)
         rate = Reading(metric="iops", unit="1/s", values=rates, levels=levels)
         if workload.startswith("sequential"):
             moved = tuple(each * block_bytes for each in rates)
@@ -86,7 +86,7 @@ def _readings(
             Reading(
                 metric=metric,
                 unit="second",
-                values=(told["lat_ns"]["percentile"][rank] * 1e-9,),
+                values=(job["lat_ns"]["percentile"][rank] * 1e-9,),
                 levels=levels,
             )
             for metric, rank in PERCENTILES
@@ -104,8 +104,8 @@ def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tu
     """
     least = 500 * window_seconds
     clock = [int(each["timestamp_ms"]) for each in documents]
-    told = [each["jobs"][0][way] for each in documents]
-    marks = [(int(each["runtime"]), int(each["total_ios"])) for each in told]
+    jobs = [each["jobs"][0][way] for each in documents]
+    marks = [(int(each["runtime"]), int(each["total_ios"])) for each in jobs]
     steps = enumerate(pairwise(zip(clock, marks, strict=True)), start=1)
     anew = [i for i, ((c, a), (d, b)) in steps if b[0] - a[0] < d - c - least]
     if anew:

@@ -1,6 +1,6 @@
 """The actual clock of a core, by dependent adds per second."""
 
-from flowos.model import Case, Chart, Facts, Unmeasured, Wanted
+from flowos.model import Case, Chart, Facts, MeasurementRequest, Unmeasured
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
 from flowos.probes._cores import NO_COMPILER, build_for, list_of, remembered
 
@@ -29,14 +29,14 @@ class Clock(Probe):
         headlines=(Headline("Clock", "clock"),),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
         if compiler is None:
             return NO_COMPILER
         details = (
             ("cpus", list_of(_cpus_to_ask(facts))),
             *remembered(compiler),
-            ("repetitions", "7" if wanted.effort == "quick" else "15"),
+            ("repetitions", "7" if request.effort == "quick" else "15"),
         )
         return (Case(self.name, details=details),)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowos.model import Facts, Tried, Unmeasured, Wanted
+from flowos.model import Facts, MeasurementRequest, Tried, Unmeasured
 from flowos.probes import _facts_missing as names
 from flowos.probes._base import Probe
 
@@ -22,7 +22,7 @@ class Check:
 
 
 def diagnose(
-    facts: Facts, probes: Iterable[Probe], wanted: Wanted | None = None
+    facts: Facts, probes: Iterable[Probe], request: MeasurementRequest | None = None
 ) -> tuple[Check, ...]:
     """List what each probe would measure here, then what was found and what is missing."""
     missing = {each.what: each for each in facts.missing}
@@ -38,7 +38,7 @@ def diagnose(
         )
         for each in facts.missing
     ]
-    asked = [_asked(probe, facts, wanted or Wanted()) for probe in probes]
+    asked = [_asked(probe, facts, request or MeasurementRequest()) for probe in probes]
     return (*asked, *present, *absent)
 
 
@@ -47,8 +47,8 @@ def can_measure(checks: Sequence[Check]) -> bool:
     return all(check.works for check in checks if check.needed)
 
 
-def _asked(probe: Probe, facts: Facts, wanted: Wanted) -> Check:
-    cases = probe.cases(facts, wanted)
+def _asked(probe: Probe, facts: Facts, request: MeasurementRequest) -> Check:
+    cases = probe.cases(facts, request)
     if isinstance(cases, Unmeasured):
         remedy = _worded_for_here(cases, facts)
         says = cases.reason

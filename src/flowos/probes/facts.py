@@ -42,7 +42,7 @@ NOMINAL = {
     CLOCK_NOMINAL: NominalSpeed(least=1e8, most=1e10, unit="Hz", example="2.4e9"),
     MEMORY_NOMINAL: NominalSpeed(least=1e8, most=1e14, unit="byte/s", example="51.2e9"),
 }
-"""Values that a user may give if the machine does not report them (`Wanted.nominal`)."""
+"""`MeasurementRequest.nominal`: values to give if the machine does not report them."""
 
 
 def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:

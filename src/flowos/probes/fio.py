@@ -14,12 +14,12 @@ from flowos.model import (
     Effort,
     Facts,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Pairs,
     Reading,
     Sample,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._base import (
     ComparedCase,
@@ -146,25 +146,25 @@ class Fio(Probe):
         ),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         fio = facts.tool("fio")
         if fio is None:
             return Unmeasured(reason="fio was not found", remedy="apt install fio")
-        if ":" in str(wanted.scratch):
+        if ":" in str(request.scratch):
             return Unmeasured(
-                reason=f"fio takes the colon in {wanted.scratch} for the end of a name",
+                reason=f"fio takes the colon in {request.scratch} for the end of a name",
                 remedy="choose another folder with --scratch",
             )
-        size = _file_bytes(facts, SETTINGS[wanted.effort].file_bytes)
+        size = _file_bytes(facts, SETTINGS[request.effort].file_bytes)
         if size < MIN_BYTES:
             return Unmeasured(
-                reason=f"{wanted.scratch} has room for a file of {size >> 20} MiB; "
+                reason=f"{request.scratch} has room for a file of {size >> 20} MiB; "
                 f"{MIN_BYTES >> 20} MiB are needed",
                 remedy="free some space, or choose another folder with --scratch",
             )
         details = (
             ("fio", str(fio.path)),
-            ("effort", wanted.effort),
+            ("effort", request.effort),
             ("file_bytes", str(size)),
             ("file_system", facts.storage.file_system),
         )
@@ -218,10 +218,12 @@ class Fio(Probe):
         window = SETTINGS[case.detail("effort")].window_seconds
         return read_answer_of_fio(case, outcome, block_bytes, window)
 
-    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
         """Each workload, for a short time: in equal time many short turns decide more."""
-        effort: Effort = "normal" if wanted.effort == "full" else "quick"
-        cases = self.cases(facts, replace(wanted, effort=effort))
+        effort: Effort = "normal" if request.effort == "full" else "quick"
+        cases = self.cases(facts, replace(request, effort=effort))
         if isinstance(cases, Unmeasured):
             return cases
         tool = facts.tool("fio")
@@ -256,10 +258,10 @@ def _complaint(outcome: Outcome) -> str:
     return "" if outcome.ok else f"fio: {next(found, outcome.end)}"
 
 
-def _file_bytes(facts: Facts, wanted: int) -> int:
+def _file_bytes(facts: Facts, size_bytes: int) -> int:
     """At most half of the free space; of a file system in memory a quarter of the memory."""
     room = facts.storage.free_bytes
-    size = wanted if room is None else min(wanted, room // 2)
+    size = size_bytes if room is None else min(size_bytes, room // 2)
     if facts.storage.file_system in IN_MEMORY:
         size = min(size, facts.usable_memory_bytes // 4)
     return size // STEP_BYTES * STEP_BYTES

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Case, Chart, Facts, Measurement, Unmeasured, Wanted
+from flowos.model import Case, Chart, Facts, Measurement, MeasurementRequest, Unmeasured
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
 from flowos.probes._nominal import nominal_arithmetic
@@ -41,11 +41,11 @@ class Flops(Probe):
         nominal=nominal_arithmetic,
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
         if compiler is None:
             return NO_COMPILER
-        repeat = ("repetitions", REPETITIONS[wanted.effort])
+        repeat = ("repetitions", REPETITIONS[request.effort])
         return tuple(
             on_cores(self.name, compiler, cpus, details=(repeat,)) for cpus in core_sets(facts)
         )

@@ -15,11 +15,11 @@ from flowos.model import (
     Facts,
     Killed,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Pairs,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._base import (
     ComparedCase,
@@ -123,7 +123,7 @@ class Gemm(Probe):
         nominal=nominal_arithmetic,
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
         if compiler is None:
             return NO_COMPILER
@@ -131,10 +131,10 @@ class Gemm(Probe):
             return Unmeasured(
                 reason="no BLAS library was found", remedy="pip install numpy (it brings one)"
             )
-        points = tuple(_points(facts, wanted))
-        second = SECONDS[wanted.effort] / sum(p.weight for p in points)
-        most = MAX_SECONDS_PER_CASE[wanted.effort]
-        sizes = ",".join(str(n) for n in SIZES[wanted.effort] if _fits(n, facts))
+        points = tuple(_points(facts, request))
+        second = SECONDS[request.effort] / sum(p.weight for p in points)
+        most = MAX_SECONDS_PER_CASE[request.effort]
+        sizes = ",".join(str(n) for n in SIZES[request.effort] if _fits(n, facts))
         return tuple(
             _case(point, compiler, facts, ("sizes", sizes), min(most, second * point.weight))
             for point in points
@@ -187,9 +187,11 @@ class Gemm(Probe):
         )
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
 
-    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
         """One library: its widest kernels if the binary is the same, else its default ones."""
-        cases = self.cases(facts, replace(wanted, effort="quick"))
+        cases = self.cases(facts, replace(request, effort="quick"))
         if isinstance(cases, Unmeasured):
             return cases
         families = list(FORCED)
@@ -197,10 +199,10 @@ class Gemm(Probe):
         def rank(case: Case) -> tuple[bool, int]:
             family = case.detail("family")
             known = families.index(family) if family in families else len(families)
-            return (case.level("isa") == DEFAULT) == (wanted.binary == "same"), known
+            return (case.level("isa") == DEFAULT) == (request.binary == "same"), known
 
         best = min(cases, key=rank)
-        sizes, seconds = COMPARED_SIZES[wanted.effort], COMPARED_SECONDS[wanted.effort]
+        sizes, seconds = COMPARED_SIZES[request.effort], COMPARED_SECONDS[request.effort]
         case = with_details(best, sizes=sizes, seconds=seconds)
         stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
         return (compared_case(self, case, ("cores",), stack),)
@@ -216,7 +218,7 @@ class Gemm(Probe):
         return slow_defaults(measured) if measured else None
 
 
-def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
+def _points(facts: Facts, request: MeasurementRequest) -> Iterable[GemmPoint]:
     """Each library by default and with its widest kernels, and one library's narrower ones.
 
     Most of the time is for all cores, where large n matter. Only full effort measures everything.
@@ -224,14 +226,14 @@ def _points(facts: Facts, wanted: Wanted) -> Iterable[GemmPoint]:
     sets = core_sets(facts)
     forceable = (library for library in facts.blas if _forceable(library, facts))
     first = min(forceable, key=lambda library: list(FORCED).index(library.family), default=None)
-    for cpus in sets[-1:] if wanted.effort == "quick" else sets:
+    for cpus in sets[-1:] if request.effort == "quick" else sets:
         everywhere = cpus == sets[-1]
         for library in facts.blas:
             possible = _forceable(library, facts)
             for isa in (DEFAULT, *possible[-1:]):
                 yield GemmPoint(library, cpus, isa, 5 if everywhere else 2)
-            series = library == first and everywhere and wanted.effort == "normal"
-            for isa in possible[:-1] if series or wanted.effort == "full" else ():
+            series = library == first and everywhere and request.effort == "normal"
+            for isa in possible[:-1] if series or request.effort == "full" else ():
                 yield GemmPoint(library, cpus, isa, 2)
 
 

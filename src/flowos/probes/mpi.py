@@ -11,12 +11,12 @@ from flowos.model import (
     Case,
     Chart,
     Facts,
+    MeasurementRequest,
     Mpi,
     Outcome,
     Reading,
     Sample,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._base import (
     Build,
@@ -87,7 +87,7 @@ class MpiPairs(Probe):
         ),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         if not facts.mpis:
             return Unmeasured(
                 reason="no MPI with a compiler and an mpirun was found",
@@ -96,7 +96,7 @@ class MpiPairs(Probe):
         cpus = min(len(facts.one_per_core), facts.quota_cpus or RANKS)
         if cpus < RANKS:
             return Unmeasured(reason=f"two ranks that wait busily need two cores, here are {cpus}")
-        return tuple(_case(mpi, wanted) for mpi in facts.mpis)
+        return tuple(_case(mpi, request) for mpi in facts.mpis)
 
     def seconds(self, case: Case) -> float:
         each = float(case.detail("seconds"))
@@ -114,7 +114,7 @@ class MpiPairs(Probe):
             cores=1,
             ranks=RANKS,
             mpi_family=case.detail("family"),
-            mpirun=case.detail("starter"),
+            mpirun=case.detail("mpirun"),
             limit_seconds=30.0 + 20 * self.seconds(case),
             takes_turns=True,
         )
@@ -126,15 +126,17 @@ class MpiPairs(Probe):
         unbound = "*" in dict(readings[0].notes).get("cpus", "")
         return suspected(readings, ["the ranks were not bound to a core each"] if unbound else [])
 
-    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
         """Cases of the first MPI; with full effort of the first of each family."""
-        cases = self.cases(facts, replace(wanted, effort="quick"))
+        cases = self.cases(facts, replace(request, effort="quick"))
         if isinstance(cases, Unmeasured):
             return cases
         of_family: dict[str, Case] = {}
-        for case in cases if wanted.effort == "full" else cases[:1]:
+        for case in cases if request.effort == "full" else cases[:1]:
             of_family.setdefault(case.detail("family"), case)
-        repetitions = COMPARED_REPETITIONS[wanted.effort]
+        repetitions = COMPARED_REPETITIONS[request.effort]
         return tuple(
             compared_case(
                 self,
@@ -151,8 +153,8 @@ class MpiPairs(Probe):
         return sample.metric in self.info.deciding and messages in COMPARED_BYTES
 
 
-def _case(mpi: Mpi, wanted: Wanted) -> Case:
-    repetitions, seconds = REPETITIONS[wanted.effort]
+def _case(mpi: Mpi, request: MeasurementRequest) -> Case:
+    repetitions, seconds = REPETITIONS[request.effort]
     return Case(
         "mpi",
         levels=(("mpi", mpi.name),),
@@ -160,7 +162,7 @@ def _case(mpi: Mpi, wanted: Wanted) -> Case:
             ("compiler", str(mpi.compiler)),
             ("version", mpi.version),
             ("family", mpi.family),
-            ("starter", str(mpi.starter)),
+            ("mpirun", str(mpi.mpirun)),
             ("repetitions", repetitions),
             ("seconds", seconds),
         ),

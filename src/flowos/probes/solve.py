@@ -15,11 +15,11 @@ from flowos.model import (
     Chart,
     Facts,
     Measurement,
+    MeasurementRequest,
     Mpi,
     Outcome,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
@@ -175,15 +175,15 @@ class Solve(Probe):
         ),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         mpis = [mpi for mpi in facts.mpis if mpi.cxx]
         if not mpis:
             return Unmeasured(
                 reason="no MPI with a compiler of C++20 and an mpirun was found",
                 remedy="apt install openmpi-bin libopenmpi-dev g++",
             )
-        points = dict.fromkeys(_points(facts, wanted, mpis))
-        return tuple(_case(point, facts, wanted) for point in points)
+        points = dict.fromkeys(_points(facts, request, mpis))
+        return tuple(_case(point, facts, request) for point in points)
 
     def seconds(self, case: Case) -> float:
         """Assumes 10 GB/s for each core, up to 16 of them."""
@@ -223,7 +223,7 @@ class Solve(Probe):
             cores=int(threads),
             ranks=int(case.detail("ranks")),
             mpi_family=case.detail("family"),
-            mpirun=case.detail("starter"),
+            mpirun=case.detail("mpirun"),
             limit_seconds=60.0 + 10 * self.seconds(case),
         )
 
@@ -241,11 +241,11 @@ class Solve(Probe):
         return equal_answers(measured)
 
 
-def poisson(facts: Facts, wanted: Wanted) -> Problem:
+def poisson(facts: Facts, request: MeasurementRequest) -> Problem:
     """The effort's grid, larger if it fits into the caches, smaller if not into memory."""
     most = (facts.usable_memory_bytes or 8 << 30) * MEMORY_SHARE / _bytes_per_row(facts)
     least = CACHES * last_cache_bytes(facts) / ITERATION_BYTES_PER_ROW
-    large = (g for g in GRIDS[MIN_GRID[wanted.effort] :] if math.prod(g) >= least)
+    large = (g for g in GRIDS[MIN_GRID[request.effort] :] if math.prod(g) >= least)
     chosen = next(large, GRIDS[-1])
     smaller = [g for g in GRIDS if math.prod(g) <= min(most, math.prod(chosen))]
     z, y, x = smaller[-1] if smaller else GRIDS[0]
@@ -259,11 +259,11 @@ def _bytes_per_row(facts: Facts) -> int:
     return max(BYTES_PER_ROW.values()) + BYTES_PER_ROW_AND_RANK * others
 
 
-def circuit(wanted: Wanted) -> Problem:
+def circuit(request: MeasurementRequest) -> Problem:
     """The user's own matrix, by the name of its file; else one that is like G3_circuit."""
-    if wanted.matrix is None:
+    if request.matrix is None:
         return Problem("g3like", "g3like", str(CIRCUIT_ROWS), CIRCUIT_ROWS)
-    return Problem(str(wanted.matrix), wanted.matrix.stem, "", CIRCUIT_ROWS)
+    return Problem(str(request.matrix), request.matrix.stem, "", CIRCUIT_ROWS)
 
 
 def layouts(cores: int) -> tuple[tuple[str, int, int], ...]:
@@ -282,14 +282,14 @@ def core_counts(facts: Facts) -> tuple[int, ...]:
     return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
 
 
-def _points(facts: Facts, wanted: Wanted, mpis: list[Mpi]) -> Iterator[SolvePoint]:
+def _points(facts: Facts, request: MeasurementRequest, mpis: list[Mpi]) -> Iterator[SolvePoint]:
     """Quick: Poisson on one core and all. Normal: all counts, and the circuit; each other MPI and
     the paper's setting on all cores for Poisson. Full: everything with everything."""
     counts = core_counts(facts)
-    grid, net = poisson(facts, wanted), circuit(wanted)
-    if wanted.effort == "quick":
+    grid, net = poisson(facts, request), circuit(request)
+    if request.effort == "quick":
         yield from _scaling(grid, "default", mpis[0], {counts[0], counts[-1]})
-    elif wanted.effort == "normal":
+    elif request.effort == "normal":
         yield from _scaling(grid, "default", mpis[0], counts)
         for mpi in mpis[1:]:
             yield _usual(grid, "default", mpi, counts[-1])
@@ -315,7 +315,7 @@ def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> SolvePoint:
     return SolvePoint(problem, setting, mpi, *layouts(cores)[-1])
 
 
-def _case(point: SolvePoint, facts: Facts, wanted: Wanted) -> Case:
+def _case(point: SolvePoint, facts: Facts, request: MeasurementRequest) -> Case:
     problem, mpi = point.problem, point.mpi
     return Case(
         "solve",
@@ -335,9 +335,9 @@ def _case(point: SolvePoint, facts: Facts, wanted: Wanted) -> Case:
             ("compiler", str(mpi.cxx)),
             ("version", mpi.version),
             ("family", mpi.family),
-            ("starter", str(mpi.starter)),
+            ("mpirun", str(mpi.mpirun)),
             ("native", NATIVE_FLAGS.get(facts.architecture, "-march=native")),
-            ("seconds", str(SECONDS[wanted.effort])),
+            ("seconds", str(SECONDS[request.effort])),
             ("elements", str(elements_for(facts))),
         ),
     )

@@ -12,10 +12,10 @@ from flowos.model import (
     Exited,
     Facts,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._base import ENV, Probe, ProbeInfo, Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, remembered
@@ -47,11 +47,11 @@ class Startup(Probe):
         ),
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
         if compiler is None:
             return NO_COMPILER
-        details = (("starts", str(STARTS[wanted.effort])), *remembered(compiler))
+        details = (("starts", str(STARTS[request.effort])), *remembered(compiler))
         return (Case(self.name, details=details),)
 
     def seconds(self, case: Case) -> float:

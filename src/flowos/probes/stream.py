@@ -15,10 +15,10 @@ from flowos.model import (
     Compiler,
     Facts,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._advice import advice
 from flowos.probes._arrays import CACHES_PER_ARRAY, MIN_ARRAY_BYTES, elements_for, last_cache_bytes
@@ -123,7 +123,7 @@ class Stream(Probe):
         nominal=nominal_memory,
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         stacks = stacks_of(facts)
         if not stacks:
             return Unmeasured(
@@ -133,9 +133,9 @@ class Stream(Probe):
         elements = elements_for(facts)
         if elements * 8 < MIN_ARRAY_BYTES // 4:
             return Unmeasured(reason="too little memory for three arrays larger than the caches")
-        sweep = {"quick": _quick, "normal": _normal, "full": _full}[wanted.effort]
+        sweep = {"quick": _quick, "normal": _normal, "full": _full}[request.effort]
         points = dict.fromkeys(sweep(facts, stacks))
-        return tuple(_case(p, elements, wanted, facts) for p in points)
+        return tuple(_case(p, elements, request, facts) for p in points)
 
     def seconds(self, case: Case) -> float:
         """Assumes 10 GB/s per thread, up to 16 threads; page faults at a fifth of it."""
@@ -192,13 +192,15 @@ class Stream(Probe):
         alone = {"cores": "1"} if case.level("threads") == "1" else {}
         return Case("working_set").at(metric="memory", **alone)
 
-    def compared(self, facts: Facts, wanted: Wanted) -> tuple[ComparedCase, ...] | Unmeasured:
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
         """The first compiler's first flags on all cores, plain and nt, entered in each way."""
-        cases = self.cases(facts, replace(wanted, effort="quick"))
+        cases = self.cases(facts, replace(request, effort="quick"))
         if isinstance(cases, Unmeasured):
             return cases
         most = max(int(case.level("threads")) for case in cases)
-        repeats = COMPARED_REPEATS[wanted.effort]
+        repeats = COMPARED_REPEATS[request.effort]
         return tuple(
             compared_case(
                 self,
@@ -207,7 +209,7 @@ class Stream(Probe):
                 f"{case.level('compiler')} {case.level('flags')}",
                 way=way,
             )
-            for way in COMPARED_WAYS[wanted.effort]
+            for way in COMPARED_WAYS[request.effort]
             for case in cases
             if int(case.level("threads")) == most
         )
@@ -350,8 +352,8 @@ def _all(facts: Facts) -> int:
     return max(n for n in thread_counts(facts) if n <= max(1, len(facts.one_per_core)))
 
 
-def _case(point: StreamPoint, elements: int, wanted: Wanted, facts: Facts) -> Case:
-    repeats, seconds = REPEATS[wanted.effort]
+def _case(point: StreamPoint, elements: int, request: MeasurementRequest, facts: Facts) -> Case:
+    repeats, seconds = REPEATS[request.effort]
     stack = point.stack
     return Case(
         "stream",

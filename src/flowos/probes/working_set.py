@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Case, Chart, Facts, Measurement, Outcome, Reading, Unmeasured, Wanted
+from flowos.model import (
+    Case,
+    Chart,
+    Facts,
+    Measurement,
+    MeasurementRequest,
+    Outcome,
+    Reading,
+    Unmeasured,
+)
 from flowos.plan import find_steps, memory_plateau
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
@@ -83,14 +92,14 @@ class WorkingSet(Probe):
         nominal=nominal_memory,
     )
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         compiler = best_compiler(facts)
         if compiler is None:
             return NO_COMPILER
-        effort = EFFORTS[wanted.effort]
+        effort = EFFORTS[request.effort]
         most, limit = _max_bytes(facts, effort)
         sets = core_sets(facts)
-        chosen = sets if wanted.effort == "full" else dict.fromkeys((sets[0], sets[-1]))
+        chosen = sets if request.effort == "full" else dict.fromkeys((sets[0], sets[-1]))
         return tuple(
             on_cores(
                 self.name,
@@ -162,11 +171,11 @@ def _in_words(sizes: str) -> str:
 def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
     """The largest size of the curve, and its limit while it still falls."""
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
-    wanted = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
+    least = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
     ours = facts.usable_memory_bytes
     room = [int(MEMORY_SHARE * ours)] if ours else []
-    farther = max(wanted, min(wanted * effort.farther, FARTHEST_BYTES))
-    return min([wanted, *room]), min([farther, *room])
+    farther = max(least, min(least * effort.farther, FARTHEST_BYTES))
+    return min([least, *room]), min([farther, *room])
 
 
 def _stream_bytes(facts: Facts) -> int:

@@ -56,8 +56,8 @@ class VerdictGroup:
         one_metric = {row.metric for row in self.rows} == {first.metric} != {self.probe}
         name = f"{self.probe} {first.metric}" if one_metric else self.probe
         change = f": {first.axis} instead of {first.base}" if self.one_axis else ""
-        told = ", ".join(f"{axis} {level}" for axis, level in self.same)
-        return name.replace("_", " ") + change + (f" (all with {told})" if told else "")
+        same = ", ".join(f"{axis} {level}" for axis, level in self.same)
+        return name.replace("_", " ") + change + (f" (all with {same})" if same else "")
 
 
 def grouped(verdicts: Iterable[Verdict]) -> tuple[VerdictGroup, ...]:
@@ -101,10 +101,10 @@ def _same(rows: Sequence[Verdict]) -> Pairs:
 def summary(verdicts: Sequence[Verdict]) -> str:
     """Counts, such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
     answers = [v.answer for v in verdicts]
-    told = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
+    counts = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
     doubtful = sum(v.disturbed > 0 for v in verdicts)
     marked = f"; {doubtful} of them on disturbed rounds (!)" if doubtful else ""
-    return f"{counted(len(answers), 'comparison')}: {told}{marked}"
+    return f"{counted(len(answers), 'comparison')}: {counts}{marked}"
 
 
 def doubted(v: Verdict) -> str:
@@ -175,16 +175,16 @@ def _under_cases(
 
 def _notes(met: Iterable[Verdict], rows: Iterable[Verdict]) -> dict[str, int]:
     """Each reason once, numbered in row order; only the commands of rows that are not listed."""
-    told = dict.fromkeys(note for v in met for note in notes_of(v))
-    told |= dict.fromkeys(note for v in rows for note in notes_of(v) if "`" in note)
-    return {note: number for number, note in enumerate(told, start=1)}
+    numbered = dict.fromkeys(note for v in met for note in notes_of(v))
+    numbered |= dict.fromkeys(note for v in rows for note in notes_of(v) if "`" in note)
+    return {note: number for number, note in enumerate(numbered, start=1)}
 
 
 def _cells(group: VerdictGroup, v: Verdict, notes: dict[str, int]) -> tuple[str, ...]:
-    told = ",".join(map(str, sorted(notes[note] for note in notes_of(v))))
+    numbers = ",".join(map(str, sorted(notes[note] for note in notes_of(v))))
     answer = f"{v.answer} !" if v.disturbed else v.answer
     at = "" if group.by_case else group.at(v)
-    return (group.change(v), answer, ratio_text(v), rounds_of(v), told, at)
+    return (group.change(v), answer, ratio_text(v), rounds_of(v), numbers, at)
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[str]]:

@@ -10,9 +10,9 @@ from flowos.model import UsageError, from_plain, schema_of, to_json
 from flowos.report._report import Report
 
 FORMAT = "flowos-report"
-SCHEMA = 2
-_READ = (1, SCHEMA)
-"""Schema 1 had "nan", "inf" and "-inf" instead of null."""
+SCHEMA = 3
+_READ = (1, 2, SCHEMA)
+"""Schema 2 had other names of some fields, schema 1 "nan", "inf" and "-inf" instead of null."""
 
 
 def json(book: Report) -> str:

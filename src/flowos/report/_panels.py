@@ -211,7 +211,7 @@ def _can_be_drawn(m: Measurement, chart: Chart) -> bool:
 
 def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
     """One line for each metric and combination of series; the best number if several share an x."""
-    told = varying(rows, chart.series)
+    shown = varying(rows, chart.series)
     several = len({m.metric for m in rows}) > 1
     found: dict[Pairs, dict[str, Measurement]] = {}
     for m in rows:
@@ -221,7 +221,7 @@ def _lines(chart: Chart, rows: Sequence[Measurement]) -> tuple[Line, ...]:
     order = in_order(x for points in found.values() for x in points)
     return tuple(
         Line(
-            label=_label(key, told, several),
+            label=_label(key, shown, several),
             key=key,
             colour=0,
             points=tuple((x, points[x]) for x in order if x in points),
@@ -234,8 +234,8 @@ def _key(m: Measurement, chart: Chart) -> Pairs:
     return (("metric", m.metric), *_levels(m, chart.series))
 
 
-def _label(key: Pairs, told: Sequence[str], several_metrics: bool) -> str:
-    words = [with_axis(axis, level) for axis, level in key[1:] if axis in told and level]
+def _label(key: Pairs, shown: Sequence[str], several_metrics: bool) -> str:
+    words = [with_axis(axis, level) for axis, level in key[1:] if axis in shown and level]
     if several_metrics or not words:
         words.insert(0, key[0][1].replace("_", " "))
     return " ".join(words)

@@ -78,6 +78,6 @@ def _table(title: str, rows: Sequence[Verdict], what: Callable[[Verdict], str]) 
 
 
 def _what(v: Verdict) -> str:
-    told = case_text(Case(v.probe, v.rest))
-    named = told if v.metric == v.probe else f"{told}: {v.metric.replace('_', ' ')}"
+    point = case_text(Case(v.probe, v.rest))
+    named = point if v.metric == v.probe else f"{point}: {v.metric.replace('_', ' ')}"
     return f"{named} ({v.why})" if v.why and not v.marks else named

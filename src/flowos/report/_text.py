@@ -73,12 +73,12 @@ def _head(book: Report) -> list[str]:
     facts = book.run.facts
     doubted = len(book.doubtful)
     trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
-    told = counted(len(book.measurements), "number") + (trust if book.measurements else "")
+    count = counted(len(book.measurements), "number") + (trust if book.measurements else "")
     early = early_of(book.run)
     return [
         f"{facts.cpu_model} ({book.run.host})",
         machine_line(facts),
-        f"run {book.run.id}, {book.run.started}: {told}",
+        f"run {book.run.id}, {book.run.started}: {count}",
         *([f"{early}."] if early else []),
         "",
     ]

@@ -20,13 +20,14 @@ from flowos.model import (
     LogicalCpu,
     MachineState,
     Measurement,
+    MeasurementRequest,
+    Mpi,
     Needs,
     Outcome,
     Run,
     Sample,
     Share,
     Unmeasured,
-    Wanted,
     from_plain,
     to_json,
     to_plain,
@@ -106,10 +107,10 @@ def test_other_wrong_values_are_refused_with_their_place() -> None:
         from_plain(Case, {})
     with pytest.raises(ValueError, match=r"case.levels\[0\]: list of 2 expected, got \['a'\]"):
         from_plain(Case, {"probe": "p", "levels": [["a"]]})
-    with pytest.raises(ValueError, match=r"wanted.effort: one of .* expected, got 'wild'"):
-        from_plain(Wanted, {"effort": "wild"})
-    with pytest.raises(ValueError, match=r"wanted.scratch: path expected, got 3"):
-        from_plain(Wanted, {"scratch": 3})
+    with pytest.raises(ValueError, match=r"request.effort: one of .* expected, got 'wild'"):
+        from_plain(MeasurementRequest, {"effort": "wild"})
+    with pytest.raises(ValueError, match=r"request.scratch: path expected, got 3"):
+        from_plain(MeasurementRequest, {"scratch": 3})
 
 
 def test_a_pair_and_an_optional_pair_are_read() -> None:
@@ -124,13 +125,31 @@ def test_a_tuple_of_pairs_of_nouns_is_read() -> None:
         started="2026-11-20T10:00:00Z",
         host="h",
         version="0",
-        wanted=Wanted(),
+        request=MeasurementRequest(),
         facts=replace(
             FACTS, caches=(Cache(level=1, kind="data", size_bytes=1, line_bytes=64, cpus=(0,)),)
         ),
         unmeasured=((Case("fio"), Unmeasured(reason="no fio", remedy="apt install fio")),),
     )
     assert through_json(run) == run
+
+
+@pytest.mark.parametrize(
+    ("noun", "old", "new"),
+    [
+        (Run(id="r", started="", host="h", version="0", request=MeasurementRequest(), facts=FACTS),
+         "wanted", "request"),
+        (Mpi(name="m", family="mpich", version="4", compiler=PurePath("cc"), mpirun=PurePath("m")),
+         "starter", "mpirun"),
+    ],
+)  # fmt: skip
+def test_a_field_is_read_by_the_name_that_it_had_before(noun: Any, old: str, new: str) -> None:
+    plain = to_plain(noun)
+    before = {old if name == new else name: value for name, value in plain.items()}
+    assert before.keys() != plain.keys()
+    assert from_plain(type(noun), before) == noun
+    with pytest.raises(ValueError, match=f"has no field '{old}'"):
+        from_plain(type(noun), before | plain)
 
 
 def test_what_is_no_part_of_a_noun_is_a_programming_error() -> None:

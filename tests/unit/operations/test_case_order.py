@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import PurePath
 
-from flowos.model import Case, Compiler, Entered, Facts, LogicalCpu, Run, Sample, Wanted
+from flowos.model import Case, Compiler, Entered, Facts, LogicalCpu, MeasurementRequest, Run, Sample
 from flowos.operations.measure import as_planned
 from flowos.probes import probes_for
 
@@ -16,7 +16,7 @@ RUN = Run(
     started="2026-11-20T10:00:00Z",
     host="node",
     version="0.1.0",
-    wanted=Wanted(),
+    request=MeasurementRequest(),
     facts=Facts(
         host="node",
         system="Debian 12",
@@ -39,7 +39,7 @@ def sample(case: Case, round_: int) -> Sample:
 
 def planned() -> tuple[Case, ...]:
     probe = next(p for p in probes_for() if p.name == "flops")
-    cases = probe.cases(RUN.facts, RUN.wanted)
+    cases = probe.cases(RUN.facts, RUN.request)
     assert isinstance(cases, tuple)
     assert len(cases) > 1
     return cases

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flowos.model import Case, Effort, Exited, Facts, Outcome, Unmeasured, Wanted
+from flowos.model import Case, Effort, Exited, Facts, MeasurementRequest, Outcome, Unmeasured
 from flowos.probes._cores import core_sets
 from flowos.probes.clock import MAX_CPUS, Clock
 
@@ -13,7 +13,7 @@ MakeNode = Callable[..., Facts]
 @pytest.fixture
 def only_case(node: MakeNode) -> Callable[..., Case]:
     def of(effort: Effort = "normal", **facts: int) -> Case:
-        cases = PROBE.cases(node(**facts), Wanted(effort=effort))
+        cases = PROBE.cases(node(**facts), MeasurementRequest(effort=effort))
         assert not isinstance(cases, Unmeasured)
         (case,) = cases
         return case
@@ -35,7 +35,7 @@ def test_many_sockets_are_asked_of_at_most_eight_cpus(only_case: Callable[..., C
 
 
 def test_both_kinds_of_cores_are_asked(node: MakeNode) -> None:
-    cases = PROBE.cases(node(cores=6, efficiency=(4, 5)), Wanted())
+    cases = PROBE.cases(node(cores=6, efficiency=(4, 5)), MeasurementRequest())
     assert not isinstance(cases, Unmeasured)
     assert cases[0].detail("cpus") == "0,3,4,5"
 
@@ -53,7 +53,7 @@ def test_the_program_is_compiled_by_the_compiler_found_and_asked_for_the_cpus(
 
 
 def test_without_a_compiler_the_reason_names_the_remedy(node: MakeNode) -> None:
-    answer = PROBE.cases(node(compilers=()), Wanted())
+    answer = PROBE.cases(node(compilers=()), MeasurementRequest())
     assert isinstance(answer, Unmeasured)
     assert "apt install gcc" in answer.remedy
 

@@ -14,12 +14,12 @@ from flowos.model import (
     Entered,
     Facts,
     FileSystemFacts,
+    MeasurementRequest,
     Mpi,
     Sample,
     Tool,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes import (
     ComparedCase,
@@ -52,7 +52,7 @@ def blas(family: str, version: str = "1") -> Blas:
 
 def mpi(family: str, version: str) -> Mpi:
     name, path = f"{family} {version}", PurePath(f"/usr/bin/{family}")
-    return Mpi(name=name, family=family, version=version, compiler=path, starter=path)  # type: ignore[arg-type]
+    return Mpi(name=name, family=family, version=version, compiler=path, mpirun=path)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -67,8 +67,10 @@ def full(node: Callable[..., Facts]) -> Facts:
     )
 
 
-def found(name: str, facts: Facts, wanted: Wanted | None = None) -> tuple[ComparedCase, ...]:
-    answer = COMPARED[name].compared(facts, wanted or Wanted())
+def found(
+    name: str, facts: Facts, request: MeasurementRequest | None = None
+) -> tuple[ComparedCase, ...]:
+    answer = COMPARED[name].compared(facts, request or MeasurementRequest())
     assert not isinstance(answer, Unmeasured), answer
     return answer
 
@@ -83,7 +85,7 @@ def sample(of: ComparedCase, metric: str, **levels: str) -> Sample:
 def test_every_case_of_every_probe_has_a_program_and_its_own_name(
     full: Facts, name: str, effort: Effort
 ) -> None:
-    cases = found(name, full, Wanted(effort=effort))
+    cases = found(name, full, MeasurementRequest(effort=effort))
     assert len({c.shown for c in cases}) == len(cases) > 0
     for one in cases:
         program = one.probe.program(one.case)
@@ -95,7 +97,7 @@ def test_every_case_of_every_probe_has_a_program_and_its_own_name(
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_a_node_lacks_is_said_by_the_probe(node: Callable[..., Facts], name: str) -> None:
-    answer = COMPARED[name].compared(node(compilers=()), Wanted())
+    answer = COMPARED[name].compared(node(compilers=()), MeasurementRequest())
     assert isinstance(answer, Unmeasured)
     assert answer.reason
 
@@ -104,7 +106,7 @@ def test_the_same_binary_takes_forced_kernels_and_ones_own_stack_comes_as_it_is(
     full: Facts,
 ) -> None:
     (same,) = found("gemm", full)
-    (own,) = found("gemm", full, Wanted(binary="own"))
+    (own,) = found("gemm", full, MeasurementRequest(binary="own"))
     assert same.shown == own.shown
     assert same.shown.detail("stack") == "openblas 1 avx512f"
     assert own.shown.detail("stack") == "openblas 1 default"
@@ -142,7 +144,7 @@ def test_of_several_mpis_of_a_family_the_first_is_compared(full: Facts) -> None:
     assert first.case.detail("version") == "4.1.4"
     assert first.probe.program(first.case).takes_turns
     assert first.probe.program(first.case).argv == ("8", "0.002")
-    cases = found("mpi", full, Wanted(effort="full"))
+    cases = found("mpi", full, MeasurementRequest(effort="full"))
     assert {c.shown.level("mpi"): c.case.detail("version") for c in cases} == {
         "openmpi": "4.1.4",
         "mpich": "4.0",

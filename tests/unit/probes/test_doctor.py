@@ -11,12 +11,12 @@ from flowos.model import (
     Compiler,
     Facts,
     LogicalCpu,
+    MeasurementRequest,
     Memory,
     Missing,
     Tool,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes import ProbeInfo
 from flowos.probes.clock import Clock
@@ -33,8 +33,8 @@ class Says(Clock):
     info: ClassVar = ProbeInfo(name="stream", title="Memory")
     answer: tuple[Case, ...] | Unmeasured
 
-    def cases(self, facts: Facts, wanted: Wanted) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
-        assert isinstance(wanted, Wanted)
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
+        assert isinstance(request, MeasurementRequest)
         return self.answer
 
 
@@ -60,7 +60,9 @@ def facts(**more: object) -> Facts:
 def test_a_probe_with_cases_can_measure() -> None:
     check = named(diagnose(facts(), [Says((Case("stream"),))]), "stream", "measure")
     assert (check.works, check.says, check.remedy) == (True, "Memory: 1 case", "")
-    two = diagnose(facts(), [Says((Case("stream"), Case("stream").at(n="2")))], Wanted())
+    two = diagnose(
+        facts(), [Says((Case("stream"), Case("stream").at(n="2")))], MeasurementRequest()
+    )
     assert named(two, "stream", "measure").says == "Memory: 2 cases"
 
 

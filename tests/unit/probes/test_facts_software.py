@@ -19,8 +19,8 @@ def compiler(path: str, says: str, **more: object) -> dict[str, Any]:
 
 
 def mpi(compiler: str, says: str, **more: object) -> dict[str, Any]:
-    starter = compiler.replace("mpicc", "mpirun")
-    return {"compiler": compiler, "starter": starter, "says": says, "fails": "", **more}
+    mpirun = compiler.replace("mpicc", "mpirun")
+    return {"compiler": compiler, "mpirun": mpirun, "says": says, "fails": "", **more}
 
 
 def library(path: str, says: str, **more: object) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_compilers_are_known_by_what_they_say(
 def test_mpis_are_known_by_what_they_say(says: str, shows: str, family: str, version: str) -> None:
     (found,) = facts(mpis=[mpi("/opt/bin/mpicc", says, shows=shows)]).mpis
     assert (found.name, found.family, found.version) == (family, family, version)
-    assert found.starter == PurePath("/opt/bin/mpirun")
+    assert found.mpirun == PurePath("/opt/bin/mpirun")
 
 
 WHEEL = "/s/scipy_openblas64/lib/libscipy_openblas64_.so"
@@ -139,7 +139,7 @@ def test_the_cxx_compiler_of_an_mpi_is_known_where_it_works() -> None:
 
 
 def test_an_mpi_without_a_starter_is_left_out() -> None:
-    found = facts(mpis=[mpi("/usr/bin/mpicc", "", starter="")])
+    found = facts(mpis=[mpi("/usr/bin/mpicc", "", mpirun="")])
     assert found.mpis == ()
     assert "no mpirun" in next(m.loses for m in found.missing if m.what == "/usr/bin/mpicc")
 

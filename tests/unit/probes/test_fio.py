@@ -5,7 +5,16 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Case, Effort, Facts, FileSystemFacts, Tool, Tried, Unmeasured, Wanted
+from flowos.model import (
+    Case,
+    Effort,
+    Facts,
+    FileSystemFacts,
+    MeasurementRequest,
+    Tool,
+    Tried,
+    Unmeasured,
+)
 from flowos.probes.fio import Fio
 
 PROBE = Fio()
@@ -25,7 +34,7 @@ NODE = Facts(
 
 
 def cases(facts: Facts = NODE, effort: Effort = "normal") -> tuple[Case, ...]:
-    found = PROBE.cases(facts, Wanted(effort=effort))
+    found = PROBE.cases(facts, MeasurementRequest(effort=effort))
     assert not isinstance(found, Unmeasured), found
     return found
 
@@ -37,7 +46,7 @@ def options(case: Case) -> dict[str, str]:
 
 
 def test_without_fio_it_says_what_to_install() -> None:
-    found = PROBE.cases(replace(NODE, tools=()), Wanted())
+    found = PROBE.cases(replace(NODE, tools=()), MeasurementRequest())
     assert found == Unmeasured(reason="fio was not found", remedy="apt install fio")
 
 
@@ -146,7 +155,7 @@ def test_the_limit_of_a_cgroup_counts_for_a_file_in_memory() -> None:
 
 def test_too_little_room_is_said_before_anything_is_written() -> None:
     facts = replace(NODE, storage=FileSystemFacts(free_bytes=64 << 20))
-    found = PROBE.cases(facts, Wanted(scratch=PurePath("/small")))
+    found = PROBE.cases(facts, MeasurementRequest(scratch=PurePath("/small")))
     assert found == Unmeasured(
         reason="/small has room for a file of 32 MiB; 256 MiB are needed",
         remedy="free some space, or choose another folder with --scratch",
@@ -154,7 +163,7 @@ def test_too_little_room_is_said_before_anything_is_written() -> None:
 
 
 def test_a_folder_whose_name_fio_would_split_is_refused() -> None:
-    found = PROBE.cases(NODE, Wanted(scratch=PurePath("/mnt/a:b")))
+    found = PROBE.cases(NODE, MeasurementRequest(scratch=PurePath("/mnt/a:b")))
     assert isinstance(found, Unmeasured)
     assert found.reason == "fio takes the colon in /mnt/a:b for the end of a name"
 

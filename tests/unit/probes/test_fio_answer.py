@@ -12,12 +12,12 @@ from flowos.model import (
     FileSystemFacts,
     Killed,
     MeasureError,
+    MeasurementRequest,
     Outcome,
     Reading,
     Tool,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes.fio import Fio
 
@@ -39,7 +39,7 @@ SEQUENTIAL_READ, RANDOM_READ, MIXED = 0, 2, 4
 
 
 def case_of(number: int, facts: Facts = NODE) -> Case:
-    found = PROBE.cases(facts, Wanted(effort="quick"))
+    found = PROBE.cases(facts, MeasurementRequest(effort="quick"))
     assert not isinstance(found, Unmeasured)
     return found[number]
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.model import Case, Exited, Facts, Measurement, Outcome, Unmeasured, Wanted
+from flowos.model import Case, Exited, Facts, Measurement, MeasurementRequest, Outcome, Unmeasured
 from flowos.probes._nominal import nominal_flops
 from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops, doubts
@@ -21,7 +21,7 @@ ANSWER = """{"readings": [{"metric": "flops", "unit": "flop/s", "levels": {"isa"
 @pytest.fixture
 def cases_of(node: MakeNode) -> Callable[..., tuple[Case, ...]]:
     def of(sockets: int = 1, cores: int = 2) -> tuple[Case, ...]:
-        cases = PROBE.cases(node(sockets, cores), Wanted())
+        cases = PROBE.cases(node(sockets, cores), MeasurementRequest())
         assert not isinstance(cases, Unmeasured)
         return cases
 
@@ -67,7 +67,7 @@ def test_a_change_of_a_header_changes_the_key_of_the_build(cases_of: CasesOf) ->
 
 
 def test_without_a_compiler_nothing_is_measured(node: MakeNode) -> None:
-    assert isinstance(PROBE.cases(node(compilers=()), Wanted()), Unmeasured)
+    assert isinstance(PROBE.cases(node(compilers=()), MeasurementRequest()), Unmeasured)
 
 
 def test_readings_carry_instruction_set_and_type(cases_of: CasesOf) -> None:

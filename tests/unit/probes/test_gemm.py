@@ -12,11 +12,11 @@ from flowos.model import (
     Facts,
     Killed,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Pairs,
     Trust,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, left_out, slow_defaults
 
@@ -42,7 +42,9 @@ def cases_of(node: MakeNode) -> CasesOf:
     def of(
         *blas: Blas, effort: Effort = "normal", cpu_model: str = "AMD EPYC", **facts: int
     ) -> tuple[Case, ...]:
-        cases = PROBE.cases(node(blas=blas, cpu_model=cpu_model, **facts), Wanted(effort=effort))
+        cases = PROBE.cases(
+            node(blas=blas, cpu_model=cpu_model, **facts), MeasurementRequest(effort=effort)
+        )
         assert not isinstance(cases, Unmeasured)
         return cases
 
@@ -138,7 +140,7 @@ def test_a_library_of_another_kind_is_measured_as_it_comes(cases_of: CasesOf) ->
 
 def test_kernels_that_the_cpu_lacks_are_not_asked_for(node: MakeNode) -> None:
     facts = node(blas=(OPENBLAS,), instruction_sets=("sse4.2", "avx"))
-    cases = PROBE.cases(facts, Wanted(effort="full"))
+    cases = PROBE.cases(facts, MeasurementRequest(effort="full"))
     assert not isinstance(cases, Unmeasured)
     assert {c.level("isa") for c in cases} == {DEFAULT, "sse4.2", "avx"}
 
@@ -182,7 +184,7 @@ def test_the_ceiling_of_a_default_is_that_of_the_widest_instruction_set(
 def test_on_an_unknown_processor_a_default_is_bounded_by_what_was_measured(
     node: MakeNode,
 ) -> None:
-    cases = PROBE.cases(node(blas=(OPENBLAS,), instruction_sets=()), Wanted())
+    cases = PROBE.cases(node(blas=(OPENBLAS,), instruction_sets=()), MeasurementRequest())
     assert not isinstance(cases, Unmeasured)
     assert PROBE.ceiling(cases[0]) == Case("flops", levels=(("cores", "1"),))
 
@@ -222,7 +224,7 @@ def test_without_compiler_or_library_the_reason_names_the_remedy(node: MakeNode)
         (node(blas=(OPENBLAS,), compilers=()), "apt install gcc"),
         (node(), "pip install numpy"),
     ):
-        answered = PROBE.cases(facts, Wanted())
+        answered = PROBE.cases(facts, MeasurementRequest())
         assert isinstance(answered, Unmeasured)
         assert remedy in answered.remedy
 

@@ -4,7 +4,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Exited, Facts, LogicalCpu, Mpi, Outcome, Unmeasured, Wanted
+from flowos.model import Exited, Facts, LogicalCpu, MeasurementRequest, Mpi, Outcome, Unmeasured
 from flowos.probes.mpi import MpiPairs
 
 PROBE = MpiPairs()
@@ -14,14 +14,14 @@ MPIS = (
         family="openmpi",
         version="4.1.4",
         compiler=PurePath("/usr/bin/mpicc.openmpi"),
-        starter=PurePath("/usr/bin/mpirun.openmpi"),
+        mpirun=PurePath("/usr/bin/mpirun.openmpi"),
     ),
     Mpi(
         name="MPICH 4.0.2",
         family="mpich",
         version="4.0.2",
         compiler=PurePath("/usr/bin/mpicc.mpich"),
-        starter=PurePath("/usr/bin/mpiexec.mpich"),
+        mpirun=PurePath("/usr/bin/mpiexec.mpich"),
     ),
 )
 NODE = Facts(
@@ -37,7 +37,7 @@ NODE = Facts(
 
 
 def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
-    found = PROBE.cases(NODE, Wanted())
+    found = PROBE.cases(NODE, MeasurementRequest())
     assert not isinstance(found, Unmeasured)
     assert [c.level("mpi") for c in found] == ["Open MPI 4.1.4", "MPICH 4.0.2"]
     program = PROBE.program(found[1])
@@ -59,7 +59,7 @@ def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
 def test_quick_takes_less_time_than_normal_and_normal_less_than_full() -> None:
     times = []
     for effort in ("quick", "normal", "full"):
-        found = PROBE.cases(NODE, Wanted(effort=effort))
+        found = PROBE.cases(NODE, MeasurementRequest(effort=effort))
         assert not isinstance(found, Unmeasured)
         times.append(PROBE.seconds(found[0]))
     assert times == sorted(set(times))
@@ -67,7 +67,7 @@ def test_quick_takes_less_time_than_normal_and_normal_less_than_full() -> None:
 
 
 def test_no_mpi_says_what_to_install() -> None:
-    found = PROBE.cases(replace(NODE, mpis=()), Wanted())
+    found = PROBE.cases(replace(NODE, mpis=()), MeasurementRequest())
     assert isinstance(found, Unmeasured)
     assert "apt install openmpi-bin" in found.remedy
 
@@ -80,13 +80,13 @@ def test_no_mpi_says_what_to_install() -> None:
     ],
 )
 def test_two_busy_ranks_are_not_put_on_less_than_two_cores(facts: Facts, cores: str) -> None:
-    found = PROBE.cases(facts, Wanted())
+    found = PROBE.cases(facts, MeasurementRequest())
     assert isinstance(found, Unmeasured)
     assert found.reason.endswith(f"here are {cores}")
 
 
 def read(outcome: Outcome) -> object:
-    found = PROBE.cases(NODE, Wanted())
+    found = PROBE.cases(NODE, MeasurementRequest())
     assert not isinstance(found, Unmeasured)
     return PROBE.read(found[0], outcome)
 
@@ -128,7 +128,7 @@ def test_a_starter_that_fails_by_itself_is_quoted() -> None:
 
 
 def test_every_chart_is_over_the_message_size() -> None:
-    found = PROBE.cases(NODE, Wanted())
+    found = PROBE.cases(NODE, MeasurementRequest())
     assert not isinstance(found, Unmeasured)
     assert {chart.x for chart in PROBE.info.charts} == {"bytes"}
     assert [chart.metrics for chart in PROBE.info.charts] == [

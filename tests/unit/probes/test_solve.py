@@ -12,10 +12,10 @@ from flowos.model import (
     Exited,
     Facts,
     Measurement,
+    MeasurementRequest,
     Mpi,
     Outcome,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes.solve import (
     GRIDS,
@@ -37,7 +37,7 @@ def mpi(family: str) -> Mpi:
         family="openmpi" if family == "openmpi" else "mpich",
         version="4.1.4",
         compiler=PurePath(f"/usr/bin/mpicc.{family}"),
-        starter=PurePath(f"/usr/bin/mpirun.{family}"),
+        mpirun=PurePath(f"/usr/bin/mpirun.{family}"),
         cxx=PurePath(f"/usr/bin/mpicxx.{family}"),
     )
 
@@ -51,7 +51,7 @@ def here(node: Node) -> Callable[..., Facts]:
 
 
 def cases(facts: Facts, effort: str = "normal") -> tuple[Case, ...]:
-    found = PROBE.cases(facts, Wanted(effort=effort))  # type: ignore[arg-type]
+    found = PROBE.cases(facts, MeasurementRequest(effort=effort))  # type: ignore[arg-type]
     assert not isinstance(found, Unmeasured)
     return found
 
@@ -63,7 +63,7 @@ def told(found: tuple[Case, ...]) -> list[tuple[str, ...]]:
 
 def test_without_a_cxx_compiler_of_an_mpi_it_says_what_to_install(node: Node) -> None:
     for mpis in ((), (replace(MPIS[0], cxx=None),)):
-        found = PROBE.cases(replace(node(), mpis=mpis), Wanted())
+        found = PROBE.cases(replace(node(), mpis=mpis), MeasurementRequest())
         assert isinstance(found, Unmeasured)
         assert "g++" in found.remedy
 
@@ -112,12 +112,12 @@ def test_counts_go_by_doubling_to_all_cores_or_the_quota(here: Node) -> None:
 
 
 def test_the_grid_grows_with_the_caches_and_shrinks_with_the_memory(here: Node) -> None:
-    assert poisson(here(), Wanted()).size == "128x128x128"
-    assert poisson(here(l3_bytes=768 << 20), Wanted()).size == "256x256x512"
-    assert poisson(here(2, 64, l3_bytes=64 << 30), Wanted()).rows <= 64 << 30
-    assert poisson(here(memory_bytes=512 << 20), Wanted()).size == "96x96x96"
-    assert poisson(here(memory_bytes=1 << 20), Wanted()).size == "96x96x96"
-    assert poisson(replace(here(), memory_bytes=0), Wanted()).size == "128x128x128"
+    assert poisson(here(), MeasurementRequest()).size == "128x128x128"
+    assert poisson(here(l3_bytes=768 << 20), MeasurementRequest()).size == "256x256x512"
+    assert poisson(here(2, 64, l3_bytes=64 << 30), MeasurementRequest()).rows <= 64 << 30
+    assert poisson(here(memory_bytes=512 << 20), MeasurementRequest()).size == "96x96x96"
+    assert poisson(here(memory_bytes=1 << 20), MeasurementRequest()).size == "96x96x96"
+    assert poisson(replace(here(), memory_bytes=0), MeasurementRequest()).size == "128x128x128"
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def test_the_papers_grid_is_left_out_only_where_all_ranks_would_not_hold_it(
     here: Node, memory_gb: int, cores: int, size: str
 ) -> None:
     facts = here(1, cores, memory_bytes=memory_gb << 30)
-    assert poisson(facts, Wanted(effort="full")).size == size
+    assert poisson(facts, MeasurementRequest(effort="full")).size == size
 
 
 def test_a_cache_larger_than_every_grid_takes_the_largest_that_memory_holds(here: Node) -> None:
     facts = here(l3_bytes=1 << 40, memory_bytes=1 << 50)
     z, y, x = GRIDS[-1]
-    assert poisson(facts, Wanted()).size == f"{x}x{y}x{z}"
+    assert poisson(facts, MeasurementRequest()).size == f"{x}x{y}x{z}"
 
 
 def test_a_persons_matrix_stands_for_the_circuit_under_its_own_name() -> None:
-    assert circuit(Wanted()).name == "g3like"
-    own = circuit(Wanted(matrix=PurePath("/data/G3_circuit.mtx")))
+    assert circuit(MeasurementRequest()).name == "g3like"
+    own = circuit(MeasurementRequest(matrix=PurePath("/data/G3_circuit.mtx")))
     assert (own.word, own.name, own.size) == ("/data/G3_circuit.mtx", "G3_circuit", "")
 
 

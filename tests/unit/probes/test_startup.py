@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from flowos.model import Exited, Facts, Killed, Outcome, Unmeasured, Wanted
+from flowos.model import Exited, Facts, Killed, MeasurementRequest, Outcome, Unmeasured
 from flowos.probes.startup import Startup
 
 PROBE = Startup()
 
 
 def test_a_program_that_does_nothing_is_started_ten_times(node: Callable[..., Facts]) -> None:
-    found = PROBE.cases(node(), Wanted())
+    found = PROBE.cases(node(), MeasurementRequest())
     assert not isinstance(found, Unmeasured)
     (case,) = found
     program = PROBE.program(case)
@@ -21,13 +21,13 @@ def test_a_program_that_does_nothing_is_started_ten_times(node: Callable[..., Fa
 
 
 def test_without_a_compiler_it_says_what_to_install(node: Callable[..., Facts]) -> None:
-    found = PROBE.cases(node(compilers=()), Wanted())
+    found = PROBE.cases(node(compilers=()), MeasurementRequest())
     assert isinstance(found, Unmeasured)
     assert "gcc" in found.remedy
 
 
 def test_a_start_that_fails_is_no_time(node: Callable[..., Facts]) -> None:
-    found = PROBE.cases(node(), Wanted())
+    found = PROBE.cases(node(), MeasurementRequest())
     assert not isinstance(found, Unmeasured)
     assert PROBE.read(found[0], Outcome(end=Exited(0))) == ()
     for end in (Exited(3), Killed(9)):

@@ -11,9 +11,9 @@ from flowos.model import (
     Exited,
     Facts,
     LogicalCpu,
+    MeasurementRequest,
     Outcome,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._suspect import suspected
@@ -77,7 +77,7 @@ def node(
 
 
 def cases(facts: Facts, effort: str = "normal") -> tuple[Case, ...]:
-    found = PROBE.cases(facts, Wanted(effort=effort))  # type: ignore[arg-type]
+    found = PROBE.cases(facts, MeasurementRequest(effort=effort))  # type: ignore[arg-type]
     assert not isinstance(found, Unmeasured)
     return found
 
@@ -91,7 +91,7 @@ GCC_CLANG = (compiler("gcc-12", "12.2.0"), compiler("clang-16", "16.0.6"))
 
 def test_no_compiler_with_openmp_says_what_to_install() -> None:
     without = node(compilers=(compiler("clang-16", "16.0.6", openmp=False),))
-    found = PROBE.cases(without, Wanted())
+    found = PROBE.cases(without, MeasurementRequest())
     assert isinstance(found, Unmeasured)
     assert "apt install" in found.remedy
 
@@ -224,7 +224,7 @@ def test_little_memory_makes_smaller_arrays_and_says_so() -> None:
 
 
 def test_far_too_little_memory_is_not_measured() -> None:
-    found = PROBE.cases(replace(node(), memory_limit_bytes=64 * MIB), Wanted())
+    found = PROBE.cases(replace(node(), memory_limit_bytes=64 * MIB), MeasurementRequest())
     assert isinstance(found, Unmeasured)
 
 

@@ -9,10 +9,10 @@ from flowos.model import (
     Exited,
     Facts,
     Measurement,
+    MeasurementRequest,
     Outcome,
     Reading,
     Unmeasured,
-    Wanted,
 )
 from flowos.probes import SUSPECT
 from flowos.probes.working_set import (
@@ -33,7 +33,7 @@ STREAM_BYTES = 3 * 128 * MIB
 @pytest.fixture
 def cases_of(node: MakeNode) -> CasesOf:
     def of(effort: Effort = "normal", **facts: int) -> tuple[Case, ...]:
-        cases = PROBE.cases(node(**facts), Wanted(effort=effort))
+        cases = PROBE.cases(node(**facts), MeasurementRequest(effort=effort))
         assert not isinstance(cases, Unmeasured)
         return cases
 
@@ -207,7 +207,7 @@ def test_a_program_that_failed_gives_its_reason(cases_of: CasesOf) -> None:
 
 
 def test_without_a_compiler_nothing_is_measured(node: MakeNode) -> None:
-    assert isinstance(PROBE.cases(node(compilers=()), Wanted()), Unmeasured)
+    assert isinstance(PROBE.cases(node(compilers=()), MeasurementRequest()), Unmeasured)
 
 
 def test_nothing_bounds_memory(cases_of: CasesOf) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.model import Case, MachineState, Run, Sample, Unmeasured, Verdict, Wanted
+from flowos.model import Case, MachineState, MeasurementRequest, Run, Sample, Unmeasured, Verdict
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, read_json
 
 from .books import BARS, CURVE, FACTS, bounded, doubted, measured
@@ -16,7 +16,7 @@ RUN = Run(
     ended="2026-11-20T10:03:00Z",
     host="node1",
     version="0.1.0",
-    wanted=Wanted(),
+    request=MeasurementRequest(),
     facts=FACTS,
     unmeasured=(
         (Case("mpi"), Unmeasured(reason="no MPI was found", remedy="apt install mpich")),

@@ -28,7 +28,7 @@ def test_every_report_is_what_the_schema_says(small: Report, recorded: Report) -
     ("at", "wrong"),
     [
         (("run", "host"), 3),
-        (("run", "wanted", "effort"), "wild"),
+        (("run", "request", "effort"), "wild"),
         (("measurements", 0, "median"), "inf"),
         (("measurements", 0, "case", "levels"), [["a"]]),
         (("verdicts",), {}),

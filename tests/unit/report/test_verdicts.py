@@ -120,7 +120,7 @@ def test_a_verdict_kept_by_an_older_version_is_still_read(small: Report) -> None
 def test_columns_in_which_nothing_is_said_are_left_out(small: Report) -> None:
     plain: Verdict = replace(VERDICT, why="")
     page = html(replace(small, verdicts=(plain,)))
-    table = page[page.index('class="told"') :]
+    table = page[page.index('class="comparison"') :]
     assert ">why<" not in table
     assert ">at<" not in table
 

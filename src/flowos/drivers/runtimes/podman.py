@@ -76,20 +76,22 @@ _TERMINAL = ("--interactive", "--tty", "--mount=type=devpts,destination=/dev/pts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Podman:
-    """starter: path of the OCI runtime, crun or runc; empty: Podman's own choice."""
+    """oci_runtime: path of the OCI runtime, crun or runc; empty: Podman's own choice."""
 
     name: str = "podman"
     traits: Traits = _TRAITS
     program: str = "podman"
-    starter: str = ""
+    oci_runtime: str = ""
 
     def ways(self, facts: Facts) -> tuple["Podman", ...]:
         """crun before runc: it keeps our supplementary groups, but refuses hybrid cgroups."""
         tool = facts.tool("podman")
         if tool is None:
             return ()
-        starters = [str(t.path) for name in ("crun", "runc") if (t := facts.tool(name))]
-        return tuple(replace(self, program=str(tool.path), starter=s) for s in starters or [""])
+        oci_runtimes = [str(t.path) for name in ("crun", "runc") if (t := facts.tool(name))]
+        return tuple(
+            replace(self, program=str(tool.path), oci_runtime=s) for s in oci_runtimes or [""]
+        )
 
     def usable(self, facts: Facts) -> tuple[Reason, ...]:
         if facts.tool("podman") is None:
@@ -141,7 +143,7 @@ class Podman:
 
     @property
     def _keeps_groups(self) -> bool:
-        return PurePath(self.starter).name == _KEEPS_GROUPS
+        return PurePath(self.oci_runtime).name == _KEEPS_GROUPS
 
     def _global(self, at: PurePath) -> Argv:
         own = at / _OWN
@@ -149,6 +151,6 @@ class Podman:
             self.program,
             *(f"--root={own / 'root'}", f"--runroot={own / 'run'}", f"--tmpdir={own / 'tmp'}"),
             *("--storage-driver=overlay", "--cgroup-manager=cgroupfs"),
-            *((f"--runtime={self.starter}",) if self.starter else ()),
+            *((f"--runtime={self.oci_runtime}",) if self.oci_runtime else ()),
             *("--events-backend=none", "--log-level=error"),
         )

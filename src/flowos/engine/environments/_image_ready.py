@@ -25,13 +25,13 @@ from flowos.model import Environment, EnvironmentRefused, Form, Image
 
 
 def image_ready(
-    env: Environment, meant: Image, runtimes: Runtimes
+    env: Environment, requested: Image, runtimes: Runtimes
 ) -> tuple[Environment, tuple[str, ...], Callable[[], None]]:
     """The environment to launch in, notes for a person, and what undoes it. EnvironmentRefused."""
     with ExitStack() as undo:
         devices = undo.enter_context(devices_of(env, runtimes.session))
         binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
-        image = _verified(meant)
+        image = _verified(requested)
         name, form = choose_runtime(runtimes, env, image, devices)
         points = [*_needed_by(name), *binds]
         laid = _can_be_overlaid(runtimes, name, replace(image, form=form))

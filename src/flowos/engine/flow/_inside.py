@@ -52,13 +52,13 @@ class TaskFiles:
 
     def as_inside(self, stage: Stage, values: Sequence[object]) -> Sequence[object]:
         """What the stage takes. ValueRefused for a file that is not to be seen there."""
-        wanted = self._inputs.get(stage.number, ())
-        return self._seen([w for w in wanted if w[0] < len(stage.inputs)], values, 0)
+        registers = self._inputs.get(stage.number, ())
+        return self._seen([w for w in registers if w[0] < len(stage.inputs)], values, 0)
 
     def constants_inside(self, stage: Stage, constants: Sequence[object]) -> Sequence[object]:
         first = len(stage.inputs)
-        wanted = self._inputs.get(stage.number, ())
-        mine = [w for w in wanted if first <= w[0] < first + len(constants)]
+        registers = self._inputs.get(stage.number, ())
+        mine = [w for w in registers if first <= w[0] < first + len(constants)]
         return self._seen(mine, constants, first)
 
     def as_outside(self, stage: Stage, values: list[Any]) -> list[Any]:
@@ -75,12 +75,12 @@ class TaskFiles:
         return values
 
     def _seen(
-        self, wanted: Sequence[tuple[int, str]], values: Sequence[object], first: int
+        self, registers: Sequence[tuple[int, str]], values: Sequence[object], first: int
     ) -> Sequence[object]:
-        if not wanted:
+        if not registers:
             return values
         seen = list(values)
-        for register, where in wanted:
+        for register, where in registers:
             value = seen[register - first]
             if isinstance(value, (str, PurePath)):
                 seen[register - first] = self._inside(Path(value), where)

@@ -57,7 +57,7 @@ def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
     assert threading.current_thread() is threading.main_thread()
     alone = prepared.launcher.name == "direct"
     inside = prepared.launch.terminal and prepared.runtime.traits.own_terminal
-    with _Terminal.kept(wanted=alone, inside=inside) as terminal, contextlib.ExitStack() as undo:
+    with _Terminal.kept(requested=alone, inside=inside) as terminal, contextlib.ExitStack() as undo:
         undo.callback(prepared.discard)
         holder = hold_container(prepared, undo)
         spawn = _ready_to_spawn(prepared, terminal)
@@ -181,14 +181,14 @@ class _Terminal:
 
     @classmethod
     @contextlib.contextmanager
-    def kept(cls, *, wanted: bool, inside: bool) -> Iterator["_Terminal | None"]:
+    def kept(cls, *, requested: bool, inside: bool) -> Iterator["_Terminal | None"]:
         """The terminal whose jobs we may be one of; its modes are put back afterwards.
 
         None where there is none, none is requested, or its signals are not for us (nohup, a
         script's `&`). inside: the command has a terminal of its own, and gets the signals of that.
         """
         deaf = signal.SIG_IGN in map(signal.getsignal, (signal.SIGINT, signal.SIGHUP))
-        fd = -1 if (deaf and not inside) or not wanted else _open_terminal()
+        fd = -1 if (deaf and not inside) or not requested else _open_terminal()
         if fd < 0:
             yield None
             return

@@ -84,10 +84,10 @@ def _compile(sources: Path, to: Path) -> str:
     """Compile and publish by rename, for others may do the same; a complaint or ''."""
     import tempfile
 
-    wanted = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
-    compiler = next(filter(None, map(shutil.which, wanted)), None)
+    compilers = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]
+    compiler = next(filter(None, map(shutil.which, compilers)), None)
     if compiler is None:
-        return f"no C compiler ({', '.join(wanted)}) in PATH; install one (Debian: gcc)"
+        return f"no C compiler ({', '.join(compilers)}) in PATH; install one (Debian: gcc)"
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=to.parent) as beside:

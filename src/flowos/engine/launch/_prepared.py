@@ -298,11 +298,11 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
 def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
     """What this thread starts meanwhile runs on these, as far as they are still ours."""
     ours = os.sched_getaffinity(0)
-    wanted = ours.intersection(cpus)
-    if not wanted:
+    usable = ours.intersection(cpus)
+    if not usable:
         yield
         return
-    os.sched_setaffinity(0, wanted)
+    os.sched_setaffinity(0, usable)
     try:
         yield
     finally:

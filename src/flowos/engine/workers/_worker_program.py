@@ -50,8 +50,8 @@ class WorkerProgram:
                 if self._sources[number] is tried[number]:  # else another worker was as unlucky
                     self._complaints[number].append(problem)
                     del self._sources[number]
-            wanted = problems or range(len(self.functions))
-            return {number: self._source(number) for number in wanted}
+            numbers = problems or range(len(self.functions))
+            return {number: self._source(number) for number in numbers}
 
     def _source(self, number: int) -> Source:
         fun = self.functions[number]

@@ -150,12 +150,12 @@ def built(recipe: Recipe, work: Path, architecture: str, on_progress: OnProgress
     return by(builder, recipe, work, architecture, on_progress)
 
 
-def chosen_builder(wanted: str) -> str:
+def chosen_builder(asked: str) -> str:
     """The first that works here, or the requested one. Raises EnvironmentRefused if none."""
-    if wanted and wanted not in BUILDERS:
-        raise UsageError(f"no builder is called {wanted!r}; known are {', '.join(BUILDERS)}")
+    if asked and asked not in BUILDERS:
+        raise UsageError(f"no builder is called {asked!r}; known are {', '.join(BUILDERS)}")
     reasons = []
-    for program in (wanted,) if wanted else BUILDERS:
+    for program in (asked,) if asked else BUILDERS:
         reason = _unusable(program)
         if not reason:
             return program

@@ -36,15 +36,15 @@ _ENDINGS: Mapping[str, tuple[str, ...]] = {
 """Suffix of a file name -> the forms that it may be of, the default first."""
 
 
-def form_of(to: Path, wanted: str = "") -> str:
+def form_of(to: Path, asked: str = "") -> str:
     """The requested form, else that of the file name's suffix; a folder if the suffix is unknown.
 
     Raises UsageError if the suffix belongs to another form.
     """
     fits = next((forms for end, forms in _ENDINGS.items() if to.name.endswith(end)), None)
     if fits is None:
-        return wanted or "folder"
-    form = wanted or next(iter(fits), "")
+        return asked or "folder"
+    form = asked or next(iter(fits), "")
     if form not in fits:
         known = " ".join(end for end, forms in _ENDINGS.items() if forms)
         raise UsageError(

@@ -169,9 +169,9 @@ def _node(path: Path, seen: os.stat_result, inodes: dict[int, File], ours: bool)
     return inodes.setdefault(seen.st_ino, File(content, mode, int(seen.st_mtime)))
 
 
-def _open_up(path: Path, mode: int, wanted: int, ours: bool) -> None:
-    if ours and mode & wanted != wanted:
-        path.chmod(mode | wanted)
+def _open_up(path: Path, mode: int, needed: int, ours: bool) -> None:
+    if ours and mode & needed != needed:
+        path.chmod(mode | needed)
     elif not ours and not os.access(path, os.R_OK):
         raise EnvironmentRefused(
             f"{path} may not be read by you: leave it out, or have its owner make an archive"

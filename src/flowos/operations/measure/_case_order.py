@@ -25,7 +25,7 @@ def as_planned(run: Run, samples: Sequence[Sample]) -> tuple[Sample, ...]:
 
 def _planned(run: Run, probes: set[str]) -> Iterable[Case]:
     for probe in probes_for():
-        cases = probe.cases(run.facts, run.wanted) if probe.name in probes else ()
+        cases = probe.cases(run.facts, run.request) if probe.name in probes else ()
         if isinstance(cases, tuple):
             yield from cases
 

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from flowos.model import Case, Facts, Unmeasured, UsageError, Wanted
+from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError
 from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
 
 Offered = tuple[ComparedCase, ...] | Unmeasured
@@ -20,22 +20,24 @@ def chosen(names: Sequence[str], environments: int = 1) -> tuple[Probe, ...]:
     return tuple(known[n] for n in known if n in names or not names)
 
 
-def offered(probe: Probe, facts: Facts, wanted: Wanted, environments: int = 1) -> Offered:
+def offered(
+    probe: Probe, facts: Facts, request: MeasurementRequest, environments: int = 1
+) -> Offered:
     """What a probe measures on a node with these facts, in each of so many environments."""
     if environments > 1:
-        return probe.compared(facts, wanted)
-    cases = probe.cases(facts, wanted)
+        return probe.compared(facts, request)
+    cases = probe.cases(facts, request)
     if isinstance(cases, Unmeasured):
         return cases
     return tuple(ComparedCase(probe=probe, case=case, shown=case) for case in cases)
 
 
-def described(facts: Facts, wanted: Wanted) -> list[dict[str, object]]:
+def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, object]]:
     """Each case of one environment with its command lines, as plain JSON values."""
     planned: list[dict[str, object]] = []
     unmeasured: list[dict[str, object]] = []
-    for probe in chosen(wanted.probes):
-        found = offered(probe, facts, wanted)
+    for probe in chosen(request.probes):
+        found = offered(probe, facts, request)
         if isinstance(found, Unmeasured):
             unmeasured.append(refused(Case(probe.name), found))
             continue

@@ -24,6 +24,7 @@ from flowos.model import (
     FlowosError,
     Launch,
     MeasureError,
+    MeasurementRequest,
     Needs,
     NotStarted,
     Outcome,
@@ -31,7 +32,6 @@ from flowos.model import (
     RuntimeFailed,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.operations._facts import facts_inside
 from flowos.operations.environment import environment
@@ -128,7 +128,7 @@ def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> Prepar
 def places(
     asked: Sequence[tuple[str, Environment]],
     bare: PreparedEnvironment,
-    wanted: Wanted,
+    request: MeasurementRequest,
     tries: Bundle | None,
 ) -> Iterator[tuple[PreparedEnvironment, ...]]:
     """Environments on the node of `bare`, ready until the end of the `with`.
@@ -149,9 +149,9 @@ def places(
                 env=ready.env,
                 folder=own,
                 scratch=path_inside(bare.scratch, env.binds) or bare.scratch,
-                binary=wanted.binary,
+                binary=request.binary,
             )
-            made.append(_looked_at(place, wanted, tries))
+            made.append(_looked_at(place, request, tries))
         yield tuple(made)
 
 
@@ -190,15 +190,15 @@ def _entered(
 
 
 def _looked_at(
-    place: PreparedEnvironment, wanted: Wanted, tries: Bundle | None
+    place: PreparedEnvironment, request: MeasurementRequest, tries: Bundle | None
 ) -> PreparedEnvironment:
     """The environment with what the kernel allows in it, and its own facts if requested."""
     if tries:
         tried = _tried(place, tries)
         place = replace(place, entered=replace(place.entered, tried=tried))
-    if wanted.binary == "same" or place.env.image is None:
+    if request.binary == "same" or place.env.image is None:
         return place
-    return replace(place, facts=_own_facts(place, wanted))
+    return replace(place, facts=_own_facts(place, request))
 
 
 def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
@@ -216,13 +216,13 @@ def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
         raise EnvironmentRefused(f"{place.label}: it cannot be looked at: {said}") from error
 
 
-def _own_facts(place: PreparedEnvironment, wanted: Wanted) -> Facts | Unmeasured:
+def _own_facts(place: PreparedEnvironment, request: MeasurementRequest) -> Facts | Unmeasured:
     """Facts that the image's own Python collects in it."""
     programs = place.folder / "programs"
     with as_file(files("flowos.probes").joinpath("programs")) as source:
         shutil.copytree(source, programs, ignore=shutil.ignore_patterns("__pycache__"))
     try:
-        return facts_inside(replace(wanted, scratch=place.scratch), place.env, programs)
+        return facts_inside(replace(request, scratch=place.scratch), place.env, programs)
     except FlowosError as error:
         return Unmeasured(
             reason=f"what {place.label} has cannot be looked up: {error}",

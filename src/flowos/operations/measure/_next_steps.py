@@ -25,7 +25,7 @@ def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, .
 
 
 def _command(run: Run, probe: str, seconds: float) -> str:
-    effort = "" if run.wanted.effort == "normal" else f"--{run.wanted.effort} "
+    effort = "" if run.request.effort == "normal" else f"--{run.request.effort} "
     minutes = max(1, math.ceil(_SLACK * seconds / 60))
     return f"for more rounds: `flowos measure {effort}--only {probe} --minutes {minutes}`"
 
@@ -45,7 +45,7 @@ def _round_seconds(run: Run, probes: set[str]) -> dict[str, float]:
     """Approximate seconds of a round of each probe, both turns, for the requested cases."""
     seconds: dict[str, float] = {}
     for probe in (probe for probe in probes_for() if probe.name in probes):
-        found = offered(probe, run.facts, run.wanted)
+        found = offered(probe, run.facts, run.request)
         if not isinstance(found, Unmeasured):
             each = (probe.seconds(of.case) + overhead_seconds(environments=1) for of in found)
             seconds[probe.name] = 2 * sum(each)

@@ -13,9 +13,9 @@ from flowos.model import (
     FlowosError,
     LaunchFailed,
     MeasureError,
+    MeasurementRequest,
     Outcome,
     Unmeasured,
-    Wanted,
 )
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._cases import Offered, chosen, offered
@@ -106,12 +106,12 @@ def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> Answer:
 
 
 def offers_in(
-    places: Sequence[PreparedEnvironment], node: Facts, wanted: Wanted
+    places: Sequence[PreparedEnvironment], node: Facts, request: MeasurementRequest
 ) -> dict[Probe, list[Offered]]:
     """What each of the requested probes measures in each environment."""
     return {
-        probe: [_offered(probe, place, node, wanted, len(places)) for place in places]
-        for probe in chosen(wanted.probes, len(places))
+        probe: [_offered(probe, place, node, request, len(places)) for place in places]
+        for probe in chosen(request.probes, len(places))
     }
 
 
@@ -151,24 +151,28 @@ def plan_of(
 
 
 def _offered(
-    probe: Probe, place: PreparedEnvironment, node: Facts, wanted: Wanted, environments: int
+    probe: Probe,
+    place: PreparedEnvironment,
+    node: Facts,
+    request: MeasurementRequest,
+    environments: int,
 ) -> Offered:
     """The probe's cases in this environment."""
     if place.binary == "same" or place.env.image is None:
-        return offered(probe, node, wanted, environments)
+        return offered(probe, node, request, environments)
     if isinstance(place.facts, Unmeasured):
         return place.facts
-    return offered(probe, _like_the_node(place.facts, node), wanted, environments)
+    return offered(probe, _like_the_node(place.facts, node), request, environments)
 
 
 def _like_the_node(own: Facts, node: Facts) -> Facts:
     """An environment's own software; the machine, and what starts MPI ranks, is one for all."""
-    starters = {mpi.family: mpi.starter for mpi in node.mpis}
+    mpiruns = {mpi.family: mpi.mpirun for mpi in node.mpis}
     return replace(
         node,
         compilers=own.compilers,
         mpis=tuple(
-            replace(mpi, starter=starters[mpi.family]) for mpi in own.mpis if mpi.family in starters
+            replace(mpi, mpirun=mpiruns[mpi.family]) for mpi in own.mpis if mpi.family in mpiruns
         ),
         blas=own.blas,
         tools=own.tools,

@@ -11,12 +11,12 @@ from flowos.engine import Node
 from flowos.model import (
     Facts,
     FlowosError,
+    MeasurementRequest,
     OnProgress,
     Outcome,
     Progress,
     Tried,
     Unmeasured,
-    Wanted,
 )
 from flowos.operations._scratch import scratch_in
 from flowos.operations.environment import environment
@@ -49,27 +49,31 @@ class ReadyRun:
     spin: Callable[[Program], Outcome] | None = None
 
 
-def check(wanted: Wanted, environments: Sequence[str]) -> None:
+def check(request: MeasurementRequest, environments: Sequence[str]) -> None:
     """Raises UsageError for an unknown probe, EnvironmentRefused for an unknown environment."""
-    chosen(wanted.probes, len(environments))
+    chosen(request.probes, len(environments))
     for word in environments:
         environment(word)
 
 
 @contextmanager
 def ready_run(
-    wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str], on_progress: OnProgress
+    request: MeasurementRequest,
+    facts: Facts,
+    node: Node,
+    environments: Sequence[str],
+    on_progress: OnProgress,
 ) -> Iterator[ReadyRun]:
     """Ready until the end of the `with`.
 
-    A single environment runs programs compiled for it; for a comparison `wanted.binary` decides.
+    A single environment runs programs compiled for it; for a comparison `request.binary` decides.
     Raises EnvironmentRefused if an environment cannot be made ready.
     """
     several = len(environments) > 1
-    wanted = wanted if several else replace(wanted, binary="own")
+    request = request if several else replace(request, binary="own")
     asked = [(word, environment(word)) for word in environments]
     with (
-        scratch_in(wanted.scratch) as scratch,
+        scratch_in(request.scratch) as scratch,
         tempfile.TemporaryDirectory(prefix="measure-", dir=node.folder()) as name,
     ):
         bare = bare_on(node, facts, Path(name), Path(scratch))
@@ -77,12 +81,12 @@ def ready_run(
         if several:
             on_progress(Progress(doing="making the environments ready"))
         tries = _tries(facts, cache) if several else None
-        with places(asked, bare, wanted, tries) as made:
+        with places(asked, bare, request, tries) as made:
             if several:
                 on_progress(Progress(doing="putting the programs into them"))
-                made = with_trials(chosen(wanted.probes, len(made)), made, facts, cache)
+                made = with_trials(chosen(request.probes, len(made)), made, facts, cache)
             everywhere = _with_tried(facts, allowed_everywhere(p.entered for p in made))
-            offers = offers_in(made, everywhere, wanted)
+            offers = offers_in(made, everywhere, request)
             look = state.program(facts)
             builds = {build.key: build for build in (*builds_of(made, offers), *_build_of(look))}
             if not several:
@@ -125,10 +129,10 @@ def _spin(
 
 
 def described_in(
-    wanted: Wanted, facts: Facts, node: Node, environments: Sequence[str]
+    request: MeasurementRequest, facts: Facts, node: Node, environments: Sequence[str]
 ) -> list[dict[str, object]]:
     """Each case with its complete command line, as plain JSON values."""
-    with ready_run(wanted, facts, node, environments, lambda _: None) as ready:
+    with ready_run(request, facts, node, environments, lambda _: None) as ready:
         planned: list[dict[str, object]] = [
             {"case": entry.case.label, "commands": [_composed(entry)]}
             for comparison in ready.plan.comparisons

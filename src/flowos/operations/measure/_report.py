@@ -59,7 +59,7 @@ def _between_environments(
         sections=tuple(_env_sections({m.case.probe for m in measured})),
         findings=(
             *_differences(run.environments[0].label, measured),
-            _BINARY[run.wanted.binary],
+            _BINARY[run.request.binary],
             *blocked(run.environments),
             *(line for env in run.environments for line in _described(env)),
         ),

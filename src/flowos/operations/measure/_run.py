@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import OnProgress, Progress, Run, Sample, StoreError, Wanted
+from flowos.model import MeasurementRequest, OnProgress, Progress, Run, Sample, StoreError
 from flowos.operations._facts import facts
 from flowos.operations._files import write_together
 from flowos.operations._scratch import check_out, scratch_in
@@ -47,17 +47,17 @@ class Result:
         return self.book.run.ended_early == INTERRUPTED
 
 
-def planned(wanted: Wanted) -> list[dict[str, object]]:
+def planned(request: MeasurementRequest) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
-    _check(wanted)
-    node = facts(wanted)
-    if len(wanted.environments) > 1:
-        return described_in(wanted, node, engine.here(), wanted.environments)
-    return described(node, wanted)
+    _check(request)
+    node = facts(request)
+    if len(request.environments) > 1:
+        return described_in(request, node, engine.here(), request.environments)
+    return described(node, request)
 
 
 def measured(
-    wanted: Wanted,
+    request: MeasurementRequest,
     *,
     out: Path,
     url: str | None,
@@ -71,15 +71,15 @@ def measured(
     returned. Raises UsageError if the folder is not writable at the start.
     """
     check_out(out)
-    _check(wanted)
+    _check(request)
     started = engine.utc()
-    node = facts(wanted)
+    node = facts(request)
     run = Run(
         id=f"{started[:10]}-{secrets.token_hex(3)}",
         started=started,
         host=node.host,
         version=version("flowos-hpc"),
-        wanted=wanted,
+        request=request,
         facts=node,
     )
     notes: list[str] = []
@@ -91,7 +91,7 @@ def measured(
         kept.keep(sample)
         on_sample(sample)
 
-    places = _environments(wanted)
+    places = _environments(request)
     done = measure(run, environments=places, keep=keep, on_progress=on_progress, seconds=seconds)
     kept.finish(done)
     book = book_of(done, kept.samples)
@@ -99,14 +99,14 @@ def measured(
     return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
-def _environments(wanted: Wanted) -> tuple[str, ...]:
-    return wanted.environments or ("bare",)
+def _environments(request: MeasurementRequest) -> tuple[str, ...]:
+    return request.environments or ("bare",)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(request: MeasurementRequest) -> None:
     """Raises UsageError or EnvironmentRefused before facts are collected, which takes seconds."""
-    with scratch_in(wanted.scratch):
-        check(wanted, _environments(wanted))
+    with scratch_in(request.scratch):
+        check(request, _environments(request))
 
 
 def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:

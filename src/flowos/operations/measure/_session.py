@@ -54,7 +54,7 @@ def measure(
     on_progress: OnProgress,
     seconds: float | None = None,
 ) -> Run:
-    """Measure what `run.wanted` asks for in these environments; hand each sample to `keep`.
+    """Measure what `run.request` asks for in these environments; hand each sample to `keep`.
 
     on: the node that is measured; this one by default. seconds: the budget, which is used up by
     more rounds; by default that of the effort. Returns the run, with what could not be measured.
@@ -64,10 +64,10 @@ def measure(
     node = on or engine.here()
     sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
     session = Session(sampler=sampler, uses_up=seconds is not None)
-    budget = budget_seconds(run.wanted.effort, len(environments)) if seconds is None else seconds
+    budget = budget_seconds(run.request.effort, len(environments)) if seconds is None else seconds
     ended_early = ""
     try:
-        with ready_run(run.wanted, run.facts, node, environments, on_progress) as ready:
+        with ready_run(run.request, run.facts, node, environments, on_progress) as ready:
             if len(environments) > 1:
                 run = replace(run, environments=tuple(p.entered for p in ready.places))
             session.unmeasured.update(ready.plan.unmeasured)

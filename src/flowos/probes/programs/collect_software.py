@@ -5,7 +5,7 @@ usage: python collect_software.py [--deps DIR]
 Standard library only, Python 3.8 or newer. Versions are not parsed: each entry holds the program's
 output, and in "fails" the error message if it did not work ("" if it did).
   compilers  name, path, language, says, fails, openmp (built and ran a program with OpenMP)
-  mpis       compiler, starter, shows (the command that the wrapper stands for), says, fails, cxx
+  mpis       compiler, mpirun, shows (the command that the wrapper stands for), says, fails, cxx
              (the C++ compiler, if it made a program)
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
   tools      name, path, says, fails
@@ -178,9 +178,9 @@ def builds(path: Path, language: str, folder: Path, flag: str = "") -> str:
 
 
 def mpi_parts(paths: list[Path]) -> list[tuple[str, str, str]]:
-    """(compiler wrapper, starter, C++ wrapper), those of one folder and suffix, each MPI once.
+    """(compiler wrapper, mpirun, C++ wrapper), those of one folder and suffix, each MPI once.
 
-    A starter or C++ wrapper that is not there is "".
+    An mpirun or C++ wrapper that is not there is "".
 
     Debian's mpicc is one of its mpicc.NAME, so the named ones are looked at first.
     """
@@ -195,25 +195,25 @@ def mpi_parts(paths: list[Path]) -> list[tuple[str, str, str]]:
                 [path.with_name(f"{name}{suffix}") for name in names]
                 for names in ([f"mpi{verb}" for verb in STARTER_VERBS], MPI_CXX[wrapper])
             )
-            starter, cxx = (next((str(s) for s in some if s in there), "") for some in siblings)
-            found.setdefault(real(path), (str(path), starter, cxx))
+            mpirun, cxx = (next((str(s) for s in some if s in there), "") for some in siblings)
+            found.setdefault(real(path), (str(path), mpirun, cxx))
     return list(found.values())
 
 
-def mpi(path: str, starter: str, cxx: str, folder: Path) -> dict[str, Any]:
+def mpi(path: str, mpirun: str, cxx: str, folder: Path) -> dict[str, Any]:
     shows = output_of(path, "-show")[1]
-    says = output_of(starter, "--version")[1] if starter else ""
+    says = output_of(mpirun, "--version")[1] if mpirun else ""
     binary = folder / re.sub(r"\W", "_", path)
     source = binary.with_suffix(".c")
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
     built = output_of(path, str(source), "-o", str(binary), TMPDIR=str(folder))
-    entry = {"compiler": path, "starter": starter, "shows": shows, "says": says}
+    entry = {"compiler": path, "mpirun": mpirun, "shows": shows, "says": says}
     made = cxx if cxx and builds_cxx(cxx, folder) else ""
     return dict(entry, cxx=made, fails=complaint(*built))
 
 
 def builds_cxx(path: str, folder: Path) -> bool:
-    """Does it make a program of C++20 with OpenMP? Running one would need the starter.
+    """Does it make a program of C++20 with OpenMP? Running one would need the mpirun.
 
     Neither `<span>` nor MPI's own C++ interface is parsed: that took most of the time.
     """

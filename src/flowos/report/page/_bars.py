@@ -67,16 +67,16 @@ def _bar(
 ) -> Markup:
     end = axis.at(m.value) if axis.log else axis.at(max(m.value, 0.0))
     number = people(value_of(m, scale))
-    told = f"{each.label}: {number} ({spread_of(m, scale)}; {trust_of(m)})"
+    label = f"{each.label}: {number} ({spread_of(m, scale)}; {trust_of(m)})"
     parts: list[Markup] = []
     if axis.log:
         middle = y + _BAR / 2
         parts.append(line("grid", 1, middle, WIDTH - _NUMBERS, middle))
-        parts.append(marker(each.colour, end, middle, m.trust.good, told))
+        parts.append(marker(each.colour, end, middle, m.trust.good, label))
     else:
         style = "bar" if m.trust.good else "bar no"
         width = max(end - 1, 1.5)
-        title = tag("title", told)
+        title = tag("title", label)
         parts.append(tag("rect", title, class_=style, x=1, y=y, width=width, height=_BAR, rx=1.5))
     parts += _extent(m, ceilings, axis, y)
     doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "

@@ -24,12 +24,12 @@ def cards(book: Report) -> Markup | None:
 
 def _shared(measured: Sequence[Measurement]) -> dict[Measurement, str]:
     """Evidence against several cards, shown once above them: card -> text."""
-    told: dict[Measurement, str] = {}
+    shared: dict[Measurement, str] = {}
     for doubt in doubts_of(measured):
         if len(doubt.numbers) > 1:
             line = f"{_DOUBT} {len(doubt.numbers)} of {len(measured)} not trusted: {doubt.why}"
-            told |= dict.fromkeys(doubt.numbers, line)
-    return told
+            shared |= dict.fromkeys(doubt.numbers, line)
+    return shared
 
 
 def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement]) -> Markup:
@@ -43,7 +43,7 @@ def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement
         _meter(m),
         tag("p", _repeated(m), class_="note"),
         tag("p", f"with {setting}", class_="note") if setting else None,
-        _trust(m, told_above=m in shared),
+        _trust(m, shown_above=m in shared),
         class_="card" if m.trust.good else "card doubt",
     )
 
@@ -94,10 +94,10 @@ def _of(m: Measurement, kind: str) -> str:
     return people(share_text(m, kind)).replace(" of ", f" of the {kind} ceiling, ", 1)
 
 
-def _trust(m: Measurement, *, told_above: bool) -> Markup:
+def _trust(m: Measurement, *, shown_above: bool) -> Markup:
     if m.trust.good:
         return tag("p", "\N{CHECK MARK} trusted", class_="trust good")
-    if told_above:
+    if shown_above:
         return tag("p", f"{_DOUBT} not trusted", class_="trust warn")
     first, *others = m.trust.marks
     marks = f"{first}; and {counted(len(others), 'other reason')}" if others else first

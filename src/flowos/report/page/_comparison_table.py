@@ -25,11 +25,11 @@ def verdict_table(group: VerdictGroup, name: str) -> Markup:
     if any(v.needed for v in group.rows):
         caption += " Rounds: how many it rests on, of about how many that are needed."
     columns = [c for c in (group.at, _why) if any(map(c, group.rows))]
-    told = {group.at: "at", _why: "why"}
-    names = (group.change_title, *_NAMES, *(told[c] for c in columns))
+    titles = {group.at: "at", _why: "why"}
+    names = (group.change_title, *_NAMES, *(titles[c] for c in columns))
     rows = [_row(group, v, axis, columns) for v in group.rows]
     commands = [tag("p", words(f"{note[:1].upper()}{note[1:]}.")) for note in _commands(group)]
-    return join(scrolled(caption, names, rows, name, "told"), *commands)
+    return join(scrolled(caption, names, rows, name, "comparison"), *commands)
 
 
 def _commands(group: VerdictGroup) -> Iterable[str]:
@@ -64,8 +64,8 @@ def _answer(v: Verdict) -> Markup:
     """The answer, the range of an inconclusive one, and the evidence against it."""
     style = {"slower": "warn", "faster": "good"}.get(v.answer)
     parts = [tag("strong", v.answer)]
-    if told := known(v):
-        parts.append(join(tag("br"), told))
+    if range_ := known(v):
+        parts.append(join(tag("br"), range_))
     if doubt := doubted(v):
         mark = tag("span", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {doubt}", class_="warn")
         parts.append(join(tag("br"), mark))

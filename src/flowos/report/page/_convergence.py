@@ -34,7 +34,7 @@ def convergence_svg(plot: ConvergencePlot) -> str:
     return f"{_drawing(plot, tag('style', Markup(style)), paper, xmlns=_NAMESPACE)}\n"
 
 
-def convergence_html(plot: ConvergencePlot, told: str, facts: Sequence[tuple[str, str]]) -> str:
+def convergence_html(plot: ConvergencePlot, lede: str, facts: Sequence[tuple[str, str]]) -> str:
     """A page: a summary sentence, the plot, its numbers, and facts (name, in words)."""
     rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts]
     body = tag(
@@ -43,7 +43,7 @@ def convergence_html(plot: ConvergencePlot, told: str, facts: Sequence[tuple[str
             "header",
             tag("p", tag("b", "FlowOS"), " solve", class_="kicker"),
             tag("h1", plot.title),
-            tag("p", told, class_="lede"),
+            tag("p", lede, class_="lede"),
         ),
         tag(
             "main",

@@ -123,11 +123,11 @@ def _path(points: list[tuple[float, float, Measurement]]) -> str:
 
 def _context(each: Line, frame: _Frame) -> Markup:
     points = _points(each, frame)
-    told = tag("title", each.label)
+    title = tag("title", each.label)
     if len(points) == 1:
         x, y, _ = points[0]
-        return tag("circle", told, class_="cdot", cx=x, cy=y, r="2.5")
-    return tag("path", told, class_="context", d=_path(points))
+        return tag("circle", title, class_="cdot", cx=x, cy=y, r="2.5")
+    return tag("path", title, class_="context", d=_path(points))
 
 
 def _series(each: Line, frame: _Frame) -> Markup:
@@ -154,8 +154,8 @@ def _ceilings(panel: Panel, frame: _Frame) -> Markup:
     shown = [c for c in panel.ceilings if all(frame.y.holds(v) for _, v in c.points)]
     parts = [_ceiling(each, frame) for each in shown]
     labelled = sorted(shown, key=lambda c: frame.y.at(c.points[-1][1]))
-    wanted = [frame.y.at(c.points[-1][1]) - 6 for c in labelled]
-    places = apart(wanted, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
+    heights = [frame.y.at(c.points[-1][1]) - 6 for c in labelled]
+    places = apart(heights, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
     for each, at in zip(labelled, places, strict=True):
         kind = "nominal " if each.kind == "nominal" else ""
         words = f"{kind}ceiling {frame.scale.number(each.points[-1][1])}"

@@ -29,16 +29,16 @@ def people(words: str) -> str:
     return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
 
 
-def words(told: str) -> Markup:
+def words(text: str) -> Markup:
     """Text with the commands in backquotes as code elements."""
-    return join(*(tag("code", piece) if code else piece for piece, code in spans_of(told)))
+    return join(*(tag("code", piece) if code else piece for piece, code in spans_of(text)))
 
 
-def marker(series: int, x: float, y: float, good: bool, told: str) -> Markup:
+def marker(series: int, x: float, y: float, good: bool, title: str) -> Markup:
     """A point; hollow if it cannot be trusted."""
     return tag(
         "path",
-        tag("title", told),
+        tag("title", title),
         class_="dot" if good else "dot no",
         d=_SHAPES[series],
         transform=f"translate({x:.1f} {y:.1f})",
@@ -58,14 +58,14 @@ def swatch(series: int, bar: bool) -> Markup:
     return tag("svg", drawn, class_=f"s{series}", width=width, height="14", aria_hidden="true")
 
 
-def drawing(panel: Panel, name: str, height: float, told: str, *parts: Markup) -> Markup:
+def drawing(panel: Panel, name: str, height: float, description: str, *parts: Markup) -> Markup:
     """The SVG image with its title and a description for screen readers."""
     return tag(
         "svg",
         tag(
             "title", panel.chart.title + (f", {panel.title}" if panel.title else ""), id=f"{name}-t"
         ),
-        tag("desc", told, id=f"{name}-d"),
+        tag("desc", description, id=f"{name}-d"),
         *parts,
         class_="plot",
         viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",

@@ -106,8 +106,8 @@ def _lede(book: Report) -> Iterator[str]:
         return
     yield counted(total, "number") + ". "
     if doubted:
-        told = "None of them can" if doubted == total else f"{doubted} of them cannot"
-        yield join(tag("strong", f"{told} be trusted", class_="warn"), ", and each says why.")
+        count = "None of them can" if doubted == total else f"{doubted} of them cannot"
+        yield join(tag("strong", f"{count} be trusted", class_="warn"), ", and each says why.")
         if doubted * 2 > total:
             yield " Measure again when nothing else uses the machine."
     else:
@@ -195,16 +195,16 @@ def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
     best = people(value_of(best_of(m for _, m in each.points), panel.scale))
     lone = len(each.points) == 1 < places
     where = f", at {panel.chart.x} {each.points[0][0]} only" if lone else None
-    told = tag("span", each.label, " best ", tag("b", best), where)
-    return tag("li", marked, told, class_=f"k{each.colour}")
+    label = tag("span", each.label, " best ", tag("b", best), where)
+    return tag("li", marked, label, class_=f"k{each.colour}")
 
 
 def _worth(book: Report) -> Part | None:
     findings = tag("ul", *(tag("li", words(f)) for f in book.findings), class_="plain")
     tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(book.verdicts))]
-    told = tag("p", f"{summary(book.verdicts)}.", class_="note")
+    counts = tag("p", f"{summary(book.verdicts)}.", class_="note")
     found = findings if book.findings else None
-    compared = join(told, *tables) if tables else None
+    compared = join(counts, *tables) if tables else None
     if book.run.environments:
         title = verdicts_title(book.run)
         return _part("worth", title, title, compared, found)
@@ -214,7 +214,7 @@ def _worth(book: Report) -> Part | None:
 
 def _machine(book: Report) -> Part | None:
     facts = book.run.facts
-    rows = [join(tag("dt", what), tag("dd", told)) for what, told in facts_rows(facts)]
+    rows = [join(tag("dt", what), tag("dd", value)) for what, value in facts_rows(facts)]
     if book.steps:
         found = ", ".join(f"{s.label} at {_units.size(s.at)}" for s in book.steps)
         rows.append(join(tag("dt", "Steps that were measured"), tag("dd", found)))

@@ -167,9 +167,10 @@ thead th{position:sticky;top:0;background:var(--card);font-weight:600;color:var(
 tbody th{font-weight:500}
 .n{text-align:right}
 td.wrap{white-space:normal;min-width:44ch}
-.scroll:has(.told){max-height:none}.told th,.told td{white-space:normal}.told .n{white-space:nowrap}
-.told tbody th{min-width:15ch}.told td:nth-child(2){min-width:20ch}
-.told td:nth-child(n+6){min-width:20ch}
+.scroll:has(.comparison){max-height:none}
+.comparison th,.comparison td{white-space:normal}.comparison .n{white-space:nowrap}
+.comparison tbody th{min-width:15ch}.comparison td:nth-child(2){min-width:20ch}
+.comparison td:nth-child(n+6){min-width:20ch}
 .forest{width:150px;height:20px;display:block}
 .band{fill:var(--track)}.one{stroke:var(--muted);stroke-width:1}
 .ci{stroke:var(--c0);stroke-width:2.4}.cidot{fill:var(--c0)}

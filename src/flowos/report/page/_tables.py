@@ -41,8 +41,8 @@ def panel_table(panel: Panel, name: str) -> Markup:
     """All measurements of a panel, including those that the plot merges or draws in grey."""
     chart = panel.chart
     facets = {axis for axis, _ in panel.facets}
-    told = [a for a in varying(panel.rows) if a not in facets and a != chart.x]
-    axes = [chart.x, *told]
+    varied = [a for a in varying(panel.rows) if a not in facets and a != chart.x]
+    axes = [chart.x, *varied]
     metrics = len({m.metric for m in panel.rows}) > 1
     names = [*axes, *(["metric"] if metrics else []), *_NUMBERS]
     caption = chart.title + (f", {panel.title}" if panel.title else "") + _constants(panel, axes)
@@ -51,10 +51,10 @@ def panel_table(panel: Panel, name: str) -> Markup:
     return tag("details", tag("summary", count), scrolled(caption, names, rows, name))
 
 
-def _constants(panel: Panel, told: Sequence[str]) -> str:
+def _constants(panel: Panel, shown: Sequence[str]) -> str:
     """Levels common to all rows, stated once."""
     first = panel.rows[0].case
-    varied = {*varying(panel.rows), *told, *(axis for axis, _ in panel.facets)}
+    varied = {*varying(panel.rows), *shown, *(axis for axis, _ in panel.facets)}
     same = [f"{axis} {level}" for axis, level in first.levels if axis not in varied and level]
     return f". All with {', '.join(same)}" if same else ""
 

@@ -61,14 +61,14 @@ class Requests {
       if (read[line] && owner != rank_)
         asked[static_cast<std::size_t>(owner)].push_back(static_cast<std::int32_t>(line));
     }
-    const OfRanks told = exchanged(asked, comm_);
+    const OfRanks requested = exchanged(asked, comm_);
     std::vector<std::map<int, Link>> found(colour_starts_.size() - 1);
     std::vector<bool> awaited(owners_.size());
     for (int rank = 0; rank < ranks_; rank++) {
       const auto of_rank = static_cast<std::size_t>(rank);
       for (const std::int32_t line : asked[of_rank])
         found[colour_at(line)][rank].in.push_back(line);
-      for (const std::int32_t line : told[of_rank]) {
+      for (const std::int32_t line : requested[of_rank]) {
         found[colour_at(line)][rank].out.push_back(line);
         awaited[static_cast<std::size_t>(line / steps_)] = true;
       }
