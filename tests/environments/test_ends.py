@@ -61,7 +61,8 @@ def test_the_fuse_server_of_one_node_is_not_that_of_another(images: Images) -> N
         assert len(fuse_servers() - before) == 2
         one.close()
         assert len(fuse_servers() - before) == 1
-        assert other.env.image and os.path.ismount(other.env.image.source)
+        assert other.env.image
+        assert os.path.ismount(other.env.image.source)
 
 
 @pytest.mark.parametrize("runtime", BY_FUSE)
