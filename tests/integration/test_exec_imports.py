@@ -15,9 +15,10 @@ _MAX_MODULES = 51
 _ROOMS = ("feeder", "plan", "probes", "report", "solver", "store")
 _PARTS = ("model._ports", "model._samples", "model._facts", "model._codec", "drivers._cdi")
 _OTHERS = (
-    *("datetime", "email", "importlib.metadata", "importlib.resources", "json", "logging"),
-    *("multiprocessing", "numpy", "platform", "random", "socket", "sqlalchemy", "statistics"),
-    *("tarfile", "tempfile", "yaml"),
+    *("ast", "bz2", "dataclasses", "datetime", "email", "hashlib", "importlib.metadata"),
+    *("importlib.resources", "inspect", "json", "logging", "lzma", "multiprocessing", "numpy"),
+    *("platform", "random", "shutil", "socket", "sqlalchemy", "statistics", "tarfile", "tempfile"),
+    "yaml",
 )
 
 

@@ -1,9 +1,9 @@
 """The options by which a person asks for ranks of an MPI program."""
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import replace
 from flowos.model import UsageError
 
 if TYPE_CHECKING:

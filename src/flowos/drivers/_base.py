@@ -1,9 +1,9 @@
 """Protocols of runtimes and launchers: they build command lines and run nothing."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
+from flowos._dataclasses import dataclass
 from flowos.model import Argv, Form, Image, Launch, Pairs
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ RunDir = PurePath
 """Folder of one launch, with the same path inside and outside of every environment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """Why a runtime cannot be used on a node. `code` is for programs, the rest for people."""
 
@@ -22,7 +22,7 @@ class Reason:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SetupStep:
     """Command to run on a node before an image can be entered there.
 
@@ -34,7 +34,7 @@ class SetupStep:
     stays: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Traits:
     """What callers need to know about a runtime.
 

@@ -2,9 +2,9 @@
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     End,
     Exited,
@@ -26,7 +26,7 @@ _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR})
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """Observations: status files by rank, ranks that had started, the launcher's own end.
 
@@ -43,7 +43,7 @@ class Seen:
     hung: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Rank:
     end: End
     stopped: bool

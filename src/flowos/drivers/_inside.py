@@ -1,10 +1,10 @@
 """Paths and variables of the host as seen by a launch in an image."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import replace
 from flowos.model import Environment, Pairs
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 Tested with Linux 6.18; an ordinary user may mount an overlay since 5.11.
 """
 
-from dataclasses import replace
 from pathlib import PurePath
 
+from flowos._dataclasses import replace
 from flowos.model import Argv, Image
 
 OVERLAY_ROOT = "root"

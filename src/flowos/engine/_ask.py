@@ -9,14 +9,15 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from flowos._dataclasses import dataclass
 
 _KILLED_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolAnswer:
     """What a program printed, and its exit code; of a signal that ended it, the number below 0."""
 

@@ -7,10 +7,10 @@ end.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from flowos._dataclasses import replace
 from flowos.model import Environment, EnvironmentRefused
 
 

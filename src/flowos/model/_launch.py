@@ -1,9 +1,10 @@
 """How a process is started, and how it ended."""
 
 import operator
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal, cast
+
+from flowos._dataclasses import dataclass, field
 
 Pairs = tuple[tuple[str, str], ...]
 """Ordered (name, value) pairs: variables, levels, binds, notes."""
@@ -11,7 +12,7 @@ Pairs = tuple[tuple[str, str], ...]
 Argv = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Needs:
     """Resources that a task needs on the node that runs it.
 
@@ -59,7 +60,7 @@ def _whole(name: str, given: object, least: int) -> int:
 Form = Literal["folder", "squashfs", "sif", "oci-archive"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ImageConfig:
     """How an image is to be run (OCI image configuration, or a runscript)."""
 
@@ -69,7 +70,7 @@ class ImageConfig:
     cwd: PurePath | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """A root file system. Its identity is the digest, never the name.
 
@@ -83,7 +84,7 @@ class Image:
     config: ImageConfig = ImageConfig()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Environment:
     """The environment of a launch, as data. Without an image it is bare.
 
@@ -107,7 +108,7 @@ class Environment:
 BARE = Environment()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """One process start (or one start of `ranks` processes), fully described.
 
@@ -120,20 +121,20 @@ class Launch:
     argv: Argv
     env: Environment = BARE
     variables: Pairs = ()
-    cwd: PurePath = field(default_factory=lambda: PurePath("/"))
-    needs: Needs = field(default_factory=Needs)
+    cwd: PurePath = PurePath("/")
+    needs: Needs = Needs()
     ranks: int = 1
     limit_seconds: float | None = None
     terminal: bool = False
     cpus: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exited:
     code: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Killed:
     """Ended by a signal. `by`: our time limit, our request, or another process."""
 
@@ -141,7 +142,7 @@ class Killed:
     by: Literal["limit", "request", "other"] = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NotStarted:
     """The command could not be started: not found, not executable, no such folder.
 
@@ -152,14 +153,14 @@ class NotStarted:
     code: int = field(default=125, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuntimeFailed:
     """The launcher or runtime failed before the command could start."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lost:
     """How it ended is unknown."""
 
@@ -169,7 +170,7 @@ class Lost:
 End = Exited | Killed | NotStarted | RuntimeFailed | Lost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Usage:
     """Resources used by all processes of a launch together."""
 
@@ -179,14 +180,14 @@ class Usage:
     max_rss_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """How a launch ended, its output, and its resource usage."""
 
     end: End
     stdout: bytes = b""
     stderr: bytes = b""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
 
     @property
     def ok(self) -> bool:

@@ -1,10 +1,10 @@
 """`fo.environment`: an environment from a word and options."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import replace
 from flowos.drivers import RUNTIMES
 from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
 

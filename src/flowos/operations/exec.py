@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import path_inside
 from flowos.engine import PreparedLaunch, here, now
 from flowos.model import (
@@ -38,7 +38,7 @@ exit 127
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RankOptions:
     """Number of ranks and their MPI: a name of `drivers.LAUNCHERS`, and its mpirun.
 
@@ -51,7 +51,7 @@ class RankOptions:
     oversubscribe: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExecRequest:
     """A command to run. cwd: by default the current folder. ranks: for an MPI program."""
 
@@ -61,7 +61,7 @@ class ExecRequest:
     ranks: RankOptions | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExecPlan:
     """The command line that would be started, and where."""
 

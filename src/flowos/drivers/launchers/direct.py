@@ -1,13 +1,13 @@
 """Starts one process directly."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import ONE_RANK
 from flowos.model import Argv, Launch, LaunchFailed, Pairs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Direct:
     name: str = "direct"
     env_forwarded: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 """The node's own environment, without an image."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.model import Argv, Form, Image, Launch, LaunchFailed
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _TRAITS = Traits()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bare:
     name: str = "bare"
     traits: Traits = _TRAITS

@@ -1,11 +1,12 @@
 """What connects us with a process, and what it prints, kept up to a bound."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from subprocess import Popen
 
+from flowos._dataclasses import dataclass
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Pipes:
     """Our ends: the FIFO whose closing ends the launch, and what comes out.
 

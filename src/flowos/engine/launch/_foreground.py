@@ -18,13 +18,13 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from types import FrameType
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.engine.launch._capture import Pipes
 from flowos.engine.launch._orphans import unfinished
 from flowos.engine.launch._prepared import (
@@ -172,7 +172,7 @@ def _ready_to_spawn(prepared: PreparedLaunch, terminal: "_Terminal | None") -> C
     return spawn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Terminal:
     """The controlling terminal, as it was before the launch."""
 

@@ -1,8 +1,6 @@
 """Where flowos-init is: in the wheel, or compiled here once for this machine."""
 
 import os
-import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +28,8 @@ def find_init(session: Callable[[], Path]) -> Path:
 
 def link_or_copy(program: Path, place: Path) -> None:
     """Give it another name, at once."""
-    import tempfile  # a launch without an image needs none
+    import shutil  # a launch without an image needs neither
+    import tempfile
 
     with tempfile.TemporaryDirectory(dir=place.parent) as beside:
         made = Path(beside) / place.name
@@ -43,11 +42,13 @@ def link_or_copy(program: Path, place: Path) -> None:
 
 def digest_of(sources: Path) -> str:
     """Another one when any source or header in that folder is another."""
+    import zlib  # of chance, not of enemies; hashlib takes 10 ms to import
+
     checks = 0
     for file in sorted(sources.glob("*.[ch]")):
         content = file.read_bytes()
         checks = zlib.crc32(f"{file.name} {len(content)}\n".encode() + content, checks)
-    return f"{checks:08x}"  # of chance, not of enemies; hashlib takes 10 ms to import
+    return f"{checks:08x}"
 
 
 def cache_folder() -> Path:
@@ -82,6 +83,7 @@ def find_or_compile(sources: Path, places: tuple[Path, ...]) -> Path:
 
 def _compile(sources: Path, to: Path) -> str:
     """Compile and publish by rename, for others may do the same; a complaint or ''."""
+    import shutil
     import tempfile
 
     compilers = [*filter(None, [os.environ.get("CC")]), *_COMPILERS]

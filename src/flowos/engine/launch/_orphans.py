@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.engine._ask import ask
 
 _PASSES = 100
@@ -66,7 +65,7 @@ def _may_live(started: Started) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Marks:
     """By what a process is known to be of a launch; any one will do.
 
@@ -202,6 +201,8 @@ def _in(folder: Path, pattern: str = "*") -> list[Path]:
 
 def unmount(folder: Path) -> None:
     """Undo FUSE mounts there and below, as a killed server leaves them."""
+    import shutil  # slow to import, and most launches leave nothing
+
     program = shutil.which("fusermount3") or shutil.which("fusermount")
     for mount in _mounts(folder) if program else ():
         with contextlib.suppress(OSError):

@@ -13,11 +13,11 @@ What is promised, whatever the runtime and the launcher:
 import os
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import TypedDict
 
+from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
@@ -37,7 +37,7 @@ def own_variables() -> Pairs:
     return tuple(os.environ.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PreparedLaunch:
     """A launch whose run folder is there, to put something in (a socket) before the start.
 

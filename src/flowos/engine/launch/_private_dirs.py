@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,6 +62,8 @@ def locked(path: Path, flags: int, *, wait: bool = True) -> Iterator[int]:
 
 def remove_tree(root: Path) -> None:
     """Also what its owner may not write, or belongs to our subordinate ids; the rest stays."""
+    import shutil  # slow to import, and a launch that ends well needs none
+
     with suppress(OSError):
         open_folders(root)
     shutil.rmtree(root, ignore_errors=True)

@@ -14,17 +14,16 @@ import atexit
 import fcntl
 import itertools
 import os
-import shutil
 import threading
 import time
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from flowos._collected import when_collected
+from flowos._dataclasses import dataclass
 from flowos.engine.launch._private_dirs import complaint_about, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
 from flowos.model import LaunchFailed
@@ -37,11 +36,11 @@ _MEMORY = Path("/dev/shm")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Session:
     folder: Path
     lock: int
-    numbers: Iterator[int] = field(default_factory=itertools.count)
+    numbers: Iterator[int]
 
 
 class RunFolders:
@@ -111,12 +110,22 @@ def _memory_folder(folder: Path) -> Path:
 
 
 def remove_run_folder(folder: Path) -> None:
-    shutil.rmtree(_memory_folder(folder), ignore_errors=True)
-    try:
+    _remove_folder(_memory_folder(folder))
+    with suppress(OSError):  # it holds a folder
         for path in folder.iterdir():
             path.unlink()
+    _remove_folder(folder)
+
+
+def _remove_folder(folder: Path) -> None:
+    """If it is there. Most are empty, and shutil takes 3 ms to be imported."""
+    try:
         folder.rmdir()
-    except OSError:  # it holds a folder
+    except FileNotFoundError:
+        return
+    except OSError:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -126,7 +135,7 @@ def _new_session(base: Path) -> _Session:
     hidden.mkdir(mode=0o700)
     lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    return _Session(hidden.rename(base / hidden.name.lstrip(".")), lock)
+    return _Session(hidden.rename(base / hidden.name.lstrip(".")), lock, itertools.count())
 
 
 def _base() -> Path:
@@ -178,14 +187,14 @@ def _is_left(folder: Path) -> bool:
 def _remove_left(folder: Path) -> None:
     if not is_beyond_us(folder):
         for of_launch in folder.iterdir():
-            shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
+            _remove_folder(_memory_folder(of_launch))
         remove_session(folder)
 
 
 def _remove_session(session: _Session) -> None:
     for of_launch in session.folder.iterdir():
-        shutil.rmtree(_memory_folder(of_launch), ignore_errors=True)
-    shutil.rmtree(session.folder, ignore_errors=True)
+        _remove_folder(_memory_folder(of_launch))
+    _remove_folder(session.folder)
     os.close(session.lock)
 
 

@@ -5,11 +5,11 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
+from flowos._dataclasses import replace
 from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
 from flowos.engine.launch._capture import Capture, Spawn
 from flowos.engine.launch._end_reasons import explained, lives, without_root
