@@ -2,7 +2,7 @@
 
 import sys
 
-from flowos.cli import main
+from flowos.cli import script
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script())

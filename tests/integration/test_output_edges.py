@@ -127,3 +127,28 @@ def test_a_kept_run_is_what_the_published_schema_says(flowos: Flowos, two_runs: 
     schema = json.loads(flowos("report", "--schema").stdout)
     shown = strictly(flowos("show", "--json", "--store", str(two_runs)).stdout)
     Draft202012Validator(schema).validate(shown)
+
+
+_AT_EXIT = """\
+import atexit, sys, threading, time
+from flowos.cli import script
+atexit.register(print, "an earlier function")
+threading.Thread(target=lambda: (time.sleep(0.1), print("a thread"))).start()
+sys.argv = ["flowos", "exec", "--", "sh", "-c", "exit 7"]
+code = script()
+atexit.register(print, "a later function")
+print("half a line", end="", file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_program_ends_with_its_code_after_threads_and_functions_at_exit() -> None:
+    done = subprocess.run([sys.executable, "-c", _AT_EXIT], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (7, "half a line")
+    assert done.stdout == "a thread\na later function\n"
+
+
+@pytest.mark.parametrize(("word", "code"), [("--help", 0), ("--no-such", 2)])
+def test_a_program_that_only_says_how_it_is_called_ends_with_its_code(word: str, code: int) -> None:
+    done = subprocess.run([sys.executable, "-m", "flowos", "exec", word], capture_output=True)
+    assert (done.returncode, b"usage: flowos exec" in done.stdout + done.stderr) == (code, True)
