@@ -65,6 +65,18 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """`no_cover` holds in pytest's processes, too: there pytest-cov starts two traces, and stops one."""
+    tracer = sys.gettrace()
+    if item.get_closest_marker("no_cover"):
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
 def processes() -> str:
     """Those of this user, where in the kernel each waits, and what it is."""
     columns = "pid,ppid,pgid,sid,stat,wchan:20,etimes,args"

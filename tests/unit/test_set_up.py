@@ -116,6 +116,11 @@ def test_no_property_is_given_up_because_the_machine_is_busy() -> None:
     assert not [tree for tree in trees("tests") if "deadline" in settings_given(tree)]
 
 
+@pytest.mark.no_cover
+def test_what_is_simulated_a_thousand_times_is_not_traced_for_coverage() -> None:
+    assert sys.gettrace() is None
+
+
 def settings_given(tree: ast.Module) -> set[str | None]:
     """Names of the keywords of `@settings` in a file."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
