@@ -67,7 +67,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """`no_cover` holds in pytest's processes, too: there pytest-cov starts two traces, and stops one."""
+    """`no_cover` holds below xdist, too, where pytest-cov starts two tracers and stops one."""
     tracer = sys.gettrace()
     if item.get_closest_marker("no_cover"):
         sys.settrace(None)

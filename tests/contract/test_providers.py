@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -86,11 +87,30 @@ def nap(x: fo.float64) -> fo.float64:
     return x
 
 
+@fo.task
+def awaits(path: fo.str_) -> fo.str_:
+    assert comes(Path(path).exists)
+    return path
+
+
 def flow_of(task: fo.Task, kind: object) -> fo.Flow:
     return fo.flow_output(task(fo.flow_input("x", kind)))
 
 
 DOUBLE, NAP = flow_of(double, fo.int64), flow_of(nap, fo.float64)
+AWAITS = flow_of(awaits, fo.str_)
+
+
+def touched_once_over(s: HeldSlice, path: Path) -> threading.Thread:
+    """What `awaits` the path goes on when the slice is over: freed, or its lease has ended."""
+
+    def touch() -> None:
+        assert comes(lambda: "over" in repr(s))
+        path.touch()
+
+    thread = threading.Thread(target=touch)
+    thread.start()
+    return thread
 
 
 def test_as_many_nodes_are_held_as_were_asked_for(provider: Provider) -> None:
@@ -267,31 +287,35 @@ def test_tasks_that_run_flows_on_full_nodes_go_on(several: Provider, nodes: int)
         assert got == [[0.002]] * 80
 
 
-def test_what_runs_when_a_slice_is_freed_raises(provider: Provider) -> None:
+def test_what_runs_when_a_slice_is_freed_raises(provider: Provider, tmp_path: Path) -> None:
     s = on(provider)
     got: list[BaseException] = []
 
     def run() -> None:
         with pytest.raises(fo.SliceFreed) as raised:
-            s.run(NAP, 1.0)
+            s.run(AWAITS, str(tmp_path / "over"))
         got.append(raised.value)
 
     thread = threading.Thread(target=run)
     thread.start()
     assert comes(lambda: sum(s._busy.values()) == 1)
+    touching = touched_once_over(s, tmp_path / "over")
     s.free()
+    touching.join()
     thread.join(PATIENCE_SECONDS)
     assert len(got) == 1
     with pytest.raises(fo.SliceFreed):
         s.run(DOUBLE, 1)
 
 
-def test_what_runs_when_the_lease_ends_raises(provider: Provider) -> None:
+def test_what_runs_when_the_lease_ends_raises(provider: Provider, tmp_path: Path) -> None:
     with on(provider, seconds=0.3) as s:
+        touching = touched_once_over(s, tmp_path / "over")
         with pytest.raises(fo.SliceFreed, match=r"lease ended after 0\.3 s"):
-            s.run(NAP, 1.0)
+            s.run(AWAITS, str(tmp_path / "over"))
         with pytest.raises(fo.SliceFreed, match="lease ended"):
             s.run(DOUBLE, 1)
+        touching.join()
 
 
 def test_a_slice_is_resized_while_it_runs(several: Provider) -> None:

@@ -24,8 +24,8 @@ def test_what_does_not_answer_in_time_is_killed_with_what_it_started(
 ) -> None:
     child = tmp_path / "child"
     began = time.monotonic()
-    with pytest.raises(TimeoutError, match="sh: no answer within 1 s"):
-        ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $! >{child}; wait"], seconds=1.0)
+    with pytest.raises(TimeoutError, match="sh: no answer within 5 s"):
+        ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $! >{child}; wait"], seconds=5.0)
     assert time.monotonic() - began < LONG_SECONDS / 2
     assert is_gone(int(child.read_text()))
 

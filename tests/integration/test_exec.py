@@ -126,7 +126,7 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(name: str, opene
 
 
 def test_a_command_that_a_signal_ended_is_told_as_a_shell_would(opened: Any) -> None:
-    with opened("--", "sh", "-c", "echo ready; exec sleep 30") as process:
+    with opened("--", "sh", "-c", "echo ready; exec sleep 300") as process:
         assert process.read_line() == "ready"
         process.terminate()
     assert process.returncode == 128 + signal.SIGTERM
@@ -201,7 +201,7 @@ def test_a_current_folder_that_is_gone_is_told_in_one_line(tmp_path: Path) -> No
     (tmp_path / "gone").mkdir()
     script = f"rmdir ../gone && exec {FLOWOS} exec -- pwd"
     done = subprocess.run(
-        ["sh", "-c", script], cwd=tmp_path / "gone", capture_output=True, text=True, timeout=30
+        ["sh", "-c", script], cwd=tmp_path / "gone", capture_output=True, text=True, timeout=120
     )
     told = "flowos exec: the current folder cannot be used: No such file or directory; "
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -13,6 +13,7 @@ import flowos as fo
 from flowos.engine import HoldEvent
 from flowos.operations.settings import load_settings, settings_file, settings_page
 
+PATIENCE_SECONDS = 60.0
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 TOML = """
 [pools.test]
@@ -111,27 +112,31 @@ def test_a_slice_inside_a_task_of_a_slice_does_not_hang() -> None:
 
 
 def test_a_slice_is_freed_while_another_thread_runs_on_it() -> None:
-    begun = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
     @fo.task
-    def nap(x: fo.float64) -> fo.float64:
+    def waits(x: fo.int64) -> fo.int64:
         begun.set()
-        time.sleep(x)
+        assert go_on.wait(PATIENCE_SECONDS)
         return x
 
-    flow = fo.flow_output(nap(fo.flow_input("x", fo.float64)))
-    s = fo.slice(flow, pool="local")
+    s = fo.slice(fo.flow_output(waits(X)), pool="local")
     said: list[str] = []
 
     def run() -> None:
         with pytest.raises(fo.SliceFreed) as freed:
-            s.run(0.5)
+            s.run(1)
         said.append(str(freed.value))
 
-    thread = threading.Thread(target=run)
+    thread, freeing = threading.Thread(target=run), threading.Thread(target=s.free)
     thread.start()
-    assert begun.wait(30)
-    s.free()
+    assert begun.wait(PATIENCE_SECONDS)
+    freeing.start()
+    until = time.monotonic() + PATIENCE_SECONDS
+    while "over" not in repr(s) and time.monotonic() < until:
+        time.sleep(0.01)
+    go_on.set()
+    freeing.join()
     thread.join()
     assert said
 

@@ -186,7 +186,7 @@ def test_here_a_quota_shows_as_throttled_time() -> None:
     program = (
         "from flowos.engine import here, state_between; import time; before = here().look()\n"
         "def throttled(): return state_between(before, here().look()).throttled_seconds or 0\n"
-        "end = time.time() + 30\n"
+        "end = time.time() + 200\n"
         "while time.time() < end and not throttled() > 0.1: pass\n"
         "print(throttled())"
     )

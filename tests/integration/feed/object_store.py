@@ -123,7 +123,7 @@ class BadRoad:
             line.sendall(body[: len(body) // 2])
             return False
         if fate == "late":
-            self._ending.wait(10)
+            self._ending.wait(60)
         line.sendall(answer)
         return False
 

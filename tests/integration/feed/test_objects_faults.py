@@ -30,7 +30,7 @@ def store(server: ObjectStore) -> Iterator[ObjectStore]:
 def test_what_fails_three_times_in_passing_is_had_all_the_same(road: BadRoad, fault: str) -> None:
     odd = ("/things/03.bin", "/things/07.bin")
     road.fate = lambda path, before: fault if path in odd and before < 3 else ""
-    patience = 2.0 if fault == "late" else 60.0
+    patience = 5.0 if fault == "late" else 60.0
     came = served(open_url("s3://things", timeout_seconds=patience))
     assert came.failed == {}
     assert [came.pushed[at] for at in range(len(OBJECTS))] == list(OBJECTS.values())

@@ -1,6 +1,7 @@
 """A task that needs cores gets CPUs of its own, and its libraries as many threads."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,9 +49,10 @@ def test_what_the_person_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(one) == ["1", "5", "none"]
 
 
-def test_commands_at_once_have_different_cpus() -> None:
-    show = "grep Cpus_allowed_list /proc/self/status; sleep 0.5"
-    command = fo.command(["sh", "-c", show], needs=fo.Needs(cores=1))
+def test_commands_at_once_have_different_cpus(tmp_path: Path) -> None:
+    all_here = f"until [ $(ls {tmp_path} | wc -l) = {CORES} ]; do sleep 0.02; done"
+    show = f"touch {tmp_path}/$$; {all_here}; grep Cpus_allowed_list /proc/self/status"
+    command = fo.command(["sh", "-c", show], needs=fo.Needs(cores=1), limit_seconds=120.0)
     with fo.slice([command() for _ in range(CORES)]) as s:
         lines = [str(line).split()[1] for line in s.run()]
     assert len(set(lines)) == CORES

@@ -322,13 +322,13 @@ def test_after_a_ctrl_c_all_cores_are_there_again(tmp_path: Path) -> None:
             x = fo.flow_input("x", fo.float64)
             ledger = here().ledger
             before = sorted(ledger.idle)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
             for flow in ([nap(x)], [nap(x)] * 1 + [nap(x), nap(x), nap(x)]):
                 with fo.slice(flow) as s:
                     for _ in range(3):
-                        signal.setitimer(signal.ITIMER_REAL, 0.1)
-                        signal.signal(signal.SIGALRM, signal.default_int_handler)
                         try:
-                            s.run(0.5)
+                            signal.setitimer(signal.ITIMER_REAL, 0.1)
+                            s.run(1.0)
                         except KeyboardInterrupt:
                             pass
                     assert s.run(0.0) == [0.0] * len(flow)

@@ -134,8 +134,8 @@ def test_what_a_signals_handler_raises_leaves_a_slice_that_runs_again(wide: int)
         with fo.slice(flow, workers="process", cores=2) as s:
             s.run(0.0)
             for _ in range(3):
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
-                with pytest.raises(Alarm):
+                with pytest.raises(Alarm):  # noqa: PT012
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
                     s.run(300.0)
             signal.signal(signal.SIGALRM, before)
             with limited():
@@ -167,12 +167,16 @@ def test_free_waits_for_what_runs_and_its_run_does_not_answer(way: Way) -> None:
     caller = threading.Thread(target=call)
     caller.start()
     assert begun.wait(PATIENCE_SECONDS)
-    timer = threading.Timer(0.2, go_on.set)
-    timer.start()
-    s.free()
-    assert go_on.is_set(), "free came back while the task ran"
+    freeing = threading.Thread(target=s.free)
+    freeing.start()
+    until = time.monotonic() + PATIENCE_SECONDS
+    while "freed" not in repr(s) and time.monotonic() < until:
+        time.sleep(0.01)
+    freeing.join(0.2)
+    assert freeing.is_alive(), "free came back while the task ran"
+    go_on.set()
+    freeing.join(PATIENCE_SECONDS)
     caller.join(PATIENCE_SECONDS)
-    timer.join()
     assert [type(answer) for answer in answers] == [fo.SliceFreed]
     assert "freed while this ran" in str(answers[0])
 

@@ -22,7 +22,7 @@ class Collector:
 
 
 def get(server: MetricsServer, path: str) -> tuple[int, str, str]:
-    connection = http.client.HTTPConnection(*server.at, timeout=10)
+    connection = http.client.HTTPConnection(*server.at, timeout=60)
     connection.request("GET", path)
     answer = connection.getresponse()
     got = answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
