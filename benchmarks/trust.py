@@ -1,6 +1,6 @@
 """Checks that planted disturbances mark a measurement as disturbed, and quiet runs do not.
 
-`python benchmarks/trust.py [--json] [--trials N]`; needs gcc.
+`python benchmarks/trust.py [--json] [--trials N] [--units N]`; needs gcc.
 Each trial measures a short case as `flowos measure` does (spinning before and after each sample,
 counters around it, a disturbed sample repeated up to three times): alone, with a busy loop, with a
 memory-bandwidth hog, and under a cpu quota of half a cpu (cgroup v1 or v2, if cgroups are
@@ -33,7 +33,6 @@ from flowos.plan import assess_trust, next_round, summarize, wilson
 from flowos.probes import state
 
 MIN_MARKED, MAX_MARKED = 0.95, 0.05
-WORK_UNITS = "400"
 READ_UNITS, FILE_BYTES = "60", 256 << 20
 STORAGE = "storage, "
 SETTLE_SECONDS = 0.1
@@ -61,11 +60,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
     parser.add_argument("--trials", type=int, default=60, help="of each kind")
+    parser.add_argument("--units", type=int, default=400, help="length of the case: 1 s is 400")
     parser.add_argument("--scratch", help="a folder on the storage to read from")
     asked = parser.parse_args()
     trials = asked.trials
     with tempfile.TemporaryDirectory(dir=asked.scratch) as folder, quota_cgroup() as cgroup:
-        watch = Watch(Path(folder))
+        watch = Watch(Path(folder), asked.units)
         plants: dict[str, Plant] = {
             "quiet": nullcontext,
             "spinner": lambda: disturber(watch.binary, "spin"),
@@ -119,12 +119,13 @@ def rates_of(kind: str, tally: Tally) -> dict[str, Any]:
 class Watch:
     """A short case, with the machine's state around it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, units: int) -> None:
         program = state.program(facts())
         if isinstance(program, Unmeasured):
             sys.exit(f"trust: {program.reason}: {program.remedy}")
         self.binary = compiled(SOURCE, folder / "disturb")
         self.spinner = (compiled(SPINNER, folder / "state"), *program.argv)
+        self.units = str(units)
         self.file = written(folder / "data", FILE_BYTES)
 
     def measured(self, *, on_storage: bool) -> list[Sample]:
@@ -135,7 +136,7 @@ class Watch:
         return seen
 
     def sample(self, number: int, *, on_storage: bool) -> Sample:
-        words = ("reads", READ_UNITS, str(self.file)) if on_storage else ("work", WORK_UNITS)
+        words = ("reads", READ_UNITS, str(self.file)) if on_storage else ("work", self.units)
         storage = self.file.parent if on_storage else None
         before, look = self.spin(), engine.here().look(storage)
         outcome = ran(self.binary, *words)
