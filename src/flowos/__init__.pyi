@@ -18,9 +18,11 @@ from flowos.model import Flow as Flow
 from flowos.model import FlowosError as FlowosError
 from flowos.model import In as In
 from flowos.model import Needs as Needs
+from flowos.model import NoRetry as NoRetry
 from flowos.model import Out as Out
 from flowos.model import Outcome as Outcome
 from flowos.model import PortType as _PortType
+from flowos.model import RunResult as RunResult
 from flowos.model import SampleError as SampleError
 from flowos.model import SettingsError as SettingsError
 from flowos.model import SliceFreed as SliceFreed
@@ -28,6 +30,7 @@ from flowos.model import SliceRefused as SliceRefused
 from flowos.model import SolveError as SolveError
 from flowos.model import Task as Task
 from flowos.model import TaskFailed as TaskFailed
+from flowos.model import TimeLimitExceeded as TimeLimitExceeded
 from flowos.model import ValueRefused as ValueRefused
 from flowos.model import WiringError as WiringError
 from flowos.model import WorkerLost as WorkerLost

@@ -11,14 +11,26 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
+from typing import Literal, TypeVar, overload
 
 from flowos._collected import when_collected
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine.flow._freed import Freed
-from flowos.engine.flow._slice import Slice
-from flowos.model import Ask, Flow, FlowosError, SliceFreed, WiringError, WorkerLost, brief_repr
+from flowos.engine.flow._slice import OnError, Slice
+from flowos.model import (
+    Ask,
+    Flow,
+    FlowosError,
+    RunResult,
+    SliceFreed,
+    WiringError,
+    WorkerLost,
+    brief_repr,
+)
+
+T = TypeVar("T")
 
 
 class HeldSlice(Freed):
@@ -65,14 +77,37 @@ class HeldSlice(Freed):
             with self._lock:
                 self._busy[node] -= 1
 
+    @overload
     def map(
-        self, flow: Flow, values: Iterable[object], *, ahead: int | None = None
-    ) -> Iterator[list[object]]:
+        self,
+        flow: Flow,
+        values: Iterable[object],
+        *,
+        ahead: int | None = ...,
+        on_error: Literal["raise"] = ...,
+    ) -> Iterator[list[object]]: ...
+    @overload
+    def map(
+        self,
+        flow: Flow,
+        values: Iterable[object],
+        *,
+        ahead: int | None = ...,
+        on_error: Literal["return"],
+    ) -> Iterator[RunResult]: ...
+    def map(
+        self,
+        flow: Flow,
+        values: Iterable[object],
+        *,
+        ahead: int | None = None,
+        on_error: OnError = "raise",
+    ) -> Iterator[list[object]] | Iterator[RunResult]:
         """Results of one run per item, in order. See `Slice.map`; ahead is for each node."""
         slices = self.opened(flow)
         count = len(slices)
         parts = enumerate(zip(slices, _dealt(values, count), strict=True))
-        maps = [s.map_part(part, ahead, first, count) for first, (s, part) in parts]
+        maps = [s.map_part(part, ahead, first, count, on_error) for first, (s, part) in parts]
         return _in_turns(maps)
 
     def opened(self, flow: Flow) -> list[Slice]:
@@ -184,9 +219,23 @@ class FlowSlice(Freed):
         """Run the flow once, on one of the nodes. See `Slice.run`."""
         return self._held.run(self.flow, *values, **named)
 
-    def map(self, values: Iterable[object], *, ahead: int | None = None) -> Iterator[list[object]]:
+    @overload
+    def map(
+        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["raise"] = ...
+    ) -> Iterator[list[object]]: ...
+    @overload
+    def map(
+        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["return"]
+    ) -> Iterator[RunResult]: ...
+    def map(
+        self,
+        values: Iterable[object],
+        *,
+        ahead: int | None = None,
+        on_error: OnError = "raise",
+    ) -> Iterator[list[object]] | Iterator[RunResult]:
         """Results of one run per item, in order, over all nodes. See `Slice.map`."""
-        return self._held.map(self.flow, values, ahead=ahead)
+        return self._held.map(self.flow, values, ahead=ahead, on_error=on_error)
 
     def resize(self, nodes: int) -> None:
         """Hold this many nodes instead. See `HeldSlice.resize`."""
@@ -239,7 +288,7 @@ def _dealt(values: Iterable[object], count: int) -> list[Iterator[object]]:
     return [hand(each) for each in hands]
 
 
-def _in_turns(maps: Sequence[Iterator[list[object]]]) -> Iterator[list[object]]:
+def _in_turns(maps: Sequence[Iterator[T]]) -> Iterator[T]:
     """One of each in turn, up to the first that has no more: it is the next in order."""
     for each in cycle(maps):
         try:

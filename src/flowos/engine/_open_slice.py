@@ -63,6 +63,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     _refuse_unmet(schedule, own, node)
     node.ledger.widen(has)
     kind = _workers(schedule, workers, env)
+    _refuse_limits(schedule, kind)
     places = 1 if workers == "inline" else held
     usage = SliceUsage(flow.name, node.name, env.label)
     undo = ExitStack()
@@ -163,6 +164,16 @@ def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Wo
             "leave workers away, or give 'process'"
         )
     return "process"
+
+
+def _refuse_limits(schedule: Schedule, kind: Workers) -> None:
+    for stage in schedule.stages:
+        body = stage.steps[0].task.body
+        if kind != "process" and isinstance(body, Python) and body.limit_seconds is not None:
+            raise SliceRefused(
+                f"slice: task {stage.steps[0].label!r} has limit_seconds={body.limit_seconds:g}, "
+                "and a thread cannot be ended: give the slice workers='process'"
+            )
 
 
 def _with_folder(env: Environment, folder: Path | None) -> Environment:

@@ -10,9 +10,9 @@ _PARTS = {
     "_define": "task",
     "_define_commands": "command gang",
     "_errors": (
-        "Cancelled EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
+        "Cancelled EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError NoRetry "
         "SampleError SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
-        "UsageError ValueRefused WiringError WorkerLost"
+        "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
     "_facts": (
         "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
@@ -31,6 +31,7 @@ _PARTS = {
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price",
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
+    "_run_result": "RunResult",
     "_samples": (
         "Advice Answer Binary Case Chart Design Effort Entered MachineState Measurement "
         "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         FlowosError as FlowosError,
         LaunchFailed as LaunchFailed,
         MeasureError as MeasureError,
+        NoRetry as NoRetry,
         SampleError as SampleError,
         SettingsError as SettingsError,
         SliceFreed as SliceFreed,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
         SolveError as SolveError,
         StoreError as StoreError,
         TaskFailed as TaskFailed,
+        TimeLimitExceeded as TimeLimitExceeded,
         UsageError as UsageError,
         ValueRefused as ValueRefused,
         WiringError as WiringError,
@@ -166,6 +169,9 @@ if TYPE_CHECKING:
     from flowos.model._progress import (
         OnProgress as OnProgress,
         Progress as Progress,
+    )
+    from flowos.model._run_result import (
+        RunResult as RunResult,
     )
     from flowos.model._samples import (
         Advice as Advice,

@@ -41,9 +41,13 @@ Captured = Literal["outcome", "exit_code", "stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """A Python function; its results are the outputs, in order."""
+    """A Python function; its results are the outputs, in order.
+
+    limit_seconds: after this long its worker process is ended; threads cannot be.
+    """
 
     fun: Callable[..., Any]
+    limit_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

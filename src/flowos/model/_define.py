@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, get_origin, overload
+from typing import Any, TypedDict, Unpack, cast, get_args, get_origin, overload
 
 from flowos.model._bodies import PortSpec, Python
 from flowos.model._errors import WiringError
@@ -14,62 +14,89 @@ from flowos.model._ports import brief_repr
 _KEYS = ("task_name", "iport_nametypes", "oport_nametypes", "fun")
 
 
+class TaskKeywords(TypedDict, total=False):
+    """Options of a task, each described at `task`. `_finished` is what takes them in."""
+
+    name: str | None
+    needs: Needs | None
+    retries: int
+    limit_seconds: float | None
+
+
 @overload
 def task(
-    definition: None = None, /, *, name: str | None = None, needs: Needs | None = None
+    definition: None = None, /, **options: Unpack[TaskKeywords]
 ) -> Callable[[Callable[..., Any]], Task]: ...
 @overload
 def task(
     definition: Mapping[str, Any] | Flow | Callable[..., Any],
     /,
-    *,
-    name: str | None = None,
-    needs: Needs | None = None,
+    **options: Unpack[TaskKeywords],
 ) -> Task: ...
 def task(
     definition: Mapping[str, Any] | Flow | Callable[..., Any] | None = None,
     /,
-    *,
-    name: str | None = None,
-    needs: Needs | None = None,
+    **options: Unpack[TaskKeywords],
 ) -> Task | Callable[[Callable[..., Any]], Task]:
     """Make a task from a dictionary, from a typed function (also as a decorator), or from a flow.
 
-    The dictionary has 'task_name', 'iport_nametypes', 'oport_nametypes' and 'fun'. A port is a type
-    or a (name, type) pair; ports are one of these or a tuple of them. Raises WiringError for an
-    invalid definition.
+    The dictionary has 'task_name', 'iport_nametypes', 'oport_nametypes' and 'fun', and may have the
+    options below but for the name. A port is a type or a (name, type) pair; ports are one of these
+    or a tuple of them.
+    name: instead of the function's own. needs: cores, memory and so on, one core by default.
+    retries: how often it is run again, at once and perhaps on another worker, after it raised, went
+    over its limit or lost its worker. Not after NoRetry, nor if its port refuses the result.
+    limit_seconds: after this long its worker process is ended and the task fails with
+    TimeLimitExceeded. Threads cannot be ended, so it needs a slice with workers="process".
+    Raises WiringError for an invalid definition or option.
     """
+    unknown = sorted(options.keys() - TaskKeywords.__annotations__.keys())
+    if unknown:
+        known = ", ".join(TaskKeywords.__annotations__)
+        raise WiringError(f"task: there is no option {unknown[0]!r}; the options are {known}")
     if definition is None:
-        return lambda fun: _from_function(fun, name, needs)
+        return lambda fun: _from_function(fun, options)
     if isinstance(definition, Flow):
-        return as_task(definition, name, needs)
+        return _from_flow(definition, options)
     if isinstance(definition, Mapping):
-        return _from_dictionary(definition, name, needs)
-    return _from_function(definition, name, needs)
+        return _from_dictionary(definition, options)
+    return _from_function(definition, options)
 
 
-def _from_dictionary(given: Mapping[str, Any], name: Any, needs: Needs | None) -> Task:
-    title = name if name is not None else given.get("task_name", "?")
+def _from_flow(flow: Flow, options: TaskKeywords) -> Task:
+    """The name is its own; all else is of its tasks."""
+    extra = [key for key, value in options.items() if key != "name" and value]
+    if extra:
+        raise WiringError(
+            f"flow {flow.name!r} as a task takes no {extra[0]}: its own tasks say what they need"
+        )
+    return as_task(flow, options.get("name"))
+
+
+def _from_dictionary(given: Mapping[str, Any], options: TaskKeywords) -> Task:
+    title = options.get("name") or given.get("task_name", "?")
     where = f"task {title!r}"
+    more = [key for key in TaskKeywords.__annotations__ if key != "name"]
     missing = [key for key in _KEYS if key not in given]
-    unknown = [key for key in given if key not in (*_KEYS, "needs")]
+    unknown = [key for key in given if key not in (*_KEYS, *more)]
     if missing or unknown:
         wrong = [f"{k!r} is missing" for k in missing] + [f"{k!r} is unknown" for k in unknown]
         raise WiringError(f"{where}: {', '.join(wrong)}; the keys are {', '.join(_KEYS)}")
     fun = _function(where, given["fun"])
     inputs = _ports_given(given["iport_nametypes"])
     names = _parameter_names(fun, len(inputs))
-    return Task(
-        name=title,
-        inputs=_specs(where, inputs, names),
-        outputs=_specs(where, outputs := _ports_given(given["oport_nametypes"]), _outs(outputs)),
-        body=Python(fun),
-        needs=needs or given.get("needs") or Needs(),
+    own = {key: given[key] for key in more if key in given}
+    return _finished(
+        title,
+        fun,
+        _specs(where, inputs, names),
+        _specs(where, outputs := _ports_given(given["oport_nametypes"]), _outs(outputs)),
+        cast("TaskKeywords", {**own, **options}),
     )
 
 
-def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
-    title = name or str(getattr(fun, "__name__", "task"))
+def _from_function(fun: Any, options: TaskKeywords) -> Task:
+    title = options.get("name") or str(getattr(fun, "__name__", "task"))
     where = f"task {title!r}"
     _function(where, fun)
     hints = inspect.get_annotations(fun, eval_str=True)
@@ -86,13 +113,26 @@ def _from_function(fun: Any, name: str | None, needs: Needs | None) -> Task:
             if complaint:
                 raise WiringError(f"{where}, default of {parameter.name!r}: {complaint}")
             defaults.append((parameter.name, parameter.default))
+    outputs = _returned(where, hints.get("return", inspect.Parameter.empty))
+    return _finished(title, fun, tuple(inputs), outputs, options, tuple(defaults))
+
+
+def _finished(
+    title: str,
+    fun: Callable[..., Any],
+    inputs: tuple[PortSpec, ...],
+    outputs: tuple[PortSpec, ...],
+    options: TaskKeywords,
+    defaults: tuple[tuple[str, object], ...] = (),
+) -> Task:
     return Task(
         name=title,
-        inputs=tuple(inputs),
-        outputs=_returned(where, hints.get("return", inspect.Parameter.empty)),
-        body=Python(fun),
-        needs=needs or Needs(),
-        defaults=tuple(defaults),
+        inputs=inputs,
+        outputs=outputs,
+        body=Python(fun, limit_seconds=options.get("limit_seconds")),
+        needs=options.get("needs") or Needs(),
+        defaults=defaults,
+        retries=options.get("retries", 0),
     )
 
 

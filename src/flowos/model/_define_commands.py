@@ -29,6 +29,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     limit_seconds: float | None = None,
     once: str = "",
     needs: Needs | None = None,
+    retries: int = 0,
 ) -> Task:
     """A task that runs a command line in a fresh folder of its own.
 
@@ -38,8 +39,9 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
     exit_code: the output for the code; without one, only 0 is a success.
     outcome: the output for the whole `Outcome`; with one, no end is a failure. variables: added to
-    ours, or alone if not `inherit`. once: a key of everything that the files depend on: created
-    once, then cached. Outputs: files in order of appearance, then captures; if none, `stdout`.
+    ours, or alone if not `inherit`. limit_seconds: it is ended after this long. once: a key of
+    everything that the files depend on: created once, then cached. retries: as for `task`.
+    Outputs: files in order of appearance, then captures; if none, `stdout`.
     """
     words = _words(argv)
     title = name or _title(words)
@@ -64,6 +66,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
             variables=tuple((variables or {}).items()),
         ),
         needs=needs or Needs(),
+        retries=retries,
     )
 
 

@@ -5,8 +5,10 @@ FlowosError
  +- ValueRefused       a value at `run`, or a task's result, does not fit its port
  +- TaskFailed         a task raised, or its command failed; has task, inputs, traceback
  |   +- WorkerLost     the process that ran the task is gone
+ |   +- TimeLimitExceeded  the task ran over its limit_seconds and was ended
  +- SliceFreed         the slice was freed before or during the request
  +- SliceRefused       a request for a slice cannot be met here: cores, environment, workers
+ +- NoRetry            raised by a task: to run it again is of no use
  +- Cancelled          the run was interrupted
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
@@ -40,12 +42,20 @@ class WorkerLost(TaskFailed):
     """The process that ran the task is gone."""
 
 
+class TimeLimitExceeded(TaskFailed):
+    """The task ran over its time limit and was ended."""
+
+
 class SliceFreed(FlowosError, RuntimeError):  # noqa: N818
     """The slice was freed."""
 
 
 class SliceRefused(FlowosError, ValueError):  # noqa: N818
     """A request for a slice cannot be met here."""
+
+
+class NoRetry(FlowosError):  # noqa: N818
+    """Raised by a task that has retries: it fails at once, without another attempt."""
 
 
 class Cancelled(FlowosError):  # noqa: N818

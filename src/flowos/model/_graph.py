@@ -16,7 +16,14 @@ from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import PortType, brief_repr
-from flowos.model._wiring import bind_arguments, check_command, check_ports, is_name
+from flowos.model._wiring import (
+    bind_arguments,
+    check_command,
+    check_limit,
+    check_ports,
+    check_retries,
+    is_name,
+)
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
@@ -33,7 +40,8 @@ Body = Union[Python, Command, Gang, "Flow"]
 class Task:
     """A unit of work that is wired into a flow by calling it with ports.
 
-    defaults: (input port, constant used if a call has no argument for it) pairs.
+    defaults: (input port, constant used if a call has no argument for it) pairs. retries: how often
+    it is run again after a failure.
     """
 
     name: str
@@ -42,6 +50,7 @@ class Task:
     body: Body
     needs: Needs = field(default_factory=Needs)
     defaults: tuple[tuple[str, object], ...] = ()
+    retries: int = 0
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -51,9 +60,19 @@ class Task:
                 f"task {self.name!r}: needs={brief_repr(self.needs)}; use fo.Needs(...)"
             )
         check_ports(self.name, self.inputs, self.outputs)
+        check_retries(self.name, self.retries)
         body = self.body.command if isinstance(self.body, Gang) else self.body
         if isinstance(body, Command):
             check_command(self.name, body, self.inputs, self.outputs)
+        if not isinstance(body, Flow):
+            check_limit(self.name, body.limit_seconds)
+
+    @property
+    def fusable(self) -> bool:
+        """Whether it may run as one with its neighbours: it fails, and ends, together with them."""
+        return (
+            isinstance(self.body, Python) and self.body.limit_seconds is None and not self.retries
+        )
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
@@ -214,10 +233,8 @@ def _rewired(
     return flow_output(*map(port_at, outputs), name=name)
 
 
-def as_task(flow: Flow, name: str | None = None, needs: Needs | None = None) -> Task:
-    """A task whose body is the flow. Raises WiringError for `needs`: the flow's tasks have them."""
-    if needs is not None:
-        raise WiringError(f"flow {flow.name!r} as a task: its own tasks say what they need")
+def as_task(flow: Flow, name: str | None = None) -> Task:
+    """A task whose body is the flow."""
     specs: list[PortSpec] = []
     for port in flow.outputs:
         specs.append(PortSpec(_unused(port.name, {s.name for s in specs}), port.spec.type))

@@ -1,5 +1,6 @@
 """Checks of wiring: names, ports, command lines, and the arguments of a call."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from flowos.model._bodies import Command, In, Out, PortSpec
@@ -70,6 +71,23 @@ def check_command(
             raise WiringError(
                 f"command {task!r}: Out({port.name!r}) has to be a File with a plain name"
             )
+
+
+def check_retries(task: str, given: object) -> None:
+    """Raises WiringError for what is no number of retries."""
+    if type(given) is not int or given < 0:
+        raise WiringError(
+            f"task {task!r}: retries={brief_repr(given)}; expected a whole number, 0 or more"
+        )
+
+
+def check_limit(task: str, given: object) -> None:
+    """Raises WiringError for what is no time limit."""
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if given is not None and not (number and 0 < given < math.inf):  # type: ignore[operator]
+        raise WiringError(
+            f"task {task!r}: limit_seconds={brief_repr(given)}; expected a number above 0"
+        )
 
 
 def _is_word(type_: PortType) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowos.model import Constant, Flow, Needs, Port, PortSpec, Python, Task
+from flowos.model import Constant, Flow, Needs, Port, PortSpec, Task
 
 Fuse = Literal["chains", "all", "none"]
 
@@ -75,7 +75,8 @@ def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
     """Compile a flow.
 
     fuse: "chains" joins Python tasks that can only run one after the other; "all" joins all tasks
-    of a pure Python flow, for executors that run one task at a time; "none" joins nothing.
+    of a pure Python flow, for executors that run one task at a time; "none" joins nothing. A task
+    with retries or a time limit is never joined with others.
     """
     flat = _Flat(len(flow.inputs))
     slots = flat.open(flow, range(flat.inputs), "")
@@ -135,8 +136,7 @@ class _Flat:
 
 def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
     """Steps of each stage; stages in an executable order."""
-    plain = all(isinstance(s.task.body, Python) for s in steps)
-    if fuse == "all" and plain:
+    if fuse == "all" and all(s.task.fusable for s in steps):
         return [list(steps)] if steps else []
     if fuse == "none":
         return [[s] for s in steps]
@@ -166,8 +166,7 @@ def _neighbours(steps: Sequence[Step]) -> tuple[list[set[int]], list[set[int]]]:
 
 
 def _fusable(first: Step, then: Step) -> bool:
-    python = isinstance(first.task.body, Python) and isinstance(then.task.body, Python)
-    return python and first.task.needs == then.task.needs
+    return first.task.fusable and then.task.fusable and first.task.needs == then.task.needs
 
 
 def _assemble(

@@ -120,6 +120,51 @@ def test_the_decorator_takes_a_name_and_needs() -> None:
     assert (plus.name, plus.needs.gpus, str(plus.outputs[0])) == ("sum", 1, "out: float64")
 
 
+def test_the_decorator_takes_retries_and_a_time_limit() -> None:
+    @task(retries=2, limit_seconds=1.5)
+    def plus(x: float) -> float:
+        return x
+
+    given: Any = {**definition(), "retries": 1, "limit_seconds": 3, "needs": Needs(cores=2)}
+    both = task(given, retries=4)
+    assert isinstance(plus.body, Python)
+    assert isinstance(both.body, Python)
+    assert (plus.retries, plus.body.limit_seconds, plus.fusable) == (2, 1.5, False)
+    assert (both.retries, both.body.limit_seconds, both.needs.cores) == (4, 3, 2)
+    assert command(["true"], retries=2).retries == 2
+    assert task(definition()).fusable
+    assert not command(["true"]).fusable
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"retries": -1}, "task 'plus': retries=-1 (int); expected a whole number, 0 or more"),
+        ({"retries": True}, "task 'plus': retries=True"),
+        ({"retries": 1.0}, "task 'plus': retries=1.0"),
+        ({"limit_seconds": 0}, "task 'plus': limit_seconds=0 (int); expected a number above 0"),
+        ({"limit_seconds": -2.5}, "limit_seconds=-2.5"),
+        ({"limit_seconds": float("nan")}, "limit_seconds=nan"),
+        ({"limit_seconds": float("inf")}, "limit_seconds=inf"),
+        ({"limit_seconds": True}, "limit_seconds=True"),
+        ({"limit_seconds": "1"}, "limit_seconds='1'"),
+        ({"retrys": 2}, "there is no option 'retrys'; the options are name, needs, retries, limit"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(options: Any, words: str) -> None:
+    def plus(x: float) -> float:
+        return x
+
+    with pytest.raises(WiringError, match=r"^[^\n]*$") as caught:
+        task(**options)(plus)
+    assert words in str(caught.value)
+
+
+def test_a_command_with_a_wrong_limit_is_refused_where_it_is_written() -> None:
+    with pytest.raises(WiringError, match="task 'true': limit_seconds=0"):
+        command(["true"], limit_seconds=0)
+
+
 def test_annotations_may_be_texts() -> None:
     def late(x: "int") -> "tuple[int, str]":
         return x, ""
@@ -210,8 +255,9 @@ def test_a_flow_is_a_task_of_its_own_name_or_another() -> None:
     flow = flow_output(task(add)(x, x), name="double")
     assert str(task(flow)) == "double(x: int64) -> add: int64"
     assert task(flow, name="twice").name == "twice"
-    with pytest.raises(WiringError, match="its own tasks say what they need"):
-        task(flow, needs=Needs(cores=2))
+    for options in ({"needs": Needs(cores=2)}, {"retries": 1}, {"limit_seconds": 2}):
+        with pytest.raises(WiringError, match="its own tasks say what they need"):
+            task(flow, **options)
 
 
 def test_a_command_line_makes_its_ports() -> None:

@@ -38,7 +38,17 @@ def divide(x: int, y: int) -> tuple[int, int]:
     return divmod(x, y)
 
 
-TASKS = (add, wide, divide)
+@task(retries=1)
+def again(x: int) -> int:
+    return x - 1
+
+
+@task(limit_seconds=5)
+def limited(x: int) -> int:
+    return 2 * x
+
+
+TASKS = (add, wide, divide, again, limited)
 
 
 def apply(made: m.Task, values: Sequence[Any]) -> Sequence[Any]:

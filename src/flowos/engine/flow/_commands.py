@@ -43,6 +43,7 @@ from flowos.model import (
     RuntimeFailed,
     Task,
     TaskFailed,
+    TimeLimitExceeded,
     ValueRefused,
     Word,
     brief_repr,
@@ -328,7 +329,9 @@ def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> N
         return
     lines = outcome.stderr.decode(errors="replace").strip().splitlines()[-_QUOTED_LINES:]
     said = f"; it said: {' / '.join(lines)}" if lines else ""
-    raise TaskFailed(f"task {label!r}: the command {_ending(outcome)}{said}")
+    late = isinstance(outcome.end, Killed) and outcome.end.by == "limit"
+    failed = TimeLimitExceeded if late else TaskFailed
+    raise failed(f"task {label!r}: the command {_ending(outcome)}{said}")
 
 
 def _ending(outcome: Outcome) -> str:

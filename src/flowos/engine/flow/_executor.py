@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._core_share import cores_of, take_back, tell_of_lent
-from flowos.engine.flow._failures import not_run
+from flowos.engine.flow._failures import after_attempts, may_repeat, not_run
 from flowos.engine.flow._lanes import Lanes, Values
 from flowos.engine.flow._roster import Batch, Roster
 from flowos.engine.flow._runs import (
@@ -26,6 +26,7 @@ from flowos.engine.flow._runs import (
     FlowRun,
     MapBatch,
     SlotThread,
+    TimedRun,
     paced,
     raise_error_of,
     with_events,
@@ -57,7 +58,8 @@ class Executor(Roster):
         self._emit = emit
         self._first = tuple(schedule.stages[n] for n in schedule.ready)
         self._lone = self._lone_stage() if self._plain and not emit else None
-        self._only = self._lone if lanes.most == 1 else None
+        self._retries = [stage.steps[0].task.retries for stage in schedule.stages]
+        self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
         self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
         self._runs: set[FlowRun | MapBatch] = set()
@@ -79,9 +81,9 @@ class Executor(Roster):
         run = self.start(values)
         return None if run is None else self.finish(run)
 
-    def start(self, values: Sequence[object]) -> FlowRun | None:
+    def start(self, values: Sequence[object], kind: type[FlowRun] = FlowRun) -> FlowRun | None:
         """Begin a run; None where the crew has ended."""
-        run = FlowRun(self.schedule, values)
+        run = kind(self.schedule, values)
         with self._lock:
             if self.ended:
                 return None
@@ -100,10 +102,10 @@ class Executor(Roster):
         """Whether the flow is one stage of Python tasks, so that `start_batch` may be used."""
         return self._lone is not None
 
-    def start_batch(self, items: Sequence[Values]) -> MapBatch | None:
+    def start_batch(self, items: Sequence[Values], *, goes_on: bool) -> MapBatch | None:
         """Begin the runs of these items, one after the other; None where the crew has ended."""
         assert self._lone is not None
-        batch = MapBatch(items)
+        batch = MapBatch(items, goes_on=goes_on)
         with self._lock:
             if self.ended:
                 return None
@@ -254,13 +256,16 @@ class Executor(Roster):
         if self._binds:
             lane.bind(cores_of(place) if self._bound[stages[0].number] else ())
         try:
-            if isinstance(run, MapBatch):
+            if type(run) is not FlowRun:
+                if isinstance(run, TimedRun):
+                    return run.run(self._emit, place, lane, stages)
+                assert isinstance(run, MapBatch)
                 run.run(place.python, stages[0])
                 return ()
             slots = run.slots
             values = [[slots[s] for s in stage.inputs] for stage in stages]
             if self._emit is not None:
-                return with_events(self._emit, lane, stages, values)
+                return with_events(self._emit, lane, stages, values, run.attempt(stages[0]))
             if self._most == 1:
                 return lane.run(stages, values)
             return paced(place, lane, stages, values)
@@ -287,9 +292,10 @@ class Executor(Roster):
         if run.done:
             return
         if isinstance(results, BaseException):
-            self._end_run(run, results)
+            self._take_failure(run, stages[0], results)
             return
         if isinstance(run, MapBatch):
+            run.split_rest()
             self._end_batch(run, stages[0])
             return
         for stage, values in zip(stages, results):  # noqa: B905 - as many, and often one
@@ -315,11 +321,24 @@ class Executor(Roster):
             if run.predecessors_left[number] == 0:
                 self._ready.append((run, self.schedule.stages[number]))
 
+    def _take_failure(self, run: FlowRun | MapBatch, stage: Stage, error: BaseException) -> None:
+        """Repeat the stage, go on without it, or end the run. Under the lock."""
+        attempt = run.failing_attempt if isinstance(run, MapBatch) else run.attempt(stage)
+        again = attempt <= self._retries[stage.number] and may_repeat(error)
+        if isinstance(run, MapBatch):
+            run.split_failed(after_attempts(error, attempt), again=again)
+            self._end_batch(run, stage)
+        elif again:
+            run.repeat(stage)
+            self._ready.append((run, stage))
+        else:
+            self._end_run(run, after_attempts(error, attempt))
+
     def _end_batch(self, batch: MapBatch, stage: Stage) -> None:
         """What it left goes first, in smaller batches, to any place. Under the lock."""
-        batch.split_rest()
-        self._runs.update(batch.rest)
-        self._ready.extendleft((rest, stage) for rest in reversed(batch.rest))
+        rest = [each for each in batch.rest if not each.done]
+        self._runs.update(rest)
+        self._ready.extendleft((each, stage) for each in reversed(rest))
         batch.done = True
         self._runs.discard(batch)
         self._wake(batch)

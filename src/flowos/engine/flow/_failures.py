@@ -5,7 +5,7 @@ from copy import copy
 from errno import EMFILE, ENFILE
 
 from flowos.engine.flow._errors import line, where
-from flowos.model import FlowosError, PortSpec, TaskFailed, ValueRefused, brief_repr
+from flowos.model import FlowosError, NoRetry, PortSpec, TaskFailed, ValueRefused, brief_repr
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
@@ -52,11 +52,27 @@ def input_refused(name: str, complaint: str) -> ValueRefused:
     return ValueRefused(f"run: input {name!r}: {complaint}")
 
 
+def may_repeat(error: BaseException) -> bool:
+    """Whether another attempt may help: not where the task says no, or its port refuses."""
+    return isinstance(error, TaskFailed) and not isinstance(error.__cause__, NoRetry)
+
+
+def after_attempts(error: BaseException, count: int) -> BaseException:
+    """The error of the last of several attempts, which says so."""
+    if count == 1 or not isinstance(error, TaskFailed):
+        return error
+    return _reworded(error, f"{error}; attempt {count}")
+
+
 def of_item(error: Exception, item: int) -> Exception:
     """The same error, which names the item of a `map`. A copy: several runs may share one."""
     if not isinstance(error, FlowosError):
         return error
+    return _reworded(error, f"item {item}: {error}")
+
+
+def _reworded(error: FlowosError, words: str) -> FlowosError:
     named = copy(error)
-    named.args = (f"item {item}: {error}",)
+    named.args = (words,)
     named.__cause__ = error.__cause__
     return named

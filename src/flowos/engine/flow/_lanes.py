@@ -14,7 +14,8 @@ The promise of a lane, for success, failure and cancel:
   usable again: it starts anew what it needs.
 - `run_rows` runs one stage for many rows of inputs and keeps the same promise for each row. It
   returns early, with fewer results than rows, once BATCH_SECONDS are over; what a failed row's
-  predecessors gave stays in `results`. With a lost process all results of the call are lost.
+  predecessors gave stays in `results`. Where they are lost with a process, None stands for each,
+  so that the row after the results is always the one that failed.
 - `stop` may be called from any thread: what `run` is doing ends as soon as it can be ended, and
   that `run` raises `Cancelled`. A later `run` works again, unless `Lanes.close` was called.
 - A KeyboardInterrupt inside `run` leaves at once; `stop` is called next.
@@ -24,7 +25,7 @@ so pickling by reference fails and cloudpickle takes it by value.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from flowos.plan import Stage
 
@@ -32,6 +33,17 @@ Values = Sequence[object]
 
 BATCH_SECONDS = 0.001
 """After this long a lane answers with what it has: a long item may not hold up the next ones."""
+
+
+class RowTimes(NamedTuple):
+    """Seconds: of all rows, of the last one, and how long the processor worked for all.
+
+    Only the last row may have taken longer than BATCH_SECONDS.
+    """
+
+    all: float = 0.0
+    last: float = 0.0
+    worked: float = 0.0
 
 
 class Lane(Protocol):
@@ -54,12 +66,9 @@ class PythonLane(Lane, Protocol):
     """A lane for Python tasks."""
 
     def run_rows(
-        self, stage: Stage, rows: Sequence[Values], results: list[Values]
-    ) -> tuple[float, float]:
-        """Append the values of `stage.outputs` for each row, in order, until the time is over.
-
-        Returns seconds, and those that the processor worked: the rest was spent waiting.
-        """
+        self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
+    ) -> RowTimes:
+        """Append the values of `stage.outputs` for each row, in order, until the time is over."""
         ...
 
 

@@ -68,19 +68,22 @@ class BatchPace:
 class Items:
     """What is mapped over, item by item. An error on the way ends it; what came before runs.
 
-    refused: the error is of an item, and not of what gives them.
+    refused: the error is of an item, and not of what gives them: then `go_on` takes the next ones.
     """
 
     def __init__(
         self, values: Iterator[object], checked: Callable[[object], Sequence[object]]
     ) -> None:
         self._items, self._checked = values, checked
+        self._over = False
         self.error: Exception | None = None
         self.refused = False
 
     def take(self, most: int) -> list[Sequence[object]]:
         """Up to so many, fewer where it takes long to come by them; none at the end."""
         taken: list[Sequence[object]] = []
+        if self._over:
+            return taken
         until = perf_counter() + BATCH_SECONDS
         try:
             for item in self._items:
@@ -90,5 +93,9 @@ class Items:
                 if len(taken) >= most or perf_counter() > until:
                     break
         except Exception as error:
-            self.error, self._items = error, iter(())
+            self.error, self._over = error, True
         return taken
+
+    def go_on(self) -> None:
+        """After an item that was refused."""
+        self.error, self._over, self.refused = None, False, False

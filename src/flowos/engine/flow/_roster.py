@@ -45,6 +45,7 @@ class Roster:
         self._plain = all(stage.needs == ONE for stage in schedule.stages)
         self._python = [isinstance(stage.steps[0].task.body, Python) for stage in schedule.stages]
         self._bound = [is_bound(stage.needs) for stage in schedule.stages]
+        self._fusable = [stage.steps[0].task.fusable for stage in schedule.stages]
         self._binds = any(self._bound)
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)
@@ -162,11 +163,11 @@ class Roster:
     ) -> Sequence[Stage]:
         """Some stages for one message, fewer towards the end so that all lanes end together."""
         stages = [first]
-        if self._plain and self._python[first.number]:
+        if self._plain and self._fusable[first.number]:
             share = 1 + len(self._ready) // (2 * len(self.places))
             while self._ready and len(stages) < min(place.pace, share, self._most):
                 owner, stage = self._ready[0]
-                if owner is not run or not self._python[stage.number]:
+                if owner is not run or not self._fusable[stage.number]:
                     break
                 if self._bound[stage.number] != self._bound[first.number]:
                     break

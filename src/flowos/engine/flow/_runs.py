@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.flow._lanes import Lane, PythonLane, Values
+from flowos.engine.flow._lanes import Lane, PythonLane, RowTimes, Values
+from flowos.model import FlowosError, RunResult
 from flowos.plan import Schedule, Stage
 
 _QUICK_SECONDS = 0.001
@@ -16,20 +17,33 @@ _MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a stage of tasks; `seconds` since it was started."""
+    """What happened to a stage of tasks; `seconds` since it was started. attempt: from 1 on."""
 
     what: Literal["started", "ended", "failed"]
     label: str
     seconds: float = 0.0
+    attempt: int = 1
 
 
 Emit = Callable[[Event], None]
 
 
 class FlowRun:
-    """One run of the schedule: its values, what its stages still wait for, how it ended."""
+    """One run of the schedule: its values, what its stages still wait for, how it ended.
 
-    __slots__ = ("done", "error", "left", "predecessors_left", "readers", "slots", "waiter")
+    attempts: of the stages that were repeated, by number.
+    """
+
+    __slots__ = (
+        "attempts",
+        "done",
+        "error",
+        "left",
+        "predecessors_left",
+        "readers",
+        "slots",
+        "waiter",
+    )
     count = 1
 
     def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
@@ -42,23 +56,90 @@ class FlowRun:
         self.error: BaseException | None = None
         self.done = self.left == 0
         self.waiter: SlotThread | None = None
+        self.attempts: dict[int, int] | None = None
+
+    def attempt(self, stage: Stage) -> int:
+        """Which attempt at the stage this is."""
+        return self.attempts.get(stage.number, 1) if self.attempts else 1
+
+    def repeat(self, stage: Stage) -> None:
+        """Another attempt is made."""
+        self.attempts = {**(self.attempts or {}), stage.number: self.attempt(stage) + 1}
+
+    @property
+    def seconds(self) -> float:
+        """From the first stage's begin to the last one's end, where that is known."""
+        return 0.0
+
+    def result(self, item: int, outputs: list[object]) -> RunResult:  # noqa: ARG002 - the only one
+        return self._result(outputs=outputs)
+
+    def failure(self, error: FlowosError) -> RunResult:
+        return self._result(error=error)
+
+    def _result(self, **end: Any) -> RunResult:
+        attempts = max(self.attempts.values()) if self.attempts else 1
+        return RunResult(attempts=attempts, seconds=self.seconds, **end)
+
+
+class TimedRun(FlowRun):
+    """A run that knows when its first stage began, and when its last one ended."""
+
+    __slots__ = ("began", "ended")
+
+    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
+        super().__init__(schedule, values)
+        self.began = self.ended = 0.0
+
+    def run(
+        self, emit: Emit | None, place: "ExecutionSlot", lane: Lane, stages: Sequence[Stage]
+    ) -> Sequence[Values]:
+        """Run the stages and take the time."""
+        values = [[self.slots[s] for s in stage.inputs] for stage in stages]
+        self.began = self.began or time.perf_counter()
+        try:
+            if emit is not None:
+                return with_events(emit, lane, stages, values, self.attempt(stages[0]))
+            return paced(place, lane, stages, values)
+        finally:
+            self.ended = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
 
 
 class MapBatch:
     """Items of a `map` over a flow that is one stage: one place runs them one after the other.
 
     items: values of the flow's inputs. results: what the stage gave, as far as it came. rest: the
-    batches that go on after these, where the place stopped before the last item. error: of the item
-    after the last result. seconds: how long the results took, and how long the processor worked.
+    batches that go on after these, where the place stopped before the last item. error: of the only
+    item. times: what the lane said of the results; None where an item failed. seconds: of the item
+    that failed. attempt: which one it is of the first item; all others are at their first.
+    goes_on: a failed item does not end the map.
     """
 
-    __slots__ = ("done", "error", "items", "rest", "results", "seconds", "waiter")
+    __slots__ = (
+        "attempt",
+        "done",
+        "error",
+        "goes_on",
+        "items",
+        "rest",
+        "results",
+        "seconds",
+        "times",
+        "waiter",
+    )
 
-    def __init__(self, items: Sequence[Values]) -> None:
+    def __init__(self, items: Sequence[Values], *, goes_on: bool, attempt: int = 1) -> None:
         self.items = items
-        self.results: list[Values] = []
+        self.goes_on = goes_on
+        self.attempt = attempt
+        self.results: list[Values | None] = []
         self.rest: tuple[MapBatch, ...] = ()
-        self.seconds = (0.0, 0.0)
+        self.times: RowTimes | None = None
+        self.seconds = 0.0
         self.error: BaseException | None = None
         self.done = False
         self.waiter: SlotThread | None = None
@@ -69,19 +150,61 @@ class MapBatch:
 
     def run(self, lane: PythonLane, stage: Stage) -> None:
         """Run the items, as many as the lane does in one go."""
-        self.seconds = lane.run_rows(stage, _rows(stage, self.items), self.results)
+        began = time.perf_counter()
+        try:
+            self.times = lane.run_rows(stage, _rows(stage, self.items), self.results)
+        except BaseException:
+            self.seconds = time.perf_counter() - began
+            raise
 
     def outputs(self, places: Sequence[int]) -> list[list[object]]:
         """Of the items that came to an end. places: among an item's values and its results."""
         done = self.results[:]  # a place that is being stopped may still add to it
-        known = [(*values, *given) for values, given in zip(self.items, done)]  # noqa: B905 - fewer
+        known = [(*values, *given) for values, given in zip(self.items, done) if given is not None]  # noqa: B905 - fewer
         return [[each[place] for place in places] for each in known]
+
+    def result(self, item: int, outputs: list[object]) -> RunResult:
+        """Of an item that came to its end."""
+        count, times = len(self.results), self.times or RowTimes()
+        last = item == count - 1
+        return RunResult(
+            outputs=outputs,
+            attempts=self.attempt if item == 0 else 1,
+            seconds=times.last if last else (times.all - times.last) / (count - 1),
+        )
+
+    def failure(self, error: FlowosError) -> RunResult:
+        """Of the only item, which failed."""
+        return RunResult(error=error, attempts=self.attempt, seconds=self.seconds)
+
+    @property
+    def failing_attempt(self) -> int:
+        """Which attempt it was of the item after the results, which failed."""
+        return 1 if self.results else self.attempt
+
+    def split_failed(self, error: BaseException, *, again: bool) -> None:
+        """Put the item that failed into a batch of its own: to be run again, or with its error.
+
+        What was lost with a worker before that is run again in any case.
+        """
+        at, attempt = len(self.results), self.failing_attempt
+        good = self.results.index(None) if None in self.results else at
+        lost = self._new(self.items[good:at], 1 if good else self.attempt)
+        failed = self._new(self.items[at : at + 1], attempt + again)
+        if not again:
+            failed.error, failed.seconds, failed.done = error, self.seconds, True
+        go_on = self.items[at + 1 :] if again or self.goes_on else ()
+        self.rest = tuple(each for each in (lost, failed, self._new(go_on, 1)) if each.items)
+        del self.results[good:]
+
+    def _new(self, items: Sequence[Values], attempt: int) -> "MapBatch":
+        return MapBatch(items, goes_on=self.goes_on, attempt=attempt)
 
     def split_rest(self) -> None:
         """Share the items that were not reached among batches as long as what was done in time."""
         items, size = self.items, max(1, len(self.results))
         starts = range(len(self.results), len(items), size)
-        self.rest = tuple(MapBatch(items[start : start + size]) for start in starts)
+        self.rest = tuple(self._new(items[start : start + size], 1) for start in starts)
 
 
 def _rows(stage: Stage, items: Sequence[Values]) -> Sequence[Values]:
@@ -147,11 +270,11 @@ class SlotThread:
 
 
 def with_events(
-    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values]
+    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values], attempt: int
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""
     for stage in stages:
-        emit(Event("started", stage.label))
+        emit(Event("started", stage.label, attempt=attempt))
     began = time.monotonic()
     what: Literal["ended", "failed"] = "failed"
     try:
@@ -160,7 +283,7 @@ def with_events(
     finally:
         seconds = time.monotonic() - began
         for stage in stages:
-            emit(Event(what, stage.label, seconds))
+            emit(Event(what, stage.label, seconds, attempt))
     return results
 
 

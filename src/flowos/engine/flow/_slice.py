@@ -8,21 +8,33 @@ second Ctrl-C leaves at once.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any, Literal, overload
 
-from flowos._collected import apart, when_collected
+from flowos._collected import when_collected
 from flowos.engine.flow._executor import Executor
-from flowos.engine.flow._failures import input_refused, of_item
+from flowos.engine.flow._failures import input_refused
 from flowos.engine.flow._files import present
 from flowos.engine.flow._freed import Freed
+from flowos.engine.flow._map import Flight, MapRun
 from flowos.engine.flow._pace import BatchPace, Items
-from flowos.engine.flow._runs import FlowRun, MapBatch, raise_error_of
+from flowos.engine.flow._runs import FlowRun, MapBatch, TimedRun, raise_error_of
 from flowos.engine.flow._usage import SliceUsage
-from flowos.model import Cancelled, File, Flow, FlowosError, SliceFreed
+from flowos.model import (
+    Cancelled,
+    File,
+    Flow,
+    FlowosError,
+    RunResult,
+    SliceFreed,
+    ValueRefused,
+    brief_repr,
+)
 
 _GRACE_SECONDS = 2.0
+OnError = Literal["raise", "return"]
+"""What a `map` does with an item that fails."""
 
 
 class Slice(Freed):
@@ -81,28 +93,59 @@ class Slice(Freed):
                 return results
             self._replace(crew)
 
-    def map(self, values: Iterable[object], *, ahead: int | None = None) -> Iterator[list[object]]:
+    @overload
+    def map(
+        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["raise"] = ...
+    ) -> Iterator[list[object]]: ...
+    @overload
+    def map(
+        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["return"]
+    ) -> Iterator[RunResult]: ...
+    def map(
+        self,
+        values: Iterable[object],
+        *,
+        ahead: int | None = None,
+        on_error: OnError = "raise",
+    ) -> Iterator[list[object]] | Iterator[RunResult]:
         """Results of one run per item, in order, as they are asked for.
 
         values: a tuple is one run's values, anything else its only value. ahead: how many runs may
         be in flight beyond the one asked for; unless given, 2 batches per place. A batch is one
         run, or what runs in about a millisecond where a run is one stage of Python tasks.
         An error comes where its item is in order, after the results before it, and names it:
-        "item 3: ...", counted from 0. It ends the map.
+        "item 3: ...", counted from 0. on_error: "raise" has it end the map. "return" gives a
+        `RunResult` for each item, good or bad, and goes on; raised is then only what is not of an
+        item: the end of the slice, or an error of `values` itself. Items of one batch whose
+        results are lost with a worker are run again.
         """
-        return self.map_part(values, ahead, 0, 1)
+        return self.map_part(values, ahead, 0, 1, on_error)
 
     def map_part(
-        self, values: Iterable[object], ahead: int | None, first: int, step: int
-    ) -> Iterator[list[object]]:
+        self,
+        values: Iterable[object],
+        ahead: int | None,
+        first: int,
+        step: int,
+        on_error: OnError = "raise",
+    ) -> Iterator[Any]:
         """`map` of every `step`-th item of all, from the `first` on; errors name it so."""
+        if on_error not in ("raise", "return"):
+            raise ValueRefused(f"map: on_error={brief_repr(on_error)}; one of raise, return")
         crew = self._crew[0]
         pace = BatchPace(
             places=len(crew.places),
             ahead=None if ahead is None else max(0, ahead),
             threads=crew.runs_in_threads,
         )
-        return self._mapped(iter(values), pace, first, step)
+        return MapRun(
+            Items(iter(values), self._item),
+            pace,
+            self._start,
+            self._finish,
+            (first, step),
+            goes_on=on_error == "return",
+        ).results()
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -136,11 +179,16 @@ class Slice(Freed):
                     raise input_refused(port.spec.name, str(found[i]))
         return found
 
-    def _start(self, items: Sequence[Sequence[object]]) -> tuple[Executor, FlowRun | MapBatch]:
+    def _start(self, items: Sequence[Sequence[object]], goes_on: bool) -> Flight:
         while True:
             crew = self._crew[0]
-            started = crew.start_batch(items) if crew.maps_in_batches else crew.start(items[0])
+            started: FlowRun | MapBatch | None
+            if crew.maps_in_batches:
+                started = crew.start_batch(items, goes_on=goes_on)
+            else:
+                started = crew.start(items[0], TimedRun if goes_on else FlowRun)
             if started is not None:
+                self._usage.mapped(len(items))
                 return crew, started
             self._replace(crew)
 
@@ -154,71 +202,28 @@ class Slice(Freed):
             if self._crew[0] is ended:
                 self._crew[0] = self._hire()
 
-    def _finish(self, crew: Executor, run: FlowRun | MapBatch) -> list[list[object]]:
+    def _finish(
+        self, crew: Executor, run: FlowRun | MapBatch
+    ) -> tuple[list[list[object]], FlowosError | None]:
+        """The outputs of the items that came to an end, and the error of the next one."""
         try:
-            return crew.finish_batch(run) if isinstance(run, MapBatch) else [crew.finish(run)]
-        except FlowosError:
-            raise
+            if isinstance(run, FlowRun):
+                return [crew.finish(run)], None
+            outputs = crew.finish_batch(run)
+        except FlowosError as error:
+            return [], error
         except BaseException:
             crew.end(_cancelled, _GRACE_SECONDS)
             raise
-
-    def _finish_item(
-        self, crew: Executor, run: FlowRun | MapBatch, item: int
-    ) -> list[list[object]]:
         try:
-            return self._finish(crew, run)
+            raise_error_of(run)
         except FlowosError as error:
-            raise of_item(error, item) from error.__cause__
-
-    def _mapped(
-        self, values: Iterator[object], pace: BatchPace, item: int, step: int
-    ) -> Iterator[list[object]]:
-        items = Items(values, self._item)
-        flight: deque[tuple[Executor, FlowRun | MapBatch]] = deque()
-        try:
-            while True:
-                self._fill(flight, items, pace)
-                if not flight:
-                    break
-                crew, run = flight.popleft()
-                results = self._finish_item(crew, run, item)
-                yield from results
-                item += step * len(results)
-                if isinstance(run, MapBatch):
-                    _raise_error_of_item(run, item)
-                    flight.extendleft((crew, rest) for rest in reversed(run.rest))
-                    pace.learn(len(run.results), *run.seconds)
-        finally:
-            if flight:
-                apart(partial(_leave, flight))
-        if items.error is not None:
-            raise of_item(items.error, item) if items.refused else items.error
+            return outputs, error
+        return outputs, None
 
     def _item(self, value: object) -> Sequence[object]:
         given = value if isinstance(value, tuple) else (value,)
         return self._checked(self.flow.bind(given, {}))
-
-    def _fill(
-        self, flight: deque[tuple[Executor, FlowRun | MapBatch]], items: Items, pace: BatchPace
-    ) -> None:
-        """Start runs once half of those in flight are done, so that helpers wake for several."""
-        count = sum(run.count for _, run in flight)
-        if count > pace.limit // 2:
-            return
-        while count < pace.limit and (taken := items.take(min(pace.size, pace.limit - count))):
-            flight.append(self._start(taken))
-            self._usage.mapped(len(taken))
-            count += len(taken)
-        if len(flight) > 1:
-            flight[-1][0].help()
-
-
-def _raise_error_of_item(batch: MapBatch, item: int) -> None:
-    try:
-        raise_error_of(batch)
-    except FlowosError as error:
-        raise of_item(error, item) from error.__cause__
 
 
 def _cancelled() -> Cancelled:
@@ -227,11 +232,6 @@ def _cancelled() -> Cancelled:
 
 def _freed() -> SliceFreed:
     return SliceFreed("the slice was freed while this ran")
-
-
-def _leave(flight: Iterable[tuple[Executor, FlowRun | MapBatch]]) -> None:
-    for crew, run in flight:
-        crew.cancel(run, Cancelled("the map was left before this run ended"))
 
 
 def _end(

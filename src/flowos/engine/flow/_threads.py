@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import perf_counter, thread_time
 
 from flowos.engine.flow._kernel import CompiledStage, Halt
-from flowos.engine.flow._lanes import BATCH_SECONDS
+from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes
 from flowos.plan import Schedule, Stage
 
 
@@ -27,16 +27,17 @@ class ThreadLane:
         self,
         stage: Stage,
         rows: Sequence[Sequence[object]],
-        results: list[Sequence[object]],
-    ) -> tuple[float, float]:
+        results: list[Sequence[object] | None],
+    ) -> RowTimes:
         run, halt = self._programs[stage.number].run, self._halt
         worked, began = thread_time(), perf_counter()
         until, now = began + BATCH_SECONDS, began
         for row in rows:
+            before = now
             results.append(run(row, halt))
             if (now := perf_counter()) > until:
                 break
-        return now - began, thread_time() - worked
+        return RowTimes(now - began, now - before, thread_time() - worked)
 
     def bind(self, cores: Sequence[int]) -> None:
         """Threads stay where they are: the pools of their libraries are of the whole process."""

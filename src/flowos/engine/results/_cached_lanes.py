@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 from time import perf_counter, thread_time
 
-from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, Values
+from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, RowTimes, Values
 from flowos.engine.results._slice_results import SliceResults
 from flowos.plan import Stage
 
@@ -50,25 +50,25 @@ class CachedPythonLane(CachedLane):
         self._python = inner
 
     def run_rows(
-        self, stage: Stage, rows: Sequence[Values], results: list[Values]
-    ) -> tuple[float, float]:
+        self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
+    ) -> RowTimes:
         if not self._results.keeps(stage):
             return self._python.run_rows(stage, rows, results)
         began, own = perf_counter(), thread_time()
         until = began + BATCH_SECONDS
-        at, worked = 0, 0.0
+        at, worked, last = 0, 0.0, 0.0
         while at < len(rows) and (at == 0 or perf_counter() < until):
             keys, found = self._look(stage, rows, at, until)
             if keys:
-                done, seconds = self._compute(stage, rows[at : at + len(keys)], keys, results)
-                at, worked = at + done, worked + seconds
-                if done < len(keys):  # its time was over
+                done, times = self._compute(stage, rows[at : at + len(keys)], keys, results)
+                at, worked, last = at + done, worked + times.worked, times.last
+                if done < len(keys) or perf_counter() > until:  # a long row is the last one
                     break
             if found is not None:
                 results.append(found)
                 self._results.hit()
-                at += 1
-        return perf_counter() - began, max(worked, thread_time() - own)
+                at, last = at + 1, 0.0
+        return RowTimes(perf_counter() - began, last, max(worked, thread_time() - own))
 
     def _look(
         self, stage: Stage, rows: Sequence[Values], at: int, until: float
@@ -86,14 +86,19 @@ class CachedPythonLane(CachedLane):
         return keys, None
 
     def _compute(
-        self, stage: Stage, rows: Sequence[Values], keys: Sequence[bytes], results: list[Values]
-    ) -> tuple[int, float]:
-        """How many came to an end, and how long the processor worked."""
-        done: list[Values] = []
+        self,
+        stage: Stage,
+        rows: Sequence[Values],
+        keys: Sequence[bytes],
+        results: list[Values | None],
+    ) -> tuple[int, RowTimes]:
+        """How many came to an end, and how long that took."""
+        done: list[Values | None] = []
         try:
-            _, worked = self._python.run_rows(stage, rows, done)
+            times = self._python.run_rows(stage, rows, done)
         finally:
             for key, row in zip(keys, done):  # noqa: B905 - fewer, where time was over
-                self._results.keep(stage, key, row)
+                if row is not None:  # else it was lost with its worker
+                    self._results.keep(stage, key, row)
                 results.append(row)
-        return len(done), worked
+        return len(done), times

@@ -20,7 +20,7 @@ from flowos.engine.flow._bound import is_bound
 from flowos.engine.flow._failures import remedy_of
 from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.flow._lanes import BATCH_SECONDS, Values
+from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import Packed, Unpackable, pack
 from flowos.engine.workers._old_numpy import meet_old_names
@@ -29,6 +29,7 @@ from flowos.engine.workers._worker_failures import (
     input_unsendable,
     lacking,
     output_unreadable,
+    over_limit,
     task_error,
 )
 from flowos.engine.workers._worker_output import Output
@@ -104,13 +105,13 @@ class ProcessLane:
         self._stopped = False
 
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
-        results: list[Values] = []
+        results: list[Values | None] = []
         self._run(stages, values, results, None)
-        return results
+        return results  # type: ignore[return-value]  # nothing is lost of what is returned
 
     def run_rows(
-        self, stage: Stage, rows: Sequence[Values], results: list[Values]
-    ) -> tuple[float, float]:
+        self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
+    ) -> RowTimes:
         return self._run([stage] * len(rows), rows, results, BATCH_SECONDS)
 
     def bind(self, cores: Sequence[int]) -> None:
@@ -160,15 +161,15 @@ class ProcessLane:
         self,
         stages: Sequence[Stage],
         values: Sequence[Values],
-        results: list[Values],
+        results: list[Values | None],
         seconds: float | None,
-    ) -> tuple[float, float]:
+    ) -> RowTimes:
         with self._busy:
             self._begin()
             try:
                 worker = self._worker or self._hire(stages)
                 batch, unsendable = self._packed(stages, values)
-                answers, failed, times = self._exchange(worker, stages, batch, seconds)
+                answers, failed, times = self._exchange(worker, stages, batch, results, seconds)
                 for stage, answer in zip(stages, answers):  # noqa: B905 - fewer, where time was over
                     results.append(self._opened(stage, answer))
             finally:
@@ -184,17 +185,23 @@ class ProcessLane:
         worker: WorkerProcess,
         stages: Sequence[Stage],
         batch: Sequence[tuple[int, list[Any]]],
+        results: list[Values | None],
         seconds: float | None,
         again: bool = True,
-    ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
+    ) -> tuple[list[list[Any]], Sequence[Any], RowTimes]:
         """What the stages gave; (place, step, kind, ...) of the next one, if it failed; times."""
+        limit = self._shop.limits.get(stages[0].number)
         try:
             worker.bind(self._cores)
-            return worker.run(batch, seconds)
+            return worker.run(batch, seconds, limit and limit + (seconds or 0.0))
+        except TimeoutError:
+            self._drop()
+            raise self._over_limit(worker, stages, batch, results) from None
         except (EOFError, ConnectionError):
             self._detach()
             if again and worker.place is None and not self._stopped:  # it died while it was idle
-                return self._exchange(self._hire(stages), stages, batch, seconds, again=False)
+                return self._exchange(self._hire(stages), stages, batch, results, seconds, False)
+            results += [None] * worker.stage
             raise self._lost(worker, stages) from None
         except OSError as error:
             self._drop()
@@ -269,6 +276,21 @@ class ProcessLane:
             worker.forget()
         return worker
 
+    def _over_limit(
+        self,
+        worker: WorkerProcess,
+        stages: Sequence[Stage],
+        batch: Sequence[tuple[int, list[Any]]],
+        results: list[Values | None],
+    ) -> FlowosError:
+        """Once the worker has ended: what is run again may not meet what still runs."""
+        with contextlib.suppress(TimeoutError):
+            worker.running.wait(_TELL_SECONDS)
+        if self._stopped or self._shop.closed:
+            return Cancelled(_STOPPED)
+        results += [None] * worker.stage
+        return over_limit(stages[worker.stage].steps[0], batch[worker.stage][1])
+
     def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
         try:
             how = how_ended(worker.running.wait(_TELL_SECONDS))
@@ -302,6 +324,7 @@ class _Shop:
         self.max_files = max(1, max_files() // count)
         self._pool = SlabPool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
         self._constants: dict[int, list[Any]] = {}
+        self.limits = _limits(schedule)
 
     def pack(self, stage: Stage, values: Values) -> list[Any]:
         """The stage's inputs and constants. Constants are packed once."""
@@ -336,6 +359,16 @@ def _threads(schedule: Schedule) -> int | None:
         stage.needs for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)
     )
     return max((needs.cores for needs in python if is_bound(needs)), default=None)
+
+
+def _limits(schedule: Schedule) -> dict[int, float]:
+    """Of the stages that have one: a task with a time limit is a stage of its own."""
+    bodies = ((stage.number, stage.steps[0].task.body) for stage in schedule.stages)
+    return {
+        number: body.limit_seconds
+        for number, body in bodies
+        if isinstance(body, Python) and body.limit_seconds is not None
+    }
 
 
 def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:

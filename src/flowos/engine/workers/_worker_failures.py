@@ -5,7 +5,14 @@ from typing import Any
 
 from flowos.engine.flow._failures import RemoteTraceback, output_refused, refused
 from flowos.engine.workers._blobs import Packed
-from flowos.model import FlowosError, PortSpec, TaskFailed
+from flowos.model import (
+    FlowosError,
+    PortSpec,
+    Python,
+    TaskFailed,
+    TimeLimitExceeded,
+    brief_repr,
+)
 from flowos.plan import Stage, Step
 
 
@@ -29,6 +36,17 @@ def lacking(error: FlowosError, image: str) -> FlowosError:
     return named
 
 
+def over_limit(step: Step, values: Sequence[Any]) -> FlowosError:
+    """A task whose worker was ended because it took too long. values: as they were sent."""
+    assert isinstance(step.task.body, Python)
+    known = {i: v.open() if type(v) is Packed else v for i, v in enumerate(values)}
+    shown = [brief_repr(known.get(i)) for i in step.inputs]  # a constant None is not sent
+    return TimeLimitExceeded(
+        f"task {step.label!r} ran over its limit of {step.task.body.limit_seconds:g} s, and its "
+        f"worker process was ended; given {_given(step, shown)}"
+    )
+
+
 def input_unsendable(stage: Stage, register: int, why: str) -> FlowosError:
     """A value that cannot be pickled, named by the first task that takes it."""
     step = next(s for s in stage.steps if register in s.inputs)
@@ -50,12 +68,15 @@ def _maker(stage: Stage, register: int) -> tuple[Step, PortSpec]:
 def _raised(
     step: Step, shown: list[str], error: Any, last: str, where: str, trace: str
 ) -> FlowosError:
-    names = (p.name for p in step.task.inputs)
-    given = ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True))
-    failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {given or 'nothing'}")
+    failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {_given(step, shown)}")
     failed.__cause__ = cause = _opened(error, last)
     BaseException.__setattr__(cause, "__cause__", RemoteTraceback(trace))  # it may be frozen
     return failed
+
+
+def _given(step: Step, shown: Sequence[str]) -> str:
+    names = (p.name for p in step.task.inputs)
+    return ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True)) or "nothing"
 
 
 def _opened(error: Any, last: str) -> BaseException:

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from flowos.engine.flow._lanes import RowTimes
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers import worker
 from flowos.engine.workers._blobs import Blob, Packed
@@ -81,6 +82,11 @@ class WorkerProcess:
         begun = self._progress[0]
         return divmod(begun - 1, 1 << 32) if begun else None
 
+    @property
+    def stage(self) -> int:
+        """Which stage of the batch the worker began last, or is to begin first."""
+        return self.place[0] if self.place else 0
+
     def teach(self, program: WorkerProgram) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
         types = pickle.dumps(program.types, 5)
@@ -97,12 +103,15 @@ class WorkerProcess:
             self._cores = cores
 
     def run(
-        self, batch: Sequence[tuple[int, Sequence[Any]]], seconds: float | None
-    ) -> tuple[list[list[Any]], Sequence[Any], tuple[float, float]]:
+        self,
+        batch: Sequence[tuple[int, Sequence[Any]]],
+        seconds: float | None,
+        limit: float | None = None,
+    ) -> tuple[list[list[Any]], Sequence[Any], RowTimes]:
         """Results, plain or packed; what the worker said of the stage that then failed; times.
 
-        seconds: fewer results come where this is over before the last stage. Raises EOFError,
-        OSError if the worker is gone.
+        seconds: fewer results come where this is over before the last stage. Raises TimeoutError if
+        no answer comes within `limit` seconds, EOFError or OSError if the worker is gone.
         """
         files: list[tuple[int, int]] = []
         fds: list[int] = []
@@ -114,10 +123,12 @@ class WorkerProcess:
         returned = [self._returned.popleft() for _ in range(len(self._returned))]
         self._progress[0] = 0
         self._channel.send(("run", returned, files, rows, seconds), fds)
+        if limit is not None:
+            self._channel.await_answer(limit)
         (gone, file, results, failed, times), fds = self._channel.receive()
         for number in gone:
             self._let_go(number)
-        return self._results(fds, file, results), failed, times
+        return self._results(fds, file, results), failed, RowTimes(*times)
 
     def _wired(
         self, value: Packed, places: dict[int, int], files: list[tuple[int, int]], fds: list[int]

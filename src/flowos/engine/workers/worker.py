@@ -10,6 +10,7 @@ import marshal
 import mmap
 import os
 import pickle
+import select
 import signal
 import socket
 import sys
@@ -24,6 +25,7 @@ PACKET = 96 * 1024
 FDS_PER_PACKET = 250  # the kernel takes 253
 AWAKE_SECONDS = 5e-5
 """How long a reader looks for a message before it sleeps."""
+MAX_POLL_MILLISECONDS = 2**31 - 1
 OWN_PATH = [path for path in sys.path if path != os.path.dirname(__file__)]  # noqa: PTH120
 """Where this Python finds modules by itself: without the folder of this file."""
 OWNER_SHIFT = 40
@@ -80,6 +82,13 @@ class Channel:
                 message = pickle.loads(body)
             os.close(fds.pop(0))
         return message, fds
+
+    def await_answer(self, seconds: float) -> None:
+        """Raises TimeoutError if neither a message nor the end comes within so many seconds."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        if not poll.poll(min(seconds * 1000, MAX_POLL_MILLISECONDS)):
+            raise TimeoutError
 
     def _arrived(self) -> int:
         """The size of the next packet, met awake if it comes soon: to be woken on another cpu takes
@@ -159,7 +168,7 @@ class Worker:
         ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
         failed: () or (place, step, kind, ...). Results: of the stages before it, and no more than
-        could be started in so many seconds. times: seconds, and those of the processor.
+        could be started in so many seconds. times: as in RowTimes.
         """
         while True:
             (kind, *message), fds = self.channel.receive()
@@ -225,8 +234,9 @@ class Worker:
         sent: Sequence[int] = ()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
-        failed = self._run_stages(parcel, batch, results, seconds)
-        times = time.perf_counter() - began, time.thread_time() - worked
+        failed, before = self._run_stages(parcel, batch, results, seconds)
+        ended = time.perf_counter()
+        times = ended - began, ended - before, time.thread_time() - worked
         number = 0
         if parcel.size:
             number, slab = self.pool.take(parcel.size)
@@ -243,17 +253,22 @@ class Worker:
 
     def _run_stages(
         self, parcel: Any, batch: list[Any], results: list[list[Any]], seconds: float | None
-    ) -> tuple[Any, ...]:
-        """Append results until all have run, one fails or the time is over; how one failed."""
-        until = time.perf_counter() + (sys.maxsize if seconds is None else seconds)
+    ) -> tuple[tuple[Any, ...], float]:
+        """Append results until all have run, one fails or the time is over.
+
+        Returns how one failed, and when the last one began.
+        """
+        began = now = time.perf_counter()
+        until = now + (sys.maxsize if seconds is None else seconds)
         try:
             for at, stage in enumerate(batch):
+                began = now
                 results.append(self._run_stage(parcel, at << 32, *stage))
-                if time.perf_counter() > until:
+                if (now := time.perf_counter()) > until:
                     break
         except Failed as failure:
-            return failure.args
-        return ()
+            return failure.args, began
+        return (), began
 
     def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
         """Give each value that lies in a file what it needs to be mapped, and to tell its end."""
