@@ -62,8 +62,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     own = replace(has, cpus=tuple(range(held)))
     _refuse_unmet(schedule, own, node)
     node.ledger.widen(has)
-    kind = _workers(schedule, workers, env)
-    _refuse_limits(schedule, kind)
+    kind = _keeping_limits(schedule, _workers(schedule, workers, env))
     places = 1 if workers == "inline" else held
     usage = SliceUsage(flow.name, node.name, env.label)
     undo = ExitStack()
@@ -166,7 +165,8 @@ def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Wo
     return "process"
 
 
-def _refuse_limits(schedule: Schedule, kind: Workers) -> None:
+def _keeping_limits(schedule: Schedule, kind: Workers) -> Workers:
+    """The same; SliceRefused where it cannot end a task that has a time limit."""
     for stage in schedule.stages:
         body = stage.steps[0].task.body
         if kind != "process" and isinstance(body, Python) and body.limit_seconds is not None:
@@ -174,6 +174,7 @@ def _refuse_limits(schedule: Schedule, kind: Workers) -> None:
                 f"slice: task {stage.steps[0].label!r} has limit_seconds={body.limit_seconds:g}, "
                 "and a thread cannot be ended: give the slice workers='process'"
             )
+    return kind
 
 
 def _with_folder(env: Environment, folder: Path | None) -> Environment:
