@@ -39,9 +39,8 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
     exit_code: the output for the code; without one, only 0 is a success.
     outcome: the output for the whole `Outcome`; with one, no end is a failure. variables: added to
-    ours, or alone if not `inherit`. limit_seconds: it is ended after this long. once: a key of
-    everything that the files depend on: created once, then cached. retries: as for `task`.
-    Outputs: files in order of appearance, then captures; if none, `stdout`.
+    ours, or alone if not `inherit`. once: a key of everything that the files depend on: created
+    once, then cached. Outputs: files in order of appearance, then captures; if none, `stdout`.
     """
     words = _words(argv)
     title = name or _title(words)
@@ -50,16 +49,13 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     files = _names(body, Out)
     if not files and not captures:
         captures = {"stdout": ("stdout", str_)}
-    types: dict[str, object] = {n: File for n in _names(body, In)} | dict(inputs or {})
+    types = {n: File for n in _names(body, In)} | dict(inputs or {})
     return Task(
         name=title,
         inputs=tuple(
             PortSpec(n, port_type(f"command {title!r}, input {n!r}", t)) for n, t in types.items()
         ),
-        outputs=(
-            *(PortSpec(n, File) for n in files),
-            *(PortSpec(n, t) for n, t in captures.values()),
-        ),
+        outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
         body=replace(
             body,
             captures=tuple((n, cast("Captured", what)) for what, (n, _) in captures.items()),

@@ -16,14 +16,7 @@ from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import PortType, brief_repr
-from flowos.model._wiring import (
-    bind_arguments,
-    check_command,
-    check_limit,
-    check_ports,
-    check_retries,
-    is_name,
-)
+from flowos.model._wiring import bind_arguments, check_body, check_ports, check_retries, is_name
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
@@ -32,7 +25,6 @@ _DRAWN = 200
 _order: Iterator[int] = itertools.count()
 """Creation order; a call is created after everything that it is wired to."""
 
-
 Body = Union[Python, Command, Gang, "Flow"]
 
 
@@ -40,8 +32,7 @@ Body = Union[Python, Command, Gang, "Flow"]
 class Task:
     """A unit of work that is wired into a flow by calling it with ports.
 
-    defaults: (input port, constant used if a call has no argument for it) pairs. retries: how often
-    it is run again after a failure.
+    defaults: (input, constant used if a call does not give it) pairs. retries: after failures.
     """
 
     name: str
@@ -61,18 +52,14 @@ class Task:
             )
         check_ports(self.name, self.inputs, self.outputs)
         check_retries(self.name, self.retries)
-        body = self.body.command if isinstance(self.body, Gang) else self.body
-        if isinstance(body, Command):
-            check_command(self.name, body, self.inputs, self.outputs)
-        if not isinstance(body, Flow):
-            check_limit(self.name, body.limit_seconds)
+        if not isinstance(self.body, Flow):
+            check_body(self.name, self.body, self.inputs, self.outputs)
 
     @property
     def fusable(self) -> bool:
         """Whether it may run as one with its neighbours: it fails, and ends, together with them."""
-        return (
-            isinstance(self.body, Python) and self.body.limit_seconds is None and not self.retries
-        )
+        body = self.body
+        return isinstance(body, Python) and body.limit_seconds is None and not self.retries
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""

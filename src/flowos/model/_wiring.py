@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from flowos.model._bodies import Command, In, Out, PortSpec
+from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
 from flowos.model._errors import FlowosError, WiringError
 from flowos.model._ports import (
     File,
@@ -44,10 +44,22 @@ def _check_specs(owner: str, kind: str, ports: Sequence[PortSpec]) -> None:
         seen.add(port.name)
 
 
-def check_command(
+def check_body(
+    task: str,
+    body: Python | Command | Gang,
+    inputs: Sequence[PortSpec],
+    outputs: Sequence[PortSpec],
+) -> None:
+    """Raises WiringError for a time limit that is none, or a command that does not fit."""
+    inner = body.command if isinstance(body, Gang) else body
+    _check_limit(task, inner.limit_seconds)
+    if isinstance(inner, Command):
+        _check_command(task, inner, inputs, outputs)
+
+
+def _check_command(
     task: str, command: Command, inputs: Sequence[PortSpec], outputs: Sequence[PortSpec]
 ) -> None:
-    """Raises WiringError if the words of the command do not fit the ports."""
     names = {p.name for p in inputs}
     made = {p.name for p in command.parts if isinstance(p, Out)}
     captured = {name for name, _ in command.captures}
@@ -81,8 +93,7 @@ def check_retries(task: str, given: object) -> None:
         )
 
 
-def check_limit(task: str, given: object) -> None:
-    """Raises WiringError for what is no time limit."""
+def _check_limit(task: str, given: object) -> None:
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if given is not None and not (number and 0 < given < math.inf):  # type: ignore[operator]
         raise WiringError(
