@@ -61,6 +61,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "Solver": ("flowos.solver", "Solver"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
+    "publish": ("flowos.operations.publish", "publish"),
     "serve_metrics": ("flowos.operations.feed", "serve_metrics"),
     "slice": ("flowos.operations._slice", "slice_"),
     "solve": ("flowos.solver", "solve"),

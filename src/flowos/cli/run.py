@@ -52,6 +52,18 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "where null is a number that is infinite or none",
     )
     command.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="OUTPUT=PATH",
+        help="write an output of a flow there: a file, text, NAME.npy, NAME.json; may be repeated",
+    )
+    command.add_argument(
+        "--journal",
+        metavar="FOLDER",
+        help="keep the results of a flow's tasks there, and take from there what is the same",
+    )
+    command.add_argument(
         "--workers",
         choices=("thread", "process", "inline"),
         help="where Python tasks of a flow run",
@@ -72,13 +84,21 @@ def _is_flow_file(word: str) -> bool:
 
 def _run_flow(args: argparse.Namespace) -> int:
     from flowos.operations._plain_output import plain_output
-    from flowos.operations.flow_file import load_flow, own_traceback, plain_flow, run_flow
+    from flowos.operations.flow_file import (
+        load_flow,
+        own_traceback,
+        plain_flow,
+        read_places,
+        run_flow,
+    )
 
     env = environment_of(args)
     with _prints_on_stderr() if args.json else nullcontext():
         flow = load_flow(args.words[0])
+        places = read_places(flow, args.out)
+        how = {"workers": args.workers, "journal": args.journal, "on_note": _say}
         try:
-            outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, workers=args.workers)
+            outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, places, **how)
         except TaskFailed as error:
             print(own_traceback(error), end="", file=sys.stderr)
             raise
@@ -94,6 +114,10 @@ def _run_flow(args: argparse.Namespace) -> int:
     for name, value in printable.items():
         print(f"{name} = {str(value).rstrip()}")
     return 0
+
+
+def _say(note: str) -> None:
+    print(f"flowos run: {note}", file=sys.stderr)
 
 
 @contextmanager

@@ -24,6 +24,8 @@ _PARTS = {
     "local._fake_provider": "FakeProvider",
     "local._here": "Here here",
     "local._local_provider": "LocalProvider",
+    "results._file_digest": "copy_file file_digest",
+    "results._value_digest": "NoDigest",
 }
 
 if TYPE_CHECKING:
@@ -103,6 +105,13 @@ if TYPE_CHECKING:
     )
     from flowos.engine.local._local_provider import (
         LocalProvider as LocalProvider,
+    )
+    from flowos.engine.results._file_digest import (
+        copy_file as copy_file,
+        file_digest as file_digest,
+    )
+    from flowos.engine.results._value_digest import (
+        NoDigest as NoDigest,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

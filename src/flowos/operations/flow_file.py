@@ -11,7 +11,7 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +35,46 @@ _LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy f
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def run_flow(flow: Flow, given: Sequence[str], env: Environment, **how: Any) -> dict[str, object]:
+def run_flow(
+    flow: Flow,
+    given: Sequence[str],
+    env: Environment,
+    places: Mapping[str, Path] | None = None,
+    *,
+    on_note: Callable[[str], None],
+    **how: Any,
+) -> dict[str, object]:
     """Run the flow once on a slice of this node, return its outputs by name.
 
-    given: NAME=VALUE for each input. Raises UsageError for an invalid value, and what `fo.slice`
-    and `run` raise.
+    given: NAME=VALUE for each input. places: of outputs that are published, whose path is returned
+    instead. on_note: called with each of the slice's notes. Raises UsageError for an invalid value,
+    and what `fo.slice`, `run` and `fo.publish` raise.
     """
     from flowos.operations._slice import slice_
+    from flowos.operations.publish import publish
 
     values = read_values(flow, given)
     with slice_(flow, env, **how) as on:
         results = on.run(**values)
-    return dict(zip((p.name for p in flow.task.outputs), results, strict=True))
+        outputs = dict(zip((p.name for p in flow.task.outputs), results, strict=True))
+        for name, place in (places or {}).items():
+            publish(outputs[name], place)
+            outputs[name] = place
+    for note in on.notes:
+        on_note(note)
+    return outputs
+
+
+def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
+    """Where outputs are to be published. Raises UsageError if one is no output of the flow."""
+    names = [port.name for port in flow.task.outputs]
+    places: dict[str, Path] = {}
+    for word in given:
+        name, _, path = word.partition("=")
+        if name not in names or not path:
+            raise UsageError(f"--out {word}: expected OUTPUT=PATH; outputs: {', '.join(names)}")
+        places[name] = Path(path)
+    return places
 
 
 def load_flow(word: str) -> Flow:

@@ -280,6 +280,17 @@ def test_a_value_without_a_digest_is_refused_by_name(tmp_path: Path) -> None:
         assert s.run([1]) == [[1]]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_item_of_a_map_that_is_refused_is_named(tmp_path: Path, way: Way) -> None:
+    items: list[object] = [*range(300), threading.Lock(), 301]
+    flow = fo.flow_output(identity(fo.flow_input("x", fo.any_)))
+    with fo.slice(flow, workers=way, journal=tmp_path / "journal") as s:
+        results = s.map(items)
+        assert [next(results) for _ in range(300)] == [[i] for i in range(300)]
+        with pytest.raises(fo.ValueRefused, match="item 300: task 'identity', input 'x': a lock"):
+            next(results)
+
+
 def test_a_result_that_cannot_be_pickled_is_refused(tmp_path: Path) -> None:
     @fo.task
     def opens(x: fo.int64) -> fo.any_:  # noqa: ARG001

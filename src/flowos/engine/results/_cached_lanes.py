@@ -6,6 +6,7 @@ from time import perf_counter, thread_time
 
 from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, RowTimes, Values
 from flowos.engine.results._slice_results import SliceResults
+from flowos.model import FlowosError
 from flowos.plan import Stage
 
 
@@ -73,10 +74,18 @@ class CachedPythonLane(CachedLane):
     def _look(
         self, stage: Stage, rows: Sequence[Values], at: int, until: float
     ) -> tuple[list[bytes], Values | None]:
-        """The keys of the next rows that have no result, and the result of the one after them."""
+        """The keys of the next rows that have no result, and the result of the one after them.
+
+        A row without a key is refused once those before it have results: it is the one blamed.
+        """
         keys: list[bytes] = []
         for row in islice(rows, at, None):
-            key = self._results.key(stage, row)
+            try:
+                key = self._results.key(stage, row)
+            except FlowosError:
+                if not keys:
+                    raise
+                break
             found = self._results.find(stage, key)
             if found is not None:
                 return keys, found

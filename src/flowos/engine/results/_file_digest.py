@@ -67,7 +67,7 @@ def _inside(folder: Path) -> Iterator[Path]:
             yield from _inside(path)
 
 
-def copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
     """A file or folder with its permissions; the data may be shared by the file system."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, copy_function=_copy_file)

@@ -26,7 +26,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from flowos.engine.results._file_digest import copy, file_digest
+from flowos.engine.results._file_digest import copy_file, file_digest
 from flowos.engine.results._record import (
     FRAME_BYTES,
     MARK,
@@ -116,7 +116,7 @@ class Journal:
     def keep_file(self, source: Path) -> tuple[bytes, int]:
         """Copy a file or folder to the values; its digest and size in bytes."""
         with self._new_value() as new:
-            copy(source, new)
+            copy_file(source, new)
             digest = file_digest(new)
             self._publish(new, digest)
         return digest, _size(self.path / "values" / digest.hex())
@@ -124,7 +124,7 @@ class Journal:
     def restore_file(self, digest: bytes, target: Path) -> bool:
         """Copy a file or folder of the values; whether it is there and whole."""
         try:
-            copy(self.path / "values" / digest.hex(), target)
+            copy_file(self.path / "values" / digest.hex(), target)
             return file_digest(target) == digest
         except OSError:
             return False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.results._file_digest import copy, file_digest
+from flowos.engine.results._file_digest import copy_file, file_digest
 from flowos.engine.results._journal import HEADER, INLINE_BYTES, Journal
 from flowos.engine.results._record import KeptResult, frame_of
 from flowos.engine.results._value_digest import NoDigest
@@ -239,10 +239,10 @@ def test_a_copy_of_a_sparse_or_growing_file_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "file"
     with file.open("wb") as sparse:
         sparse.truncate(1 << 20)
-    copy(file, tmp_path / "copy")
+    copy_file(file, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"\0" * (1 << 20)
     (tmp_path / "copy").unlink()
-    copy(Path("/proc/self/status"), tmp_path / "copy")  # the file system says that it is empty
+    copy_file(Path("/proc/self/status"), tmp_path / "copy")  # the file system says that it is empty
     assert (tmp_path / "copy").read_text().startswith("Name:")
 
 

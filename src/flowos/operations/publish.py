@@ -1,0 +1,141 @@
+"""`fo.publish`: writes an output of a flow to a path that others read, whole or not at all."""
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from flowos.engine import NoDigest, copy_file, file_digest
+from flowos.model import StoreError, ValueRefused, brief_repr, to_json
+
+
+def publish(value: object, path: str | PathLike[str]) -> bool:
+    """Write an output to a path; whether that was needed: not if the same is there.
+
+    value: a file or folder (a `Path`) is copied with its permissions; a text and bytes are written
+    as they are; a NumPy array to NAME.npy; to NAME.json any of text, numbers, lists, dictionaries
+    and arrays, where null is a number that is infinite or none.
+    Folders are made where they lack. The file gets its name once it is complete, so that a reader
+    never sees half of it. Raises ValueRefused for a value that cannot be written to a file of this
+    name, StoreError if there is no way to write there.
+    """
+    given = Path(value) if isinstance(value, PathLike) else _content(value, Path(path))
+    if isinstance(given, Path) and not given.exists():
+        raise ValueRefused(f"publish: expected a file, nothing is at {given}")
+    return _put(Path(os.path.realpath(path)), given)  # a link stays, and leads to the new file
+
+
+def _put(target: Path, given: Path | bytes) -> bool:
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        if _is_there(target, given):
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(aside, given)
+        _replace(target, aside)
+    except (OSError, NoDigest) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StoreError(f"publish: {target} cannot be written: {why}") from error
+    finally:
+        _remove(aside)
+    return True
+
+
+def _is_there(target: Path, given: Path | bytes) -> bool:
+    if not target.exists():
+        return False
+    if target.is_dir():
+        if isinstance(given, Path) and given.is_dir():
+            return file_digest(target) == file_digest(given)
+        raise IsADirectoryError(0, "a folder is there, and the output is a file")
+    there = file_digest(target)  # refuses a device, which a rename would replace
+    if isinstance(given, bytes):
+        return there == hashlib.sha256(given).digest()
+    return not given.is_dir() and there == file_digest(given)
+
+
+def _write(aside: Path, given: Path | bytes) -> None:
+    if isinstance(given, Path):
+        copy_file(given, aside)
+        return
+    with aside.open("xb") as file:
+        file.write(given)
+
+
+def _replace(target: Path, new: Path) -> None:
+    """A folder cannot be replaced at once: the old one steps aside first."""
+    if not target.is_dir():
+        new.replace(target)
+        return
+    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    target.rename(old)
+    new.rename(target)
+    _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _content(value: Any, target: Path) -> bytes:
+    if target.suffix == ".json":
+        return _json(value, target)
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if _is_array(value) and target.suffix == ".npy":
+        return _npy(value, target)
+    suffixes = ".npy or .json" if _is_array(value) else ".json"
+    raise ValueRefused(
+        f"publish: {brief_repr(value)} cannot be written to {target.name}: "
+        f"use a name that ends in {suffixes}"
+    )
+
+
+def _json(value: object, target: Path) -> bytes:
+    try:
+        text = json.dumps(to_json(_plain(value)), ensure_ascii=False, indent=1, allow_nan=False)
+    except (TypeError, RecursionError) as error:
+        raise ValueRefused(f"publish: {target.name}: {error}") from error
+    return f"{text}\n".encode()
+
+
+def _plain(value: Any) -> Any:
+    """Raises TypeError for what JSON has no form for: its text would say nothing."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if _is_array(value) and value.dtype.kind in "biufU":
+        return _plain(value.tolist())
+    raise TypeError(f"{brief_repr(value)} has no form in JSON")
+
+
+def _is_array(value: object) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "__array__")
+
+
+def _npy(value: Any, target: Path) -> bytes:
+    import numpy as np
+
+    content = io.BytesIO()
+    try:
+        np.save(content, value, allow_pickle=False)
+    except ValueError as error:
+        raise ValueRefused(
+            f"publish: {brief_repr(value)} cannot be written to {target.name}: {error}"
+        ) from error
+    return content.getvalue()

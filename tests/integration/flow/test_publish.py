@@ -1,0 +1,175 @@
+"""Publishing an output: whole or not at all, not again where the same is there."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowos as fo
+from flowos.model import StoreError
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+FLOW = """
+import numpy as np
+import flowos as fo
+
+@fo.task
+def table(n: fo.int64) -> fo.array(fo.float64, (None,)):
+    return np.arange(n, dtype=float)
+
+n = fo.flow_input("n", fo.int64)
+listing, said = fo.command(
+    ["/bin/sh", "-c", 'echo $0 > "$1"; echo done', fo.In("n"), fo.Out("listing")],
+    inputs={"n": fo.int64}, stdout="said",
+)(n)
+flow = fo.flow_output(table(n), listing, said)
+"""
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_values_are_written_by_the_name_of_the_file(tmp_path: Path) -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    assert fo.publish(array, tmp_path / "new/deeper/a.npy")
+    assert np.array_equal(np.load(tmp_path / "new/deeper/a.npy"), array)
+    assert fo.publish("grüße", tmp_path / "text.txt")
+    assert (tmp_path / "text.txt").read_text() == "grüße"
+    assert fo.publish(b"\0\xff", tmp_path / "bytes")
+    assert (tmp_path / "bytes").read_bytes() == b"\0\xff"
+    value = {"a": [1, 2.5, None, True], "b": array, "c": np.int64(3), "d": float("nan")}
+    assert fo.publish(value, tmp_path / "value.json")
+    found = json.loads((tmp_path / "value.json").read_text())
+    assert found == {"a": [1, 2.5, None, True], "b": array.tolist(), "c": 3, "d": None}
+    assert left(tmp_path) == ["bytes", "new", "text.txt", "value.json"]
+
+
+def test_what_is_the_same_is_not_written_again(tmp_path: Path) -> None:
+    place = tmp_path / "a.npy"
+    assert fo.publish(np.zeros(3), place)
+    before = place.stat()
+    assert not fo.publish(np.zeros(3), place)
+    assert place.stat() == before
+    assert fo.publish(np.ones(3), place)
+    assert np.array_equal(np.load(place), np.ones(3))
+
+
+def test_files_and_folders_are_copied_with_their_permissions(tmp_path: Path) -> None:
+    file, folder = tmp_path / "run.sh", tmp_path / "results"
+    file.write_text("exit 0")
+    file.chmod(0o750)
+    folder.mkdir()
+    (folder / "one").write_text("1")
+    out = tmp_path / "out"
+    for given, name in ((file, "run"), (folder, "all")):
+        assert fo.publish(given, out / name)
+        assert not fo.publish(given, out / name)
+        assert not fo.publish(given, given)
+        assert (out / name).stat().st_mode == given.stat().st_mode
+    (folder / "one").rename(folder / "two")
+    assert fo.publish(folder, out / "all")
+    assert left(out / "all") == ["two"]
+    assert left(out) == ["all", "run"]
+
+
+def test_a_link_stays_and_leads_to_the_new_content(tmp_path: Path) -> None:
+    (tmp_path / "latest").symlink_to("first.txt")
+    assert fo.publish("a", tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "first.txt").read_text() == "a"
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "complaint"),
+    [
+        ([1], "a.txt", r"\[1\] \(list\) cannot be written to a.txt: use a name that ends in .json"),
+        (np.zeros(2), "a.txt", "an array of float64, shape .* ends in .npy or .json"),
+        (object(), "a.json", r"a.json: <object object .* has no form in JSON"),
+        ({1: 2}, "a.json", "has no form in JSON"),
+        (b"a", "a.json", "has no form in JSON"),
+        (np.array([1, "a"], dtype=object), "a.npy", "Object arrays cannot be saved"),
+    ],
+)
+def test_a_value_that_does_not_fit_the_name_is_refused(
+    tmp_path: Path, value: object, name: str, complaint: str
+) -> None:
+    with pytest.raises(fo.ValueRefused, match=f"^publish: .*{complaint}"):
+        fo.publish(value, tmp_path / name)
+    assert left(tmp_path) == []
+
+
+def test_what_cannot_be_written_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    for name, why in (
+        ("file/a.txt", "Not a directory|File exists"),
+        ("folder", "a folder is there, and the output is a file"),
+        ("fifo", "is no regular file"),
+    ):
+        with pytest.raises(
+            StoreError, match=f"publish: {tmp_path}/{name} cannot be written: .*{why}"
+        ):
+            fo.publish("new", tmp_path / name)
+    with pytest.raises(fo.ValueRefused, match=r"nothing is at .*/no-such-file"):
+        fo.publish(tmp_path / "no-such-file", tmp_path / "a")
+    assert left(tmp_path) == ["fifo", "file", "folder"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "a.txt"
+    place.write_text("old")
+    program = (
+        "import resource, signal, sys, flowos as fo\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    fo.publish('x' * 1000, sys.argv[1])\n"
+        "except fo.FlowosError as error:\n"
+        "    print(error)\n"
+    )
+    words = [sys.executable, "-c", program, str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == (
+        f"publish: {place} cannot be written: File too large\n",
+        "",
+    )
+    assert (left(tmp_path), place.read_text()) == (["a.txt"], "old")
+
+
+def flowos(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [FLOWOS, "run", "flow.py", *words], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_flowos_run_publishes_outputs_and_keeps_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    (names,) = [
+        line.rpartition(": ")[2]
+        for line in flowos(tmp_path, "n=3", "--out", "tble=x").stderr.splitlines()
+        if "expected OUTPUT=PATH; outputs" in line
+    ]
+    table, listing, said = names.split(", ")
+    assert table == "table"
+    places = ("--out", "table=out/t.npy", "--out", f"{listing}=out/l", "--journal", "kept")
+    done = flowos(tmp_path, "n=3", *places)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"table = out/t.npy\n{listing} = out/l\n{said} = done\n"
+    assert (tmp_path / "out/l").read_text() == "3\n"
+    assert np.array_equal(np.load(tmp_path / "out/t.npy"), np.arange(3.0))
+    before = (tmp_path / "out/l").stat()
+    done = flowos(tmp_path, "n=3", *places)
+    assert done.stderr == f"flowos run: 2 results were taken from journal {tmp_path}/kept\n"
+    assert (tmp_path / "out/l").stat() == before
+    (tmp_path / "kept/journal").write_text("other")
+    done = flowos(tmp_path, "n=3", *places)
+    assert done.returncode != 0
+    assert "journal" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
