@@ -154,8 +154,12 @@ class Box:
             (self.folder / "spool" / name).mkdir(parents=True)
         conf += PARTITION.format(nodes=",".join(self.nodes))
         (self.folder / "state").mkdir()
-        (self.folder / "slurm.conf").write_text(conf)
-        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # finding out may fail
+        for name in ("", *self.nodes):
+            place = self.folder / name
+            (place / "tmp").mkdir(parents=True)
+            (place / "slurm.conf").write_text(conf)
+            (place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # finding out may fail
+            (place / "mpi.conf").write_text(f"PMIxCliTmpDirBase={place}/tmp\n")  # /tmp is shared
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
@@ -222,14 +226,16 @@ def start_all(folder: Path, nodes: tuple[str, ...]) -> None:
         lambda: " UP" in said(which("scontrol"), "ping"), folder, "slurmctld does not answer"
     )
     for name in nodes:
-        start(which("slurmd"), "-D", "-N", name, "-d", which("slurmstepd"))
-    states = (which("sinfo"), "--noheader", "--Node", "--format=%T")
+        words = (which("slurmd"), "-D", "-N", name, "-d", which("slurmstepd"))
+        start(*words, conf=folder / name / "slurm.conf")
+    states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
     await_true(lambda: said(*states).split() == ["idle"] * len(nodes), folder, "no idle nodes")
 
 
-def start(*words: str) -> None:
+def start(*words: str, conf: Path | None = None) -> None:
     subprocess.Popen(
         words,
+        env=os.environ if conf is None else {**os.environ, "SLURM_CONF": str(conf)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

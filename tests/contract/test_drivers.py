@@ -17,6 +17,7 @@ INNER = (
     "{cores}",
 )
 LAUNCH = Launch(argv=INNER[3:])
+GANGS = [name for name in LAUNCHERS if name not in ("direct", "srun")]
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)
@@ -36,7 +37,7 @@ def test_a_launcher_leaves_the_inner_words_as_they_are(name: str, oversubscribe:
     assert argv[-len(INNER) :] == INNER
 
 
-@pytest.mark.parametrize("name", [n for n in LAUNCHERS if n != "direct"])
+@pytest.mark.parametrize("name", GANGS)
 def test_a_gangs_launcher_says_how_many_ranks(name: str) -> None:
     launch = Launch(argv=("prog",), ranks=17, needs=Needs(cores=3, ranks=17))
     argv = launcher_named(name).wrap(("prog",), launch)
@@ -51,7 +52,7 @@ def test_a_launcher_hides_the_rank_of_a_gang_around_us(name: str) -> None:
         assert variable.startswith(hidden)
 
 
-@pytest.mark.parametrize("name", [n for n in LAUNCHERS if n != "direct"])
+@pytest.mark.parametrize("name", GANGS)
 def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
     passed = launcher_named(name).env_forwarded
     assert any(v.startswith(passed) for v in ("PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"))
@@ -60,7 +61,7 @@ def test_a_gangs_launcher_lets_a_rank_know_its_number(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)
-@pytest.mark.parametrize("around", [n for n in LAUNCHERS if n != "direct"])
+@pytest.mark.parametrize("around", GANGS)
 def test_the_guard_of_a_gang_around_us_is_no_rank_of_ours(name: str, around: str) -> None:
     launcher = launcher_named(name)
     hidden = (*launcher.env_overridden, *launcher.env_blocked)

@@ -130,6 +130,7 @@ class Launcher(Protocol):
     env_forwarded: carry the launcher's data, such as a rank's number; passed on to the command.
     env_overridden: describe a rank of a surrounding MPI run; hidden from launcher and command.
     env_blocked: describe an allocation with other nodes, which the launcher must not use.
+    env_kept: names, not prefixes; how it finds its resource manager, whatever is blocked.
 
     guards: variables of a rank that make a program of another MPI fail. Without them its ranks
     would not see each other: each would be a world of one rank, without any message.
@@ -145,6 +146,8 @@ class Launcher(Protocol):
     def env_overridden(self) -> tuple[str, ...]: ...
     @property
     def env_blocked(self) -> tuple[str, ...]: ...
+    @property
+    def env_kept(self) -> tuple[str, ...]: ...
     @property
     def guards(self) -> Pairs: ...
     @property

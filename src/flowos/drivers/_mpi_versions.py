@@ -50,6 +50,7 @@ class MpiSaid:
 
 def family_of(launcher: str) -> MpiFamily | None:
     """Family of a launcher's name; None if the name does not determine it."""
+    launcher = launcher.removeprefix("srun-")
     if launcher == "openmpi":
         return "openmpi"
     return "mpich" if launcher in ("mpich", "mvapich", "intel") else None

@@ -60,6 +60,12 @@ def _hydra(name: str, binding: Argv = (), more: tuple[str, ...] = (), **given: A
     return Hydra(name, binding, (*Hydra(name).env_forwarded, *more), **given)
 
 
+def _srun(mpi: str, **given: Any) -> Launcher:
+    from flowos.drivers.launchers.srun import Srun
+
+    return Srun(mpi=mpi, **given)
+
+
 LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
     "direct": Direct,
     "openmpi": _openmpi,
@@ -69,8 +75,11 @@ LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
         _hydra, "intel", ("-genv", "I_MPI_PIN_DOMAIN", "{cores}:compact"), ("I_MPI_",)
     ),
     "other": partial(_hydra, "other", guards=()),
+    "srun": partial(_srun, ""),
+    "srun-openmpi": partial(_srun, "openmpi"),
+    "srun-mpich": partial(_srun, "mpich"),
 }
-"""Name -> factory of a launcher; keywords `mpirun` (its path) and `oversubscribe`."""
+"""Name -> factory of a launcher; keywords `mpirun` (its path), `oversubscribe`; of srun `job`."""
 
 
 def runtime_named(name: str) -> Runtime:
@@ -84,14 +93,19 @@ def bind_for_us(runtime: str, source: str, target: str) -> tuple[str, str]:
     return source, target + ":ro" * RUNTIMES[runtime].traits.binds_read_only
 
 
-def launcher_named(name: str, mpirun: str = "", *, oversubscribe: bool = False) -> Launcher:
-    """The launcher. Without `mpirun`, the default name of its program is looked up in PATH."""
+def launcher_named(
+    name: str, mpirun: str = "", *, oversubscribe: bool = False, job: str = ""
+) -> Launcher:
+    """The launcher. Without `mpirun`, the default name of its program is looked up in PATH.
+
+    job: of which srun starts a step.
+    """
     if name not in LAUNCHERS:
         raise LaunchFailed(f"unknown launcher {name!r}; known are {_listed(LAUNCHERS)}")
     if name == "direct":
         return Direct()
-    given = {"mpirun": mpirun} if mpirun else {}
-    return LAUNCHERS[name](oversubscribe=oversubscribe, **given)
+    given = {"mpirun": mpirun, "job": job}
+    return LAUNCHERS[name](oversubscribe=oversubscribe, **{n: v for n, v in given.items() if v})
 
 
 def _listed(table: Mapping[str, object]) -> str:

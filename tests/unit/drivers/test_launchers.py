@@ -4,7 +4,8 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import LAUNCHERS, launcher_named
+from flowos.drivers import LAUNCHERS, family_of, launcher_named
+from flowos.drivers.launchers.srun import Srun
 from flowos.model import Launch, LaunchFailed, Needs
 
 INNER = ("/opt/flowos-init", "/tmp/flowos-7/abc/0", "--", "./program", "a b", "-n")
@@ -68,6 +69,9 @@ def test_without_a_starter_the_usual_name_is_looked_for_in_path() -> None:
         "mvapich": "mpiexec",
         "intel": "mpiexec",
         "other": "mpiexec",
+        "srun": "srun",
+        "srun-openmpi": "srun",
+        "srun-mpich": "srun",
     }
 
 
@@ -75,7 +79,8 @@ def test_an_unknown_launcher_is_one_line_that_names_the_known() -> None:
     with pytest.raises(LaunchFailed) as told:
         launcher_named("mpirun")
     assert str(told.value) == (
-        "unknown launcher 'mpirun'; known are direct, intel, mpich, mvapich, openmpi, other"
+        "unknown launcher 'mpirun'; known are direct, intel, mpich, mvapich, openmpi, other, "
+        "srun, srun-mpich, srun-openmpi"
     )
 
 
@@ -108,3 +113,46 @@ def test_a_guard_is_seen_by_the_other_mpi_only_and_asks_no_name_server() -> None
     assert len(of_openmpi[1].partition(":")[0]) > 63
     assert of_mpich[0].startswith("OMPI_MCA_")
     assert launcher_named("direct").guards == launcher_named("other").guards == ()
+
+
+@pytest.mark.parametrize(
+    ("mpi", "options"),
+    [("openmpi", "--mpi=pmix -n 4"), ("mpich", "--mpi=pmi2 -n 4"), ("", "--mpi=none -n 1")],
+)
+def test_srun_starts_a_step_with_what_the_mpi_of_the_program_speaks(mpi: str, options: str) -> None:
+    launch = Launch(argv=("x",), ranks=4 if mpi else 1, needs=Needs(cores=2))
+    step = Srun(job="17", mpi=mpi, nodes=("n1", "n2"))
+    assert step.wrap(("x",), launch) == (
+        *f"srun --jobid=17 --overlap {options} --nodes=2 --nodelist=n1,n2".split(),
+        *("--cpus-per-task=2", "--kill-on-bad-exit=1", "--no-kill", "x"),
+    )
+
+
+def test_srun_shares_cores_where_it_oversubscribes() -> None:
+    assert line("srun-mpich", oversubscribe=True) == (
+        "/bin/mpirun.srun-mpich --overlap --mpi=pmi2 -n 2 --overcommit "
+        "--kill-on-bad-exit=1 --no-kill"
+    )
+
+
+def test_srun_refuses_ranks_that_would_be_worlds_of_their_own() -> None:
+    for mpi in ("intel", "mvapich", "other", "pmix"):
+        with pytest.raises(LaunchFailed, match=f"of openmpi or mpich, not of '{mpi}'"):
+            Srun(mpi=mpi)
+    with pytest.raises(LaunchFailed, match="x: 2 ranks need to know of which MPI"):
+        launcher_named("srun").wrap(INNER, Launch(argv=("x",), ranks=2))
+
+
+def test_srun_guards_its_ranks_as_the_mpirun_of_their_mpi_does() -> None:
+    for mpi in ("openmpi", "mpich"):
+        assert launcher_named(f"srun-{mpi}").guards == launcher_named(mpi).guards
+        assert family_of(f"srun-{mpi}") == mpi
+    assert (launcher_named("srun").guards, family_of("srun")) == ((), None)
+
+
+def test_srun_sees_which_cluster_it_is_of_but_no_job_around_us() -> None:
+    srun = launcher_named("srun", job="17")
+    assert "SLURM_CONF" in srun.env_kept
+    assert "SLURM_JOB_ID".startswith(srun.env_blocked)
+    assert srun.kept_in(PurePath("/tmp/run"), PurePath("/dev/shm/run")) == ()
+    assert launcher_named("openmpi").env_kept == launcher_named("direct").env_kept == ()

@@ -77,6 +77,9 @@ def test_every_launcher_of_an_mpi_is_of_a_family() -> None:
         "mvapich": "mpich",
         "intel": "mpich",
         "other": None,
+        "srun": None,
+        "srun-openmpi": "openmpi",
+        "srun-mpich": "mpich",
     }
 
 

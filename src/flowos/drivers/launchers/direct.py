@@ -13,6 +13,7 @@ class Direct:
     env_forwarded: tuple[str, ...] = ()
     env_overridden: tuple[str, ...] = ()
     env_blocked: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")
+    env_kept: tuple[str, ...] = ()
     guards: Pairs = ()
     signals_owned: tuple[str, ...] = ()
 

@@ -21,6 +21,7 @@ class Hydra:
     oversubscribe: bool = False
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
+    env_kept: tuple[str, ...] = ()
     guards: Pairs = (REFUSES_OPEN_MPI,)
     signals_owned: tuple[str, ...] = ()
 

@@ -30,6 +30,7 @@ class OpenMpi:
     )
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
+    env_kept: tuple[str, ...] = ()
     guards: Pairs = (REFUSES_MPICH,)
     signals_owned: tuple[str, ...] = ("SIGINT", "SIGTERM")
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
@@ -111,6 +111,7 @@ class LaunchKeywords(TypedDict, total=False):
     launcher: str
     mpirun: str
     oversubscribe: bool
+    job: str
     captures: tuple[Capture, Capture] | None
 
 
@@ -118,21 +119,24 @@ def prepare(
     launch: Launch,
     runtime: Runtime,
     session: LaunchSession,
-    *,
-    launcher: str = "direct",
-    mpirun: str = "",
-    oversubscribe: bool = False,
-    captures: tuple[Capture, Capture] | None = None,
+    **options: Unpack[LaunchKeywords],
 ) -> PreparedLaunch:
     """Check the launch and make its run folder.
 
     runtime: enters the launch's environment, as it works on this node.
     mpirun: path of the launcher's program, where there are several MPIs.
     oversubscribe: allow more ranks than cpus, without binding.
+    job: the allocation, of a launcher that starts its ranks as a step of one.
     captures: of stdout and stderr; else the middle of what is longer than MAX_OUTPUT_BYTES is left
     out, and said so.
     """
-    driver = launcher_named(launcher, mpirun, oversubscribe=oversubscribe)
+    oversubscribe = options.get("oversubscribe", False)
+    driver = launcher_named(
+        options.get("launcher", "direct"),
+        options.get("mpirun", ""),
+        oversubscribe=oversubscribe,
+        job=options.get("job", ""),
+    )
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch)
@@ -145,7 +149,7 @@ def prepare(
         runtime=runtime,
         session=session,
         kept=() if alone else driver.kept_in(folder, make_memory_folder(folder)),
-        captures=captures or (Capture(MAX_OUTPUT_BYTES), Capture(MAX_OUTPUT_BYTES)),
+        captures=options.get("captures") or (Capture(MAX_OUTPUT_BYTES), Capture(MAX_OUTPUT_BYTES)),
     )
 
 
@@ -291,7 +295,8 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
         merged = dict(os.environ) | merged
     merged = dict(prepared.kept) | merged
     hidden = (*prepared.launcher.env_overridden, *prepared.launcher.env_blocked)
-    return {n: v for n, v in merged.items() if not n.startswith(hidden)}
+    kept = prepared.launcher.env_kept
+    return {n: v for n, v in merged.items() if n in kept or not n.startswith(hidden)}
 
 
 @contextmanager

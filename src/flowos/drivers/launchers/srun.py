@@ -1,0 +1,75 @@
+"""Slurm's srun: ranks on the nodes of a job, as a step of it."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH, REFUSES_OPEN_MPI
+from flowos.model import Argv, Launch, LaunchFailed, Pairs
+
+_SPEAKS = {"openmpi": "pmix", "mpich": "pmi2", "": "none"}
+"""What srun and the MPI of a program have in common. Every other pair ends badly: MPICH under pmix
+or none runs as so many worlds of one rank, without any message; Open MPI under pmi2 or none aborts.
+"""
+
+_OF_RANK = {"openmpi": ("PMIX_", "OMPI_"), "mpich": ("PMI_",), "": ()}
+_GUARDS = {"openmpi": (REFUSES_MPICH,), "mpich": (REFUSES_OPEN_MPI,), "": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Srun:
+    """job: the number of the job. mpi: whose the program is, "openmpi" or "mpich"; "" for one rank.
+
+    nodes: of the job, those on which the ranks are; all of them by default.
+
+    The step shares the cores of the job with other steps; the site says how ranks are bound.
+    `env_kept` is how srun finds the cluster.
+    """
+
+    job: str = ""
+    mpi: str = ""
+    nodes: tuple[str, ...] = ()
+    mpirun: str = "srun"
+    oversubscribe: bool = False
+    env_overridden: tuple[str, ...] = ONE_RANK
+    env_blocked: tuple[str, ...] = ALLOCATION
+    env_kept: tuple[str, ...] = ("SLURM_CONF",)
+    signals_owned: tuple[str, ...] = ("SIGINT", "SIGTERM")
+
+    def __post_init__(self) -> None:
+        if self.mpi not in _SPEAKS:
+            raise LaunchFailed(f"srun starts ranks of openmpi or mpich, not of {self.mpi!r}")
+
+    @property
+    def name(self) -> str:
+        return f"srun-{self.mpi}" if self.mpi else "srun"
+
+    @property
+    def env_forwarded(self) -> tuple[str, ...]:
+        return ("SLURM_", "SLURMD_", *_OF_RANK[self.mpi])
+
+    @property
+    def guards(self) -> Pairs:
+        return _GUARDS[self.mpi]
+
+    def kept_in(self, folder: PurePath, memory: PurePath) -> Pairs:  # noqa: ARG002
+        """Nothing: these folders are of this node, and the ranks may be on others."""
+        return ()
+
+    def wrap(self, argv: Argv, launch: Launch) -> Argv:
+        if launch.ranks > 1 and not self.mpi:
+            raise LaunchFailed(
+                f"{launch.argv[0]}: {launch.ranks} ranks need to know of which MPI the program is"
+            )
+        return (
+            self.mpirun,
+            *(f"--jobid={self.job}",) * bool(self.job),
+            *("--overlap", f"--mpi={_SPEAKS[self.mpi]}", "-n", str(launch.ranks)),
+            *self._placement(launch.needs.cores),
+            *("--kill-on-bad-exit=1", "--no-kill"),
+            *argv,
+        )
+
+    def _placement(self, cores: int) -> Argv:
+        where = (f"--nodes={len(self.nodes)}", f"--nodelist={','.join(self.nodes)}")
+        cpus = ("--overcommit",) if self.oversubscribe else (f"--cpus-per-task={cores}",)
+        return (*where * bool(self.nodes), *cpus)
