@@ -134,6 +134,14 @@ def test_what_a_pool_can_never_give_is_refused_at_once(provider: Provider) -> No
     provider.free(provider.hold(Ask(nodes=provider.pool.nodes)))
 
 
+@pytest.mark.parametrize("ask", [Ask(cores=100_000), Ask(gpus=1000), Ask(devices=(("fpga", 1),))])
+def test_nodes_that_lack_what_is_asked_of_each_are_refused(provider: Provider, ask: Ask) -> None:
+    with pytest.raises(fo.SliceRefused, match=f"pool {provider.pool.name}: .* asked for, .* has"):
+        provider.hold(ask)
+    with pytest.raises(fo.SliceRefused, match="lease_seconds: what it holds ends with this"):
+        provider.hold(Ask(lease_seconds=5))
+
+
 def test_the_pool_says_what_nodes_it_has(provider: Provider, held: Held) -> None:
     found = {node.name: node for node in provider.nodes()}
     assert len(found) == provider.pool.nodes
@@ -239,8 +247,8 @@ def test_who_asks_for_more_than_is_free_waits_and_hears_why(several: Provider) -
     several.free(got[0])
 
 
-def on(provider: Provider, nodes: int = 1, **how: float) -> HeldSlice:
-    return HeldSlice(provider, Ask(nodes=nodes, **how), SliceOptions())
+def on(provider: Provider, nodes: int = 1, seconds: float | None = None) -> HeldSlice:
+    return HeldSlice(provider, Ask(nodes=nodes, seconds=seconds), SliceOptions())
 
 
 def test_several_flows_run_on_one_slice(provider: Provider) -> None:

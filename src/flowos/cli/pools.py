@@ -7,6 +7,7 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, top_command
 
 if TYPE_CHECKING:
+    from flowos.model import Pool
     from flowos.operations.settings import PoolState
 
 
@@ -47,6 +48,18 @@ def _plain(state: "PoolState") -> dict[str, object]:
     return {"pool": state.pool, "nodes": state.nodes, "refused": state.refused or None}
 
 
+def _of_the_cluster(pool: "Pool") -> tuple[tuple[str, str], ...]:
+    return (
+        ("partition", pool.partition),
+        ("account", pool.account),
+        ("qos", pool.qos),
+        ("constraint", pool.constraint),
+        ("gres", pool.gres),
+        ("shared", pool.shared),
+        ("scratch", pool.scratch),
+    )
+
+
 def _lines(state: "PoolState") -> list[str]:
     pool = state.pool
     words = [pool.name, pool.kind, f"{pool.nodes} node{'s' * (pool.nodes > 1)}"]
@@ -54,10 +67,13 @@ def _lines(state: "PoolState") -> list[str]:
     if pool.max_seconds is not None:
         words.append(f"{pool.max_seconds:g} s at most")
     words += [f"in {pool.env}"] * (pool.env != "bare")
+    words += [f"{name} {value}" for name, value in _of_the_cluster(pool) if value]
     if pool.price is not None:
         words.append(f"{pool.price.per_node_hour:g} {pool.price.currency} a node and hour")
     lines = ["  ".join(words)]
     lines += [f"  cannot be used: {state.refused}"] * bool(state.refused)
     for node in state.nodes:
-        lines.append(f"  {node.name}  {node.cores} cores  {node.gpus} GPUs  {node.state}")
+        devices = [f"{count} {name}" for name, count in node.devices if name != "gpu"]
+        words = [node.name, f"{node.cores} cores", f"{node.gpus} GPUs", *devices, node.state]
+        lines.append("  " + "  ".join(words))
     return lines

@@ -7,11 +7,13 @@ from functools import cache
 from flowos.engine._provider import Provider
 from flowos.engine.local._fake_provider import FakeProvider
 from flowos.engine.local._local_provider import LocalProvider
+from flowos.engine.slurm._slurm_provider import SlurmProvider
 from flowos.model import Pool, PoolKind
 
 PROVIDERS: dict[PoolKind, Callable[[Pool], Provider]] = {
     "local": LocalProvider,
     "fake": FakeProvider,
+    "slurm": SlurmProvider,
 }
 
 

@@ -28,7 +28,7 @@ _PARTS = {
         "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
         "int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
-    "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price",
+    "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price Topology",
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
     "_run_result": "RunResult",
@@ -138,6 +138,7 @@ if TYPE_CHECKING:
         NodeInfo as NodeInfo,
         Pool as Pool,
         PoolKind as PoolKind,
+        Topology as Topology,
         Price as Price,
     )
     from flowos.model._ports import (

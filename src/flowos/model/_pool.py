@@ -2,13 +2,18 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
 
-PoolKind = Literal["local", "fake"]
+PoolKind = Literal["local", "fake", "slurm"]
+Topology = Literal["", "pack", "spread", "switch"]
+Counts = tuple[tuple[str, int], ...]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OF_SLURM = ("partition", "account", "qos", "constraint", "gres", "shared", "scratch")
+_ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
+_GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
 
 
 def _is_time(seconds: object) -> bool:
@@ -41,8 +46,9 @@ class Pool:
     kind: PoolKind = field(
         default="local",
         metadata=_doc(
-            "what holds its nodes: `local`, this machine; `fake`, nodes that this machine stands "
-            "in for, with answers from a script, for tests",
+            "what holds its nodes: `local`, this machine; `slurm`, the cluster of this login "
+            "node; `fake`, nodes that this machine stands in for, with answers from a script, for "
+            "tests",
         ),
     )
     nodes: int = field(
@@ -60,6 +66,28 @@ class Pool:
         metadata=_doc("in what tasks run unless a slice says so: bare, or IMAGE[@RUNTIME]"),
     )
     price: Price | None = field(default=None, metadata=_doc("what a node costs"))
+    partition: str = field(
+        default="", metadata=_doc("of a slurm pool: its partition; the cluster's default one else")
+    )
+    account: str = field(
+        default="", metadata=_doc("of a slurm pool: the account that pays; yours by default")
+    )
+    qos: str = field(default="", metadata=_doc("of a slurm pool: the quality of service"))
+    constraint: str = field(
+        default="",
+        metadata=_doc("of a slurm pool: the features of its nodes, as in `icelake&nvme`"),
+    )
+    gres: str = field(
+        default="",
+        metadata=_doc("of a slurm pool: generic resources of each node, as in `gpu:a100:2,fpga:1`"),
+    )
+    shared: str = field(
+        default="",
+        metadata=_doc("of a slurm pool: a folder that this machine and all its nodes see"),
+    )
+    scratch: str = field(
+        default="", metadata=_doc("of a slurm pool: a folder on the own storage of each node")
+    )
     script: tuple[str, ...] = field(
         default=(),
         metadata=_doc(
@@ -82,6 +110,18 @@ class Pool:
             raise ValueError("script: only a fake pool has one")
         for line in self.script:
             read_script(line)
+        for name in _OF_SLURM:
+            self._check_of_slurm(name, getattr(self, name))
+
+    def _check_of_slurm(self, name: str, value: str) -> None:
+        if value and self.kind != "slurm":
+            raise ValueError(f"{name}: only a slurm pool has one")
+        if not value.isprintable() or value != value.strip():
+            raise ValueError(f"{name}: {value!r}: expected printable characters, no space around")
+        if name == "gres" and value and not _GRES.fullmatch(value):
+            raise ValueError(f"gres: {value!r}: expected NAME[:TYPE][:COUNT], with commas between")
+        if name in ("shared", "scratch") and value and not value.startswith("/"):
+            raise ValueError(f"{name}: {value!r}: expected an absolute path")
 
 
 LOCAL = Pool(name="local")
@@ -90,16 +130,53 @@ LOCAL = Pool(name="local")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What is asked of a pool. seconds: for how long; without it until it is freed."""
+    """What is asked of a pool. Raises ValueError for what cannot be.
+
+    cores, gpus, memory_bytes, devices: what each node has to have, at least; devices are generic
+    resources by name, as in (("fpga", 1),). seconds: for how long; without it until it is freed.
+    topology: where the nodes are to each other. lease_seconds: how long they stay held after this
+    program is gone; freed at once without it.
+    """
 
     nodes: int = 1
+    cores: int | None = None
+    gpus: int = 0
+    memory_bytes: int = 0
+    devices: Counts = ()
+    topology: Topology = ""
     seconds: float | None = None
+    lease_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if type(self.nodes) is not int or self.nodes < 1:
-            raise ValueError(f"nodes={self.nodes!r}; expected a positive int")
-        if self.seconds is not None and not _is_time(self.seconds):
-            raise ValueError(f"seconds={self.seconds!r}; expected a number above 0")
+        counts = {"nodes": self.nodes, "cores": 1 if self.cores is None else self.cores}
+        for name, value in (counts | dict(self.devices)).items():
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name}={value!r}; expected a positive int")
+        for name, value in (("gpus", self.gpus), ("memory_bytes", self.memory_bytes)):
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name}={value!r}; expected an int of 0 or more")
+        if self.topology not in get_args(Topology):
+            known = ", ".join(filter(None, get_args(Topology)))
+            raise ValueError(f"topology={self.topology!r}; expected one of {known}")
+        times = {"seconds": self.seconds, "lease_seconds": self.lease_seconds}
+        for name, seconds in times.items():
+            if seconds is not None and not _is_time(seconds):
+                raise ValueError(f"{name}={seconds!r}; expected a number above 0")
+
+    def lacks(self, node: "NodeInfo") -> str:
+        """What a node has too little of, or ""."""
+        for asked, has, what in (
+            (self.cores or 0, node.cores, "cores"),
+            (self.gpus, node.gpus, "GPUs"),
+            (self.memory_bytes, node.memory_bytes, "bytes of memory"),
+        ):
+            if asked > has:
+                return f"{asked} {what} asked for, {node.name} has {has}"
+        has_devices = dict(node.devices)
+        for name, asked in self.devices:
+            if asked > has_devices.get(name, 0):
+                return f"{asked} {name} asked for, {node.name} has {has_devices.get(name, 0)}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,4 +191,5 @@ class NodeInfo:
     cores: int
     memory_bytes: int = 0
     gpus: int = 0
+    devices: Counts = ()
     state: str = "free"

@@ -1,8 +1,19 @@
 """flowos.toml: every mistake is one line with file, line and key, and the nearest name."""
 
+import math
+
 import pytest
 
-from flowos.model import LOCAL, Ask, Pool, Price, SettingsError, read_settings, settings_schema
+from flowos.model import (
+    LOCAL,
+    Ask,
+    NodeInfo,
+    Pool,
+    Price,
+    SettingsError,
+    read_settings,
+    settings_schema,
+)
 from flowos.model._fake_script import read_script
 from flowos.model._settings import _syntax
 
@@ -41,6 +52,33 @@ def test_a_pool_is_what_its_table_says() -> None:
     )
 
 
+def test_a_pool_of_a_cluster_is_what_its_table_says() -> None:
+    text = """
+        [pools.gpu]
+        kind = "slurm"
+        nodes = 4
+        partition = "gpu"
+        account = "physics"
+        qos = "high"
+        constraint = "icelake&nvme"
+        gres = "gpu:a100:2,fpga"
+        shared = "/home/me/flowos"
+        scratch = "/local"
+    """
+    assert read(text)[1] == Pool(
+        name="gpu",
+        kind="slurm",
+        nodes=4,
+        partition="gpu",
+        account="physics",
+        qos="high",
+        constraint="icelake&nvme",
+        gres="gpu:a100:2,fpga",
+        shared="/home/me/flowos",
+        scratch="/local",
+    )
+
+
 def test_the_local_pool_may_be_bounded() -> None:
     assert read("[pools.local]\ncores = 1") == (Pool(name="local", cores=1),)
 
@@ -57,8 +95,8 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[[pools.gpu]]", ":1: pools.gpu: [{}]: a table is expected, as [pools.gpu]"),
         ("[pools.a]\n\nnodez = 4", ":3: pools.a.nodez: no such key; did you mean 'nodes'?"),
         ("[pools.a]\nname = 'b'", ":2: pools.a.name: no such key; known are kind, nodes, cores, "),
-        ("[pools.a]\nkind = 'fak'", "kind: 'fak': one of local, fake; did you mean 'fake'?"),
-        ("[pools.a]\nkind = ['fake']", ":2: pools.a.kind: ['fake']: one of local, fake"),
+        ("[pools.a]\nkind = 'fak'", "kind: 'fak': one of local, fake, slurm; did you mean 'fake'?"),
+        ("[pools.a]\nkind = ['fake']", ":2: pools.a.kind: ['fake']: one of local, fake, slurm"),
         ("[pools.a]\nnodes = '4'", ":2: pools.a.nodes: int expected, got '4'"),
         ("[pools.a]\ncores = true", ":2: pools.a.cores: int expected, got True"),
         ("[pools.a]\nnodes = 2", ":2: pools.a.nodes: a local pool has 1 node"),
@@ -76,6 +114,13 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.b]\n\n[pools.'a b']\nnodes = 1", ":3: pools.a b.name: 'a b': expected letters"),
         ("[pools.'']", "name: '': expected letters"),
         ("pools.a.nodez = 4", ":1: pools.a.nodez: no such key"),
+        ("[pools.a]\npartition = 'x'", ":2: pools.a.partition: only a slurm pool has one"),
+        ("[pools.a]\nkind = 'slurm'\nqos = ' x'", ":3: pools.a.qos: ' x': expected printable"),
+        ('[pools.a]\nkind = "slurm"\nqos = "a\\nb"', ":3: pools.a.qos: 'a\\nb': expected print"),
+        ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:'", ":3: pools.a.gres: 'gpu:': expected NAME["),
+        ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:0'", ":3: pools.a.gres: 'gpu:0': expected NAM"),
+        ("[pools.a]\nkind = 'slurm'\nshared = 'x'", ":3: pools.a.shared: 'x': expected an abs"),
+        ("[pools.a]\nkind = 'slurm'\nscript = ['end after 1']", ":3: pools.a.script: only a fake"),
     ],
 )
 def test_a_mistake_is_named_by_its_line(text: str, complaint: str) -> None:
@@ -92,7 +137,7 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
     assert not schema["additionalProperties"]
     pool = schema["$defs"]["Pool"]
     assert "name" not in pool["properties"]
-    assert pool["properties"]["kind"]["enum"] == ["local", "fake"]
+    assert pool["properties"]["kind"]["enum"] == ["local", "fake", "slurm"]
     assert all(each["description"] for each in pool["properties"].values())
     assert not pool["additionalProperties"]
     for key in pool["properties"]:
@@ -101,11 +146,46 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
         assert "no such key" not in str(refused.value)
 
 
-@pytest.mark.parametrize("given", [{"nodes": 0}, {"nodes": 1.5}, {"seconds": 0}, {"seconds": -1.0}])
-def test_what_cannot_be_asked_of_a_pool_is_refused(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(given))}=.*; expected a "):
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"nodes": 0},
+        {"nodes": 1.5},
+        {"cores": 0},
+        {"cores": True},
+        {"gpus": -1},
+        {"memory_bytes": 1.5},
+        {"topology": "ring"},
+        {"seconds": 0},
+        {"seconds": -1.0},
+        {"lease_seconds": math.inf},
+    ],
+)
+def test_what_cannot_be_asked_of_a_pool_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(given))}=.*; expected "):
         Ask(**given)  # type: ignore[arg-type]
-    assert Ask(nodes=2, seconds=1.5).seconds == 1.5
+
+
+def test_no_fewer_than_one_device_can_be_asked_for() -> None:
+    with pytest.raises(ValueError, match="fpga=0; expected a positive int"):
+        Ask(devices=(("fpga", 0),))
+
+
+@pytest.mark.parametrize(
+    ("ask", "complaint"),
+    [
+        (Ask(nodes=2, seconds=1.5, topology="pack", lease_seconds=5), ""),
+        (Ask(cores=4, gpus=1, memory_bytes=100, devices=(("fpga", 2),)), ""),
+        (Ask(cores=5), "5 cores asked for, n1 has 4"),
+        (Ask(gpus=2), "2 GPUs asked for, n1 has 1"),
+        (Ask(memory_bytes=101), "101 bytes of memory asked for, n1 has 100"),
+        (Ask(devices=(("fpga", 3),)), "3 fpga asked for, n1 has 2"),
+        (Ask(devices=(("fpga", 1), ("nic", 1))), "1 nic asked for, n1 has 0"),
+    ],
+)
+def test_what_a_node_has_too_little_of(ask: Ask, complaint: str) -> None:
+    node = NodeInfo(name="n1", cores=4, gpus=1, memory_bytes=100, devices=(("fpga", 2),))
+    assert ask.lacks(node) == complaint
 
 
 def test_the_steps_of_a_script_in_words() -> None:

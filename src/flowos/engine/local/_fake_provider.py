@@ -13,6 +13,7 @@ from flowos.engine._ledger import Resources
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.local._here import Here
+from flowos.engine.local._local_provider import refuse_lacking
 from flowos.model import Ask, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
 
 
@@ -48,6 +49,7 @@ class FakeProvider:
         return tuple(self._info(node, free) for node in self._all)
 
     def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
+        refuse_lacking(self.pool, ask, self.nodes())
         with self._changed:
             steps = self._script.pop(0) if self._script else ()
         for step in steps:

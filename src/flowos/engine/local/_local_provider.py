@@ -28,7 +28,7 @@ class LocalProvider:
 
     def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
         self._refuse_several(ask.nodes)
-        self.nodes()
+        refuse_lacking(self.pool, ask, self.nodes())
         return self._leases.begin((here(),), ask, on_event)
 
     def resize(self, held: Held, nodes: int) -> Held:
@@ -45,6 +45,15 @@ class LocalProvider:
     def _refuse_several(self, nodes: int) -> None:
         if nodes != 1:
             raise SliceRefused(f"pool {self.pool.name}: {nodes} nodes asked for, it has 1")
+
+
+def refuse_lacking(pool: Pool, ask: Ask, nodes: Collection[NodeInfo]) -> None:
+    """Raises SliceRefused if these nodes lack what is asked of each, or end with this program."""
+    complaints = [complaint for complaint in map(ask.lacks, nodes) if complaint]
+    if ask.lease_seconds is not None:
+        complaints.append("lease_seconds: what it holds ends with this program")
+    if complaints:
+        raise SliceRefused(f"pool {pool.name}: {complaints[0]}")
 
 
 def _keep(nodes: Collection[Node]) -> None:

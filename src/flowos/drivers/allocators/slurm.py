@@ -1,0 +1,367 @@
+"""Slurm's command lines, and what its commands answer: 19.05 to 26.05 print these alike.
+
+Answers are asked for in columns, free text in the last one: in `scontrol show job` a job's name
+can look like any other field. A state that is not known here is kept as it was read.
+"""
+
+import difflib
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flowos.drivers._slurm_values import (
+    read_amount,
+    read_gres,
+    read_hosts,
+    read_seconds,
+    read_tres,
+    write_seconds,
+)
+from flowos.model import Argv, Ask, NodeInfo, Pool, Topology
+
+JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
+
+_PHASES: dict[JobPhase, str] = {
+    "waiting": (
+        "PENDING CONFIGURING EXPEDITING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD"
+        " RESV_DEL_HOLD SPECIAL_EXIT"
+    ),
+    "running": "RUNNING RESIZING SIGNALING STOPPED SUSPENDED",
+    "ending": "COMPLETING STAGE_OUT",
+    "over": (
+        "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY"
+        " PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
+    ),
+}
+_PHASE_OF = {state: phase for phase, states in _PHASES.items() for state in states.split()}
+
+_JOBS = "%A|%T|%N|%L|%M|%r"
+_NODES = "%N|%T|%c|%m|%G|%E"
+_RECORDS = "JobIDRaw,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,AllocTRES,NodeList"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """A job of the queue. state: as Slurm calls it. left_seconds: infinite without a limit."""
+
+    id: str
+    state: str
+    nodes: tuple[str, ...] = ()
+    left_seconds: float | None = None
+    used_seconds: float | None = None
+    reason: str = ""
+
+    @property
+    def phase(self) -> JobPhase:
+        return phase_of(self.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmRecord:
+    """What a job used, as the accounting has it."""
+
+    id: str
+    state: str
+    exit_code: str
+    seconds: float | None
+    joules: float | None
+    tres: tuple[tuple[str, float], ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmPartition:
+    """max_nodes, max_seconds: of a job, infinite without a limit. accounts: () for all."""
+
+    name: str
+    nodes: int
+    max_nodes: float
+    max_seconds: float
+    is_up: bool
+    is_default: bool
+    accounts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmComplaint:
+    """What a command says on its standard error.
+
+    gone: there is no such job. unreachable: it may be well later. refused: never.
+    """
+
+    kind: Literal["gone", "unreachable", "refused", "unknown"]
+    text: str
+
+
+# ---- command lines ----
+
+
+def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
+    """Hold nodes until the keeper's end, one keeper a node, which reads our standard input.
+
+    `--no-kill`: without it one node that is lost ends the whole job. Not `salloc`: what it holds
+    stays held when it is killed, and its steps do not wait for nodes that are powered up.
+    """
+    return (
+        "srun",
+        *("--no-kill", f"--job-name={name}", f"--nodes={ask.nodes}", "--ntasks-per-node=1"),
+        *("--exclusive", "--mpi=none", "--input=all", "--kill-on-bad-exit=0"),
+        *_options(pool, ask),
+        *keeper,
+    )
+
+
+def more_words(pool: Pool, ask: Ask, name: str, job: str) -> Argv:
+    """Hold more nodes for a job that runs; `join_words` gives them to it."""
+    return (
+        "salloc",
+        *("--no-shell", f"--dependency=expand:{job}", f"--job-name={name}"),
+        *(f"--nodes={ask.nodes}", "--exclusive"),
+        *_options(pool, ask),
+    )
+
+
+def _options(pool: Pool, ask: Ask) -> Argv:
+    seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
+    gres = [pool.gres] * bool(pool.gres) + [f"gpu:{ask.gpus}"] * (ask.gpus > 0)
+    gres += [f"{name}:{count}" for name, count in ask.devices]
+    options = (
+        ("partition", pool.partition),
+        ("account", pool.account),
+        ("qos", pool.qos),
+        ("constraint", pool.constraint),
+        ("gres", ",".join(gres)),
+        ("mincpus", str(ask.cores or pool.cores or "")),
+        ("mem", f"{math.ceil(ask.memory_bytes / 2**20)}M" * (ask.memory_bytes > 0)),
+        ("time", write_seconds(min(seconds)) if seconds else ""),
+    )
+    return (*(f"--{name}={value}" for name, value in options if value), *_TOPOLOGIES[ask.topology])
+
+
+_TOPOLOGIES: dict[Topology, Argv] = {
+    "": (),
+    "pack": ("--contiguous",),
+    "spread": ("--spread-job",),
+    "switch": ("--switches=1",),
+}
+
+
+def join_words(job: str, more: str) -> tuple[Argv, Argv]:
+    """Give the nodes of another job to this one: both in turn."""
+    return (
+        ("scontrol", "update", f"JobId={more}", "NumNodes=0"),
+        ("scontrol", "update", f"JobId={job}", "NumNodes=ALL"),
+    )
+
+
+def keep_words(job: str, nodes: tuple[str, ...]) -> Argv:
+    """Give back all nodes of a job but these."""
+    return ("scontrol", "update", f"JobId={job}", f"NodeList={','.join(nodes)}")
+
+
+def cancel_words(job: str) -> Argv:
+    return ("scancel", job)
+
+
+def jobs_words(*, job: str = "", name: str = "") -> Argv:
+    """Ask for jobs by number or by name; Slurm knows those that are over for a while too."""
+    which = (f"--jobs={job}",) if job else (f"--name={name}",)
+    return ("squeue", "--noheader", "--states=all", *which, f"--format={_JOBS}")
+
+
+def nodes_words(partition: str) -> Argv:
+    return ("sinfo", "--noheader", "--Node", f"--partition={partition}", f"--format={_NODES}")
+
+
+def partitions_words() -> Argv:
+    return ("scontrol", "show", "partition", "--oneliner")
+
+
+def records_words(job: str) -> Argv:
+    return (
+        "sacct",
+        *("--noheader", "--parsable2", "--allocations", "--duplicates"),
+        *(f"--jobs={job}", f"--format={_RECORDS}"),
+    )
+
+
+# ---- answers ----
+
+
+def phase_of(state: str) -> JobPhase:
+    """Of a state as Slurm prints it: `CANCELLED by 1000`, cut off as `CANCELLED+`, `RUNNING`."""
+    word = (state.split() or [""])[0].removesuffix("+")
+    return _PHASE_OF.get(word, "unknown")
+
+
+def read_jobs(text: str) -> tuple[SlurmJob, ...]:
+    """Of `jobs_words`; other lines, as a site's greeting, are passed over."""
+    rows = (line.split("|", 5) for line in text.splitlines())
+    return tuple(
+        SlurmJob(
+            id=id,
+            state=state,
+            nodes=read_hosts(nodes),
+            left_seconds=read_seconds(left),
+            used_seconds=read_seconds(used),
+            reason="" if reason == "None" else reason,
+        )
+        for id, state, nodes, left, used, reason in (row for row in rows if len(row) == 6)
+    )
+
+
+def read_nodes(text: str) -> tuple[NodeInfo, ...]:
+    """Of `nodes_words`. A state says why, where Slurm does: `drained: fan broken`."""
+    rows = (line.split("|", 5) for line in text.splitlines())
+    return tuple(_node(*row) for row in rows if len(row) == 6)
+
+
+def _node(names: str, state: str, cores: str, mib: str, gres: str, reason: str) -> NodeInfo:
+    (name,) = read_hosts(names)[:1] or ("",)
+    found = read_gres(gres)
+    why = "" if reason in ("none", "") else f": {reason}"
+    return NodeInfo(
+        name=name,
+        cores=int(read_amount(cores.rstrip("+")) or 0),
+        memory_bytes=int(read_amount(mib.rstrip("+")) or 0) << 20,
+        gpus=found.get("gpu", 0),
+        devices=tuple(found.items()),
+        state=state + why,
+    )
+
+
+def read_partitions(text: str) -> tuple[SlurmPartition, ...]:
+    """Of `partitions_words`."""
+    pairs = (dict(_pair(word) for word in line.split()) for line in text.splitlines())
+    return tuple(_partition(found) for found in pairs if "PartitionName" in found)
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, _, value = word.partition("=")
+    return name, value
+
+
+def _partition(found: dict[str, str]) -> SlurmPartition:
+    accounts = found.get("AllowAccounts", "ALL")
+    seconds = read_seconds(found.get("MaxTime", ""))
+    max_nodes = read_amount(found.get("MaxNodes", ""))
+    return SlurmPartition(
+        name=found["PartitionName"],
+        nodes=int(read_amount(found.get("TotalNodes", "")) or 0),
+        max_nodes=math.inf if max_nodes is None else max_nodes,
+        max_seconds=math.inf if seconds is None else seconds,
+        is_up=found.get("State", "UP") == "UP",
+        is_default=found.get("Default") == "YES",
+        accounts=() if accounts == "ALL" else tuple(accounts.split(",")),
+    )
+
+
+def read_records(text: str) -> tuple[SlurmRecord, ...]:
+    """Of `records_words`."""
+    rows = (line.split("|", 6) for line in text.splitlines())
+    return tuple(
+        SlurmRecord(
+            id=id,
+            state=state,
+            exit_code=code,
+            seconds=read_amount(seconds),
+            joules=read_amount(joules),
+            tres=tuple(read_tres(tres).items()),
+            nodes=read_hosts(nodes),
+        )
+        for id, state, code, seconds, joules, tres, nodes in (r for r in rows if len(r) == 7)
+    )
+
+
+def read_mpi_types(text: str) -> tuple[str, ...]:
+    """Of `srun --mpi=list`, which older ones print to standard error and with their own name."""
+    words = (line.removeprefix("srun:").strip() for line in text.splitlines())
+    return tuple(word for word in words if re.fullmatch(r"[a-z]\w*", word))
+
+
+def read_waiting(line: str) -> tuple[Literal["waiting", "held"], str] | None:
+    """What srun and salloc say of a job while they wait for it: its number."""
+    match = _WAITS.search(line)
+    if match is None:
+        return None
+    return ("held" if match["held"] or match["granted"] else "waiting"), match["job"] or match["id"]
+
+
+_WAITS = re.compile(
+    r"\bjob (?P<job>\d+) (?:queued and waiting|(?P<held>has been allocated))"
+    r"|(?:Pending|(?P<granted>Granted)) job allocation (?P<id>\d+)"
+)
+_NOISE = re.compile(r"^(?:slurm_load_\w+ error: |(?:\w+: )?(?:(?:error|fatal): )?)")
+_SAYS: tuple[tuple[Literal["gone", "unreachable", "refused"], str], ...] = (
+    ("gone", r"invalid job id|job/step already completing|job allocation \d+ has been revoked"),
+    (
+        "unreachable",
+        r"unable to contact slurm controller|socket timed out|connection refused|munge"
+        r"|zero bytes were transmitted|temporarily|authentication",
+    ),
+    (
+        "refused",
+        r"unable to allocate|invalid (?:partition|account|qos|feature|generic resource)"
+        r"|could not establish a configuration|unable to process configuration|storage is disabled"
+        r"|not available|not permitted|can not be satisfied",
+    ),
+)
+
+
+def read_complaint(text: str) -> SlurmComplaint:
+    """Its last line says most; which kind it is, any line may."""
+    lines = [_NOISE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
+    last = lines[-1] if lines else ""
+    for kind, pattern in _SAYS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return SlurmComplaint(kind=kind, text=last)
+    return SlurmComplaint(kind="unknown", text=last)
+
+
+def partition_of(pool: Pool, partitions: tuple[SlurmPartition, ...]) -> SlurmPartition | str:
+    """The pool's partition, or why it cannot be used."""
+    usable = [p for p in partitions if p.name == pool.partition or not pool.partition]
+    found = next((p for p in usable if pool.partition or p.is_default), None)
+    names = [p.name for p in partitions]
+    if found is None and not pool.partition:
+        return f"the cluster has no default partition; name one of {', '.join(names)}"
+    if found is None:
+        near = difflib.get_close_matches(pool.partition, names, 1)
+        known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+        return f"the cluster has no partition {pool.partition!r}; {known}"
+    if not found.is_up:
+        return f"partition {found.name!r} is not up"
+    if found.accounts and pool.account and pool.account not in found.accounts:
+        allowed = ", ".join(found.accounts)
+        return f"partition {found.name!r} is not for account {pool.account!r}, but for {allowed}"
+    return found
+
+
+def refusal(ask: Ask, partition: SlurmPartition) -> str:
+    """Why it can never give this, or "": Slurm itself would let the job wait for ever."""
+    most = int(min(partition.nodes, partition.max_nodes))
+    if ask.nodes > most:
+        return f"{ask.nodes} nodes asked for, partition {partition.name!r} gives {most}"
+    if ask.seconds is not None and ask.seconds > partition.max_seconds:
+        most_seconds = f"{partition.max_seconds:g} s at most"
+        return f"{ask.seconds:g} s asked for, partition {partition.name!r} gives {most_seconds}"
+    return ""
+
+
+def too_few(pool: Pool, ask: Ask, nodes: tuple[NodeInfo, ...]) -> str:
+    """That fewer of its nodes than asked for have what is asked for, or ""."""
+    devices = dict(read_gres(pool.gres))
+    for name, count in (("gpu", ask.gpus), *ask.devices):
+        devices[name] = max(count, devices.get(name, 0))
+    each = replace(
+        ask,
+        cores=ask.cores or pool.cores,
+        devices=tuple((name, count) for name, count in devices.items() if count),
+    )
+    lacks = [complaint for complaint in map(each.lacks, nodes) if complaint]
+    have = len(nodes) - len(lacks)
+    if have >= ask.nodes:
+        return ""
+    why = f": {lacks[0]}" if lacks else ""
+    return f"{ask.nodes} nodes asked for, {have} of {len(nodes)} have what each has to have{why}"

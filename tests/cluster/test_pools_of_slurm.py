@@ -1,0 +1,92 @@
+"""`flowos pools --check` of a pool that is a partition of a real cluster: each says one line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+
+from .box import Box
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+NOT_YET = "but this version of FlowOS cannot hold them yet"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no"))
+    monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
+    """Exit code of the check, and its last line, of a pool with these keys."""
+    Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
+    words = (FLOWOS, "pools", "--check")
+    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()[-1].strip()
+
+
+def test_a_pool_shows_what_the_cluster_has_for_it_and_says_that_it_is_not_held_yet(
+    box: Box,
+) -> None:
+    code, said = checked(box.variables, "nodes = 2", 'partition = "main"')
+    assert code == 1
+    assert said == (
+        f"cannot be used: pool c: the cluster has n1 (idle), n2 (idle) for it, {NOT_YET}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        (('partition = "mian"',), "the cluster has no partition 'mian'; did you mean 'main'?"),
+        (("nodes = 3",), "3 nodes asked for, partition 'main' gives 2"),
+        (("max_seconds = 7200",), "7200 s asked for, partition 'main' gives 3600 s at most"),
+        (("cores = 64",), "0 of 2 have what each has to have: 64 cores asked for, n1 has 4"),
+        (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 gpu asked for, n1 has 0"),
+    ],
+)
+def test_what_the_cluster_can_never_give_is_said_at_once(
+    box: Box, keys: tuple[str, ...], complaint: str
+) -> None:
+    code, said = checked(box.variables, *keys)
+    assert (code, said.partition("cannot be used: pool c: ")[1]) == (1, "cannot be used: pool c: ")
+    assert said.endswith(complaint)
+
+
+def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path) -> None:
+    path = str(Path(sys.executable).parent)
+    assert checked({"PATH": path}) == (
+        1,
+        "cannot be used: pool c: no scontrol here: this machine is no login node of a Slurm "
+        "cluster",
+    )
+    (tmp_path / "scontrol").write_text("#!/bin/sh\n")
+    assert checked({"PATH": str(tmp_path)}) == (
+        1,
+        "cannot be used: pool c: scontrol cannot be started: Permission denied",
+    )
+
+
+def test_a_cluster_that_is_not_set_up_is_said_in_slurms_words(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("NoSuchKey=1\n")
+    said = checked({**box.variables, "SLURM_CONF": str(tmp_path / "slurm.conf")})
+    assert said == (1, "cannot be used: pool c: scontrol: Unable to process configuration file")
+
+
+def test_a_slice_of_the_cluster_is_refused_in_one_line(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("flowos.toml").write_text('[pools.c]\nkind = "slurm"\nnodes = 2\n')
+    for name, value in box.variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(fo.SliceRefused, match=NOT_YET):
+        fo.slice(pool="c", nodes=2)
+    with pytest.raises(fo.SliceRefused, match="9 nodes asked for, partition 'main' gives 2"):
+        fo.slice(pool="c", nodes=9)

@@ -1,0 +1,366 @@
+"""Slurm's command lines, and its answers as 22.05, 24.11 and 26.05 gave them.
+
+The files of tests/golden/slurm were printed by those versions, on three nodes with one of them
+drained.
+"""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from flowos.drivers.allocators.slurm import (
+    SlurmComplaint,
+    SlurmJob,
+    SlurmPartition,
+    SlurmRecord,
+    cancel_words,
+    hold_words,
+    jobs_words,
+    join_words,
+    keep_words,
+    more_words,
+    nodes_words,
+    partition_of,
+    partitions_words,
+    phase_of,
+    read_complaint,
+    read_jobs,
+    read_mpi_types,
+    read_nodes,
+    read_partitions,
+    read_records,
+    read_waiting,
+    records_words,
+    refusal,
+    too_few,
+)
+from flowos.model import Ask, NodeInfo, Pool
+
+GOLDEN = Path(__file__).parents[2] / "golden/slurm"
+VERSIONS = ("22.05", "24.11", "26.05")
+POOL = Pool(name="c", kind="slurm", nodes=4)
+
+
+def printed(version: str, name: str) -> str:
+    return (GOLDEN / version / f"{name}.txt").read_text()
+
+
+# ---- command lines ----
+
+
+def test_nodes_are_held_by_a_keeper_on_each_that_reads_our_input() -> None:
+    assert " ".join(hold_words(POOL, Ask(nodes=2), "flowos-1", ("/x/keeper", "a b"))) == (
+        "srun --no-kill --job-name=flowos-1 --nodes=2 --ntasks-per-node=1 --exclusive --mpi=none "
+        "--input=all --kill-on-bad-exit=0 /x/keeper a b"
+    )
+
+
+def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
+    pool = Pool(
+        name="c",
+        kind="slurm",
+        nodes=4,
+        cores=8,
+        max_seconds=7200,
+        partition="main",
+        account="physics",
+        qos="high",
+        constraint="icelake&nvme",
+        gres="fpga:1",
+    )
+    ask = Ask(gpus=2, memory_bytes=(1 << 30) + 1, devices=(("nic", 1),), topology="switch")
+    assert hold_words(pool, ask, "n", ())[9:] == (
+        "--partition=main",
+        "--account=physics",
+        "--qos=high",
+        "--constraint=icelake&nvme",
+        "--gres=fpga:1,gpu:2,nic:1",
+        "--mincpus=8",
+        "--mem=1025M",
+        "--time=0-02:00:00",
+        "--switches=1",
+    )
+    shorter = Ask(cores=3, seconds=61.0, topology="spread")
+    assert hold_words(pool, shorter, "n", ())[-4:] == (
+        *("--gres=fpga:1", "--mincpus=3", "--time=0-00:02:00", "--spread-job"),
+    )
+
+
+def test_more_nodes_are_held_and_joined_and_given_back() -> None:
+    assert " ".join(more_words(POOL, Ask(nodes=3, topology="pack"), "n", "17")) == (
+        "salloc --no-shell --dependency=expand:17 --job-name=n --nodes=3 --exclusive --contiguous"
+    )
+    assert [" ".join(words) for words in join_words("17", "18")] == [
+        "scontrol update JobId=18 NumNodes=0",
+        "scontrol update JobId=17 NumNodes=ALL",
+    ]
+    assert " ".join(keep_words("17", ("a", "b"))) == "scontrol update JobId=17 NodeList=a,b"
+    assert cancel_words("17") == ("scancel", "17")
+
+
+def test_what_is_asked_is_asked_in_columns() -> None:
+    assert " ".join(jobs_words(job="17")) == (
+        "squeue --noheader --states=all --jobs=17 --format=%A|%T|%N|%L|%M|%r"
+    )
+    assert jobs_words(name="flowos-1")[3] == "--name=flowos-1"
+    assert " ".join(nodes_words("main")) == (
+        "sinfo --noheader --Node --partition=main --format=%N|%T|%c|%m|%G|%E"
+    )
+    assert " ".join(partitions_words()) == "scontrol show partition --oneliner"
+    assert " ".join(records_words("17")) == (
+        "sacct --noheader --parsable2 --allocations --duplicates --jobs=17 --format="
+        "JobIDRaw,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,AllocTRES,NodeList"
+    )
+
+
+# ---- answers ----
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs_are_read_with_their_nodes_and_times(version: str) -> None:
+    failed, done, runs, waits, never = read_jobs(printed(version, "squeue"))
+    assert [job.phase for job in (failed, done, runs, waits, never)] == [
+        *("over", "over", "running", "waiting", "waiting"),
+    ]
+    assert (runs.id, runs.nodes, runs.reason) == ("3", ("rack1-n01", "rack1-n02"), "")
+    assert runs.left_seconds is not None
+    assert runs.used_seconds is not None
+    assert runs.left_seconds + runs.used_seconds == 3600
+    assert waits == SlurmJob(
+        id="4", state="PENDING", left_seconds=3600.0, used_seconds=0.0, reason="Resources"
+    )
+    assert never.reason.startswith("ReqNodeNotAvail, ")
+
+
+def test_a_state_that_is_not_known_is_kept_and_other_lines_are_passed_over() -> None:
+    text = "Welcome to the cluster!\n7|HIBERNATING|n1|INVALID|NOT_SET|a | b\n"
+    assert read_jobs(text) == (
+        SlurmJob(id="7", state="HIBERNATING", nodes=("n1",), reason="a | b"),
+    )
+    assert read_jobs(text)[0].phase == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        ("CONFIGURING", "waiting"),
+        ("SUSPENDED", "running"),
+        ("COMPLETING", "ending"),
+        ("CANCELLED by 1000", "over"),
+        ("CANCELLED+", "over"),
+        ("NODE_FAIL", "over"),
+        ("", "unknown"),
+        ("running", "unknown"),
+    ],
+)
+def test_the_phase_of_a_state(state: str, phase: str) -> None:
+    assert phase_of(state) == phase
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nodes_are_read_with_what_they_have_and_why_they_are_not_to_be_had(version: str) -> None:
+    drained, *others = read_nodes(printed(version, "sinfo"))
+    assert drained == NodeInfo(
+        name="login.n-9",
+        cores=4,
+        memory_bytes=4000 << 20,
+        devices=(("fpga", 1),),
+        state="drained: fan | broken, since 3 o'clock",
+    )
+    assert [node.name for node in others] == ["rack1-n01", "rack1-n02"]
+    assert all(node.state.startswith("mixed") for node in others)
+
+
+def test_gpus_are_counted_and_what_cannot_be_read_is_none() -> None:
+    (node,) = read_nodes("gpu01|idle~|64+|?|gpu:a100:4(S:0-1),gpu:h100:2|\n")
+    assert node == NodeInfo(name="gpu01", cores=64, gpus=6, devices=(("gpu", 6),), state="idle~")
+    assert read_nodes("(null)|idle|1|1|(null)|none")[0].name == ""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_are_read_with_their_limits(version: str) -> None:
+    assert read_partitions(printed(version, "partitions")) == (
+        partition("main", nodes=3, max_seconds=3600.0, is_default=True),
+        partition("long", max_nodes=1, max_seconds=172800.0, accounts=("physics",)),
+        partition("off", is_up=False),
+    )
+
+
+def partition(
+    name: str,
+    *,
+    nodes: int = 1,
+    max_nodes: float = math.inf,
+    max_seconds: float = math.inf,
+    is_up: bool = True,
+    is_default: bool = False,
+    accounts: tuple[str, ...] = (),
+) -> SlurmPartition:
+    return SlurmPartition(
+        name=name,
+        nodes=nodes,
+        max_nodes=max_nodes,
+        max_seconds=max_seconds,
+        is_up=is_up,
+        is_default=is_default,
+        accounts=accounts,
+    )
+
+
+def test_what_a_partition_does_not_say_is_not_limited() -> None:
+    assert read_partitions("\nPartitionName=x Odd\n") == (partition("x", nodes=0),)
+
+
+def test_records_of_the_accounting_are_read() -> None:
+    text = "17|CANCELLED by 1000|0:15|62|1200|cpu=8,mem=16G,node=2,gres/gpu=2|n[1-2]\n17|x\n"
+    assert read_records(text) == (
+        SlurmRecord(
+            id="17",
+            state="CANCELLED by 1000",
+            exit_code="0:15",
+            seconds=62.0,
+            joules=1200.0,
+            tres=(("cpu", 8.0), ("mem", 16.0 * 2**30), ("node", 2.0), ("gres/gpu", 2.0)),
+            nodes=("n1", "n2"),
+        ),
+    )
+
+
+def test_the_kinds_of_mpi_are_read_of_old_and_new() -> None:
+    for version in VERSIONS:
+        found = read_mpi_types(printed(version, "mpi_list"))
+        assert {"none", "pmi2"} <= {*found} <= {"none", "pmi2", "pmix", "cray_shasta"}
+    old = "srun: MPI types are...\nsrun: none\nsrun: pmi2\nsrun: pmix_v3\n"
+    assert read_mpi_types(old) == ("none", "pmi2", "pmix_v3")
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("srun: job 4 queued and waiting for resources", ("waiting", "4")),
+        ("srun: job 4 has been allocated resources", ("held", "4")),
+        ("salloc: Pending job allocation 5", ("waiting", "5")),
+        ("salloc: Granted job allocation 5", ("held", "5")),
+        ("srun: Required node not available (down, drained or reserved)", None),
+    ],
+)
+def test_what_is_said_while_a_job_waits(line: str, read: tuple[str, str] | None) -> None:
+    assert read_waiting(line) == read
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says"),
+    [
+        ("gone", "slurm_load_jobs error: Invalid job id specified\n", "Invalid job id specified"),
+        (
+            "gone",
+            "srun: error: Unable to confirm allocation for job 9: Invalid job id specified\n"
+            "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 9\n",
+            "Check SLURM_JOB_ID environment variable. Expired or invalid job 9",
+        ),
+        (
+            "refused",
+            "srun: error: invalid partition specified: nope\n"
+            "srun: error: Unable to allocate resources: Invalid partition name specified\n",
+            "Unable to allocate resources: Invalid partition name specified",
+        ),
+        (
+            "refused",
+            "squeue: error: _parse_next_key: Parsing error at unrecognized key: Foo\n"
+            "squeue: fatal: Unable to process configuration file\n",
+            "Unable to process configuration file",
+        ),
+        (
+            "refused",
+            "srun: fatal: Could not establish a configuration source\n",
+            "Could not establish a configuration source",
+        ),
+        (
+            "refused",
+            "Slurm accounting storage is disabled\n",
+            "Slurm accounting storage is disabled",
+        ),
+        (
+            "unreachable",
+            "srun: error: Unable to allocate resources: Unable to contact slurm controller "
+            "(connect failure)\n",
+            "Unable to allocate resources: Unable to contact slurm controller (connect failure)",
+        ),
+        ("unknown", "srun: error: the moon is full\n", "the moon is full"),
+        ("unknown", "", ""),
+    ],
+)
+def test_a_complaint_says_whether_it_can_help_to_try_again(kind: str, text: str, says: str) -> None:
+    found = read_complaint(text)
+    assert isinstance(found, SlurmComplaint)
+    assert (found.kind, found.text) == (kind, says)
+
+
+# ---- what a cluster can never give ----
+
+CLUSTER = (
+    partition("main", nodes=3, max_seconds=3600.0, is_default=True),
+    partition("long", nodes=8, max_nodes=2, accounts=("physics", "bio")),
+    partition("off", is_up=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"partition": "mian"}, "no partition 'mian'; did you mean 'main'?"),
+        ({"partition": "gpu"}, "no partition 'gpu'; there are main, long, off"),
+        ({"partition": "off"}, "partition 'off' is not up"),
+        (
+            {"partition": "long", "account": "art"},
+            "partition 'long' is not for account 'art', but for physics, bio",
+        ),
+    ],
+)
+def test_a_partition_that_cannot_be_used(given: dict[str, str], complaint: str) -> None:
+    pool = Pool(name="c", kind="slurm", **given)  # type: ignore[arg-type]
+    assert complaint in str(partition_of(pool, CLUSTER))
+
+
+def test_a_pool_without_a_partition_has_the_clusters_default_one() -> None:
+    assert partition_of(POOL, CLUSTER) == CLUSTER[0]
+    assert partition_of(POOL, CLUSTER[1:]) == (
+        "the cluster has no default partition; name one of long, off"
+    )
+    for account in ("", "bio"):
+        long = Pool(name="c", kind="slurm", partition="long", account=account)
+        assert partition_of(long, CLUSTER) == CLUSTER[1]
+
+
+@pytest.mark.parametrize(
+    ("ask", "complaint"),
+    [
+        (Ask(nodes=3, seconds=3600.0), ""),
+        (Ask(nodes=4), "4 nodes asked for, partition 'main' gives 3"),
+        (Ask(seconds=3601.0), "3601 s asked for, partition 'main' gives 3600 s at most"),
+    ],
+)
+def test_what_slurm_would_let_wait_for_ever_is_refused(ask: Ask, complaint: str) -> None:
+    assert refusal(ask, CLUSTER[0]) == complaint
+
+
+def test_a_partition_gives_no_more_nodes_than_a_job_may_have() -> None:
+    assert refusal(Ask(nodes=2), CLUSTER[1]) == ""
+    assert refusal(Ask(nodes=3), CLUSTER[1]) == "3 nodes asked for, partition 'long' gives 2"
+
+
+def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> None:
+    plain, gpu = (NodeInfo(name=n, cores=4, gpus=g, devices=(("gpu", g),)) for n, g in NODES)
+    assert too_few(POOL, Ask(nodes=2), (plain, gpu)) == ""
+    assert too_few(POOL, Ask(gpus=2), (plain, gpu)) == ""
+    assert too_few(POOL, Ask(nodes=2, gpus=1), (plain, gpu)) == (
+        "2 nodes asked for, 1 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"
+    )
+    pool = Pool(name="c", kind="slurm", gres="gpu:a100:3", cores=4)
+    assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 gpu asked for, g1 has 2")
+    assert too_few(pool, Ask(cores=5), (gpu,)).endswith("5 cores asked for, g1 has 4")
+    assert too_few(POOL, Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
+
+
+NODES = (("n1", 0), ("g1", 2))
