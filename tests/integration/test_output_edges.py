@@ -152,3 +152,16 @@ def test_a_program_ends_with_its_code_after_threads_and_functions_at_exit() -> N
 def test_a_program_that_only_says_how_it_is_called_ends_with_its_code(word: str, code: int) -> None:
     done = subprocess.run([sys.executable, "-m", "flowos", "exec", word], capture_output=True)
     assert (done.returncode, b"usage: flowos exec" in done.stdout + done.stderr) == (code, True)
+
+
+def test_what_a_flow_file_leaves_open_is_written(flowos_process: Flowos, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        "import flowos as fo\n"
+        "out = open('out', 'w')\n"
+        "@fo.task\n"
+        "def note(a: int) -> int:\n"
+        "    return out.write(str(a))\n"
+        "flow = fo.flow_output(note(fo.flow_input('a', int)))\n"
+    )
+    flowos_process("run", "flow.py", "a=1234567")
+    assert (tmp_path / "out").read_text() == "1234567"

@@ -43,13 +43,15 @@ def script() -> int:
 
     What a start makes stays, so it is not searched for garbage (2 ms); and at its end the
     interpreter does not take itself apart (6 ms): threads are joined and atexit's functions run.
+    Only after a person's own code it does: that may have left files open.
     """
     import atexit
     import gc
 
     gc.set_threshold(20_000)
     codes: list[int] = []
-    atexit.register(_leave, codes)  # the first that is registered is the last that is run
+    if sys.argv[1:2] != ["run"]:
+        atexit.register(_leave, codes)  # the first that is registered is the last that is run
     codes.append(main())
     return codes[0]
 

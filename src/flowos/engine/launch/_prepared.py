@@ -18,12 +18,11 @@ from subprocess import DEVNULL, Popen
 from typing import TypedDict, Unpack
 
 from flowos._dataclasses import dataclass
-from flowos.drivers import Launcher, Runtime, in_overlay, launcher_named
+from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.launch._shared_container import HOLD, await_held
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
@@ -241,6 +240,8 @@ def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
     if not prepared.joined:
         inner = prepared.runtime.wrap(inner, launch, folder)
         if launch.env.image is not None:
+            from flowos.drivers import in_overlay  # a bare launch needs none
+
             inner = in_overlay(inner, launch.env.image, prepared.session.init_program())
     return prepared.launcher.wrap(inner, launch)
 
@@ -266,6 +267,8 @@ def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> RunningProcess 
     """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
     if not prepared.joined:
         return None
+    from flowos.engine.launch._shared_container import HOLD, await_held  # few launches need it
+
     alone = Launch(argv=HOLD, env=prepared.launch.env)
     holder = prepare(alone, prepared.runtime, prepared.session).start()
     undo.callback(_end_at_once, holder)
