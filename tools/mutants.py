@@ -1,33 +1,37 @@
 """What no test of a pure room notices when it is changed: one number or operator at a time.
 
 `python tools/mutants.py [--seconds S] [flowos.plan._trust flowos.model ...]`; without names all
-pure rooms, for hours. cosmic-ray's operators change a module in memory. A forked process imports
-it and runs the tests that coverage saw in that module, those of the changed line first, up to the
-first failure. Each survivor is a missing test, or a change without meaning. Where time is limited
-mutants are drawn.
+pure rooms, for hours. cosmic-ray's operators change a module in memory. Two processes collect the
+tests that coverage saw in that module; each change of a function is made in a fork of one of them,
+which runs the tests of the changed line, the quickest first, up to the first failure. What survives
+so, and each change of what runs at import, is tried in a process that imports the changed module. A
+survivor is a missing test, or a change without meaning. Where time is limited mutants are drawn.
 """
 
 import argparse
 import ast
 import difflib
+import functools
+import gc
 import hashlib
 import importlib.util
+import inspect
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import CodeType
+from types import CodeType, FunctionType
+from xml.etree import ElementTree
 
 import hypothesis
 import pytest
@@ -57,6 +61,10 @@ OF_TYPES = re.compile(r"@(overload|dataclass|staticmethod|final)|TYPE_CHECKING|L
 """Lines at which mypy looks."""
 LARGE = re.compile(r"\d{4,}(\.\d*)?|[\d.]+e\d+")
 """Numbers of which one more or less says nothing."""
+SERVERS = 2
+IMPORT_SECONDS = 30.0
+Place = tuple[str, int]
+"""A function's qualified name and first line."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,26 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Seen:
-    """Which tests ran a module, and which of them each of its lines; the seconds for all."""
+    """Which tests ran a module, and which of them each of its lines; the seconds of each test."""
 
     tests: frozenset[str]
     by_line: dict[int, frozenset[str]]
-    seconds: float = 60.0
+    seconds: dict[str, float]
 
     def files(self) -> list[str]:
         return sorted({test.split("::")[0] for test in self.tests})
+
+    def of(self, lines: Sequence[int]) -> list[str]:
+        """The tests that ran one of these lines, or all; the quickest first."""
+        found = frozenset[str]().union(*(self.by_line.get(line, ()) for line in lines))
+        return sorted(found or self.tests, key=self.time_of)
+
+    def time_of(self, test: str) -> float:
+        return self.seconds.get(test, 1.0)
+
+    def limit(self, test: str) -> float:
+        """Processor seconds: what it took under coverage, and some. More is noticed, too."""
+        return self.time_of(test) + 3
 
 
 @dataclass
@@ -134,6 +154,18 @@ def covered(room: str) -> CoverageData:
     return data
 
 
+@cache
+def seconds_of_tests(room: str) -> dict[str, float]:
+    file = COVERAGE / f"{room}-{digest('src/flowos', *TESTS[room])}.xml"
+    cases = ElementTree.parse(file).iter("testcase")
+    return {
+        f"{case.attrib['classname'].replace('.', '/')}.py::{case.attrib['name']}": float(
+            case.attrib["time"]
+        )
+        for case in cases
+    }
+
+
 def digest(*folders: str) -> str:
     files = (file for folder in folders for file in sorted(Path(folder).rglob("*.py")))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
@@ -142,7 +174,7 @@ def digest(*folders: str) -> str:
 def cover(room: str, file: Path) -> None:
     print(f"{room}: which test runs which line ...", flush=True)
     words = ["-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not no_cover", "--cov-report="]
-    words += [f"--cov=src/flowos/{room}", "--cov-context=test"]
+    words += [f"--cov=src/flowos/{room}", "--cov-context=test", f"--junitxml={file}.xml"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, *TESTS[room]],
         env={**os.environ, "COVERAGE_FILE": str(file)},
@@ -154,20 +186,71 @@ def cover(room: str, file: Path) -> None:
         sys.exit(f"the tests fail as it is:\n{done.stdout[-2000:]}")
 
 
-def seen(module: Path) -> Seen:
+def seen(module: Path, slowest: float) -> Seen:
     contexts = covered(module.parts[2]).contexts_by_lineno(str(module.resolve()))
     by_line = {
         line: frozenset(name.split("|")[0] for name in names if name)
         for line, names in contexts.items()
     }
-    return Seen(frozenset().union(*by_line.values()), by_line)
+    seconds = seconds_of_tests(module.parts[2])
+    tests = frozenset(
+        test
+        for test in frozenset[str]().union(*by_line.values())
+        if seconds.get(test, 0.0) <= slowest
+    )
+    return Seen(tests, {line: own & tests for line, own in by_line.items()}, seconds)
+
+
+def is_function(code: CodeType) -> bool:
+    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def inner(code: CodeType) -> list[CodeType]:
+    return [const for const in code.co_consts if isinstance(const, CodeType)]
+
+
+def all_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in inner(code):
+        yield from all_inner(each)
+
+
+def signature(code: CodeType) -> tuple[object, ...]:
+    """What the code does by itself, without the functions in it."""
+    consts = [repr(const) for const in code.co_consts if not isinstance(const, CodeType)]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
+    return (code.co_code, code.co_exceptiontable, consts, names, counts)
+
+
+def place(code: CodeType) -> Place:
+    return code.co_qualname, code.co_firstlineno
+
+
+def changed_functions(old: CodeType, new: CodeType) -> dict[Place, CodeType] | None:
+    """The functions that differ; None where something does that an import runs."""
+    if is_function(old):
+        same = [*map(signature, all_inner(old))] == [*map(signature, all_inner(new))]
+        at_import = old.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+        codes = [] if same else [*all_inner(new)]
+        found = {place(code): code for code in codes}
+        return None if codes and (at_import or place(old) not in found) else found
+    if signature(old) != signature(new) or len(inner(old)) != len(inner(new)):
+        return None
+    functions: dict[Place, CodeType] = {}
+    for one, other in zip(inner(old), inner(new), strict=True):
+        found_in = changed_functions(one, other)
+        if found_in is None:
+            return None
+        functions |= found_in
+    return functions
 
 
 class Chosen:
-    """Plugin of pytest: these tests, the line's own first; properties get the same examples."""
+    """Plugin of pytest: these tests in this order; properties get the same examples."""
 
-    def __init__(self, tests: frozenset[str], first: frozenset[str]) -> None:
-        self.tests, self.first = tests, first
+    def __init__(self, tests: Sequence[str], seen: Seen) -> None:
+        self.rank, self.seen = {test: number for number, test in enumerate(tests)}, seen
 
     def pytest_collection(self) -> None:
         phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
@@ -176,11 +259,72 @@ class Chosen:
         )
         hypothesis.settings.load_profile("mutants")
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        signal.setitimer(signal.ITIMER_PROF, self.seen.limit(nodeid))
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted(
-            (item for item in items if item.nodeid in self.tests),
-            key=lambda item: item.nodeid not in self.first,
-        )
+        chosen = (item for item in items if item.nodeid in self.rank)
+        items[:] = sorted(chosen, key=lambda item: self.rank[item.nodeid])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mutant, the functions that it changes (None: what an import runs), and tests to notice."""
+
+    mutant: Mutant
+    functions: dict[Place, CodeType] | None
+    tests: tuple[str, ...]
+
+
+def trials(module: Path, todo: Sequence[Mutant], seen: Seen) -> Iterator[Trial]:
+    old = compile(module.read_text(), str(module), "exec")
+    for mutant in todo:
+        new = changed_functions(old, compile(mutant.source, str(module), "exec"))
+        lines = [line for code in (new or {}).values() for *_, line in code.co_lines() if line]
+        own = [mutant.line] if mutant.line in seen.by_line else lines
+        yield Trial(mutant, new or None, tuple(seen.of(own if new else [])))
+
+
+class Server(Chosen):
+    """Plugin of pytest: forks for each of these trials, and writes which survive to a pipe."""
+
+    def __init__(
+        self, module: Path, todo: Sequence[tuple[int, Trial]], seen: Seen, until: float, to: int
+    ) -> None:
+        super().__init__(seen.of([]), seen)
+        self.file, self.todo, self.until, self.to = str(module.resolve()), todo, until, to
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        functions = [f for f in gc.get_objects() if type(f) is FunctionType and self.owns(f)]
+        caches = [f for f in gc.get_objects() if type(f) is functools._lru_cache_wrapper]
+        gc.freeze()
+        for number, trial in self.todo:
+            if time.monotonic() > self.until:
+                break
+
+            def survives(trial: Trial = trial) -> bool:
+                for function in functions:
+                    code = function.__code__
+                    function.__code__ = (trial.functions or {}).get(place(code), code)
+                for each in caches:
+                    each.cache_clear()
+                return all_pass(session, [items[test] for test in trial.tests if test in items])
+
+            _, status = os.waitpid(forked(survives), 0)
+            os.write(self.to, f"{number} {int(status == 0)}\n".encode())
+        return True
+
+    def owns(self, function: FunctionType) -> bool:
+        return function.__code__.co_filename == self.file
+
+
+def all_pass(session: pytest.Session, items: Sequence[pytest.Item]) -> bool:
+    for item, after in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.testsfailed:
+            return False
+    return True
 
 
 class OneModule(SourceFileLoader):
@@ -203,69 +347,92 @@ class OneModule(SourceFileLoader):
         return compile(self.source, self.path, "exec")
 
 
-def started(module: Path, mutant: Mutant, seen: Seen, scratch: Path) -> int:
-    """The process that tries it; exit 0 where no test noticed."""
+def forked(survives: Callable[[], bool]) -> int:
+    """The process that asks this; exit 0 where it says yes."""
     if pid := os.fork():
         return pid
     code = 1
     try:
-        limit = int(seen.seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-        signal.alarm(20 * limit)
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in range(3):
-            os.dup2(null, fd)
-        sys.meta_path.insert(0, OneModule(module, mutant.source))
-        first = seen.by_line.get(mutant.line, frozenset())
-        words = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={scratch / str(os.getpid())}"]
-        words += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *seen.files()]
-        said = pytest.main(words, plugins=[Chosen(seen.tests, first)])
-        code = 0 if said in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) else 1
+        code = 0 if survives() else 1
     finally:
         os._exit(code)
 
 
-def ended(scratch: Path) -> tuple[int, bool, float]:
-    """Waits for one: its process, whether no test noticed, and its processor seconds."""
-    pid, status, used = os.wait4(-1, 0)
+def tested(plugin: Chosen, files: Sequence[str], scratch: Path) -> bool:
+    """Whether the tests of this plugin pass, in this process, in silence."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    words = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={scratch / str(os.getpid())}"]
+    words += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *files]
+    said = pytest.main(words, plugins=[plugin])
+    return said in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def survives_import(module: Path, trial: Trial, seen: Seen, scratch: Path) -> bool:
+    """Whether no test notices the changed module, which this process imports."""
+    signal.setitimer(signal.ITIMER_PROF, IMPORT_SECONDS)
+    sys.meta_path.insert(0, OneModule(module, trial.mutant.source))
+    return tested(
+        Chosen(trial.tests, seen), sorted({t.split("::")[0] for t in trial.tests}), scratch
+    )
+
+
+def served(
+    module: Path, todo: Sequence[tuple[int, Trial]], seen: Seen, until: float, scratch: Path
+) -> Iterator[tuple[int, bool]]:
+    """The number of each trial, as it ends, and whether it survived."""
+    reads, writes = os.pipe()
+    for first in range(SERVERS):
+        server = Server(module, todo[first::SERVERS], seen, until, writes)
+        forked(functools.partial(tested, server, seen.files(), scratch))
+    os.close(writes)
+    with os.fdopen(reads) as lines:
+        for number, survived in map(str.split, lines):
+            yield int(number), survived == "1"
+    for _ in range(SERVERS):
+        ended(scratch)
+
+
+def imported(
+    module: Path, todo: Sequence[tuple[int, Trial]], seen: Seen, until: float, scratch: Path
+) -> Iterator[tuple[int, bool]]:
+    left, running = list(reversed(todo)), dict[int, int]()
+    while running or (left and time.monotonic() < until):
+        while left and len(running) < SERVERS and time.monotonic() < until:
+            number, trial = left.pop()
+            survives = functools.partial(survives_import, module, trial, seen, scratch)
+            running[forked(survives)] = number
+        pid, survived = ended(scratch)
+        yield running.pop(pid), survived
+
+
+def ended(scratch: Path) -> tuple[int, bool]:
+    """Waits for a process; whether no test noticed."""
+    pid, status = os.wait()
     shutil.rmtree(scratch / str(pid), ignore_errors=True)
-    return pid, status == 0, used.ru_utime + used.ru_stime
+    return pid, status == 0
 
 
-def measured(module: Path, seen: Seen, scratch: Path) -> Seen:
-    """With the time that a mutant may take: more is noticed, too."""
-    started(module, Mutant(0, module.read_text()), seen, scratch)
-    _, passed, seconds = ended(scratch)
-    if not passed:
-        sys.exit(f"{module}: its tests fail as it is: {' '.join(seen.files())}")
-    return Seen(seen.tests, seen.by_line, 3 * seconds + 5)
-
-
-def tried(module: Path, until: float, scratch: Path) -> Count:
+def tried(module: Path, until: float, slowest: float, scratch: Path) -> Count:
     """Shows the survivors of a module, and how far it is."""
-    original = module.read_text()
+    original, known = module.read_text(), seen(module, slowest)
     todo = list(mutants(original))
     random.Random(0).shuffle(todo)
-    count, running, shown = Count(len(todo)), dict[int, Mutant](), time.monotonic()
-    if not todo:
-        return count
-    known = measured(module, seen(module), scratch)
-    while todo or running:
-        if time.monotonic() > until:
-            todo.clear()
-        while todo and len(running) < 2:
-            mutant = todo.pop()
-            running[started(module, mutant, known, scratch)] = mutant
-        if running:
-            pid, survived, _ = ended(scratch)
-            count.tried += 1
-            mutant = running.pop(pid)
-            if survived:
-                count.survived += 1
-                print(f"{module}:{mutant.line}\n{changed(original, mutant.source)}\n", flush=True)
-        if time.monotonic() > shown + 15:
-            print(f"{module}: {count} ...", flush=True)
-            shown = time.monotonic()
+    count, all_trials = Count(len(todo)), list(enumerate(trials(module, todo, known)))
+    survivors = list[tuple[int, Trial]]()
+    for number, survived in served(
+        module, [(n, t) for n, t in all_trials if t.functions], known, until, scratch
+    ):
+        count.tried += not survived
+        survivors += [all_trials[number]] if survived else []
+    rest = survivors + [(n, t) for n, t in all_trials if not t.functions]
+    for number, survived in imported(module, rest, known, until, scratch):
+        count.tried += 1
+        count.survived += survived
+        if survived:
+            mutant = todo[number]
+            print(f"{module}:{mutant.line}\n{changed(original, mutant.source)}\n", flush=True)
     return count
 
 
@@ -277,6 +444,7 @@ def changed(old: str, new: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for all of them")
+    parser.add_argument("--slowest", type=float, default=float("inf"), help="seconds of a test")
     parser.add_argument("modules", nargs="*", metavar="MODULE")
     asked = parser.parse_args()
     until = time.monotonic() + asked.seconds
@@ -285,7 +453,7 @@ def main() -> None:
         os.environ["XDG_DATA_HOME"] = folder
         for number, module in enumerate(files):
             share = (until - time.monotonic()) / (len(files) - number)
-            count = tried(module, time.monotonic() + share, Path(folder))
+            count = tried(module, time.monotonic() + share, asked.slowest, Path(folder))
             print(f"{module}: {count}\n", flush=True)
             total = Count(*(getattr(total, n) + getattr(count, n) for n in vars(count)))
     print(f"in all {total}")

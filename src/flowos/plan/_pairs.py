@@ -25,7 +25,7 @@ class Turns:
     logs: tuple[float, ...]
     means: tuple[float, ...]
     marked: bool
-    in_turns: bool = False
+    in_turns: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.model import Case, Design, MachineState, Sample
+from flowos.model import Case, Design, MachineState, Measurement, Sample
 from flowos.plan import drawn, judged, narrowed, next_round, one_round, turns
+from flowos.plan._rounds import _settled
 
 A, B, C = (Case("p", (("with", level),)) for level in "abc")
 QUIET = MachineState()
@@ -155,6 +156,30 @@ def test_a_survey_with_little_time_measures_once_what_fits() -> None:
     assert next_round(SURVEY, [], 0.5) == ()
     seen = [sample(case, 0, 1.0, DISTURBED) for case in (A, B, C)]
     assert next_round(SURVEY, seen, 5.5) == ()
+
+
+@pytest.mark.parametrize(("left_seconds", "fitting"), [(3.0, 2), (2.99, 1), (1.0, 1), (0.99, 0)])
+def test_what_takes_exactly_the_time_left_fits(left_seconds: float, fitting: int) -> None:
+    assert len(next_round(SURVEY, [], left_seconds)) == fitting
+
+
+@pytest.mark.parametrize(("left_seconds", "started"), [(2.0, True), (1.99, False)])
+def test_a_case_whose_time_is_not_known_takes_none(left_seconds: float, started: bool) -> None:
+    known = replace(COMPARED, seconds={A: 1.0})
+    assert bool(next_round(known, [], left_seconds)) is started
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "settled"), [(190, 210, True), (190, 210.1, False), (-210, -190, True)]
+)
+def test_a_number_is_settled_up_to_a_spread_of_a_tenth(
+    low: float, high: float, settled: bool
+) -> None:
+    middle = math.copysign(200.0, low)
+    number = Measurement(
+        case=A, metric="m", unit="1/s", count=9, median=middle, low=low, high=high, best=high
+    )
+    assert _settled(number) is settled
 
 
 @pytest.mark.parametrize("axis", ["", "with"])
