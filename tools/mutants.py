@@ -14,8 +14,6 @@ import difflib
 import functools
 import gc
 import hashlib
-import importlib.util
-import inspect
 import os
 import random
 import re
@@ -27,7 +25,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
@@ -36,6 +33,7 @@ from xml.etree import ElementTree
 import hypothesis
 import pytest
 import scipy.stats  # noqa: F401 - what tests import and takes long, so that no process need
+from changed_modules import OneModule, Place, changed_functions, place
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
@@ -63,8 +61,6 @@ LARGE = re.compile(r"\d{4,}(\.\d*)?|[\d.]+e\d+")
 """Numbers of which one more or less says nothing."""
 SERVERS = 2
 IMPORT_SECONDS = 30.0
-Place = tuple[str, int]
-"""A function's qualified name and first line."""
 
 
 @dataclass(frozen=True)
@@ -201,51 +197,6 @@ def seen(module: Path, slowest: float) -> Seen:
     return Seen(tests, {line: own & tests for line, own in by_line.items()}, seconds)
 
 
-def is_function(code: CodeType) -> bool:
-    return bool(code.co_flags & inspect.CO_OPTIMIZED)
-
-
-def inner(code: CodeType) -> list[CodeType]:
-    return [const for const in code.co_consts if isinstance(const, CodeType)]
-
-
-def all_inner(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in inner(code):
-        yield from all_inner(each)
-
-
-def signature(code: CodeType) -> tuple[object, ...]:
-    """What the code does by itself, without the functions in it."""
-    consts = [repr(const) for const in code.co_consts if not isinstance(const, CodeType)]
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    return (code.co_code, code.co_exceptiontable, consts, names, counts)
-
-
-def place(code: CodeType) -> Place:
-    return code.co_qualname, code.co_firstlineno
-
-
-def changed_functions(old: CodeType, new: CodeType) -> dict[Place, CodeType] | None:
-    """The functions that differ; None where something does that an import runs."""
-    if is_function(old):
-        same = [*map(signature, all_inner(old))] == [*map(signature, all_inner(new))]
-        at_import = old.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-        codes = [] if same else [*all_inner(new)]
-        found = {place(code): code for code in codes}
-        return None if codes and (at_import or place(old) not in found) else found
-    if signature(old) != signature(new) or len(inner(old)) != len(inner(new)):
-        return None
-    functions: dict[Place, CodeType] = {}
-    for one, other in zip(inner(old), inner(new), strict=True):
-        found_in = changed_functions(one, other)
-        if found_in is None:
-            return None
-        functions |= found_in
-    return functions
-
-
 class Chosen:
     """Plugin of pytest: these tests in this order; properties get the same examples."""
 
@@ -325,26 +276,6 @@ def all_pass(session: pytest.Session, items: Sequence[pytest.Item]) -> bool:
         if session.testsfailed:
             return False
     return True
-
-
-class OneModule(SourceFileLoader):
-    """Imports one module from this source; an editable install's finder comes after it."""
-
-    def __init__(self, path: Path, source: str) -> None:
-        parts = path.with_suffix("").parts[1:]
-        super().__init__(".".join(parts[:-1] if parts[-1] == "__init__" else parts), str(path))
-        self.source = source
-
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        if name != self.name:
-            return None
-        folder = [str(Path(self.path).parent)] if self.path.endswith("__init__.py") else None
-        return importlib.util.spec_from_file_location(
-            name, self.path, loader=self, submodule_search_locations=folder
-        )
-
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - that of the base
-        return compile(self.source, self.path, "exec")
 
 
 def forked(survives: Callable[[], bool]) -> int:
