@@ -115,7 +115,7 @@ def _results(
     journal: Path | None,
 ) -> "SliceResults | None":
     """None where no result is kept: then nothing stands between the executor and its lanes."""
-    if journal is None:
+    if journal is None and not any(stage.steps[0].task.cache for stage in schedule.stages):
         return None
     from flowos.engine.results._slice_results import SliceResults  # loads what others never need
 

@@ -21,6 +21,7 @@ class TaskKeywords(TypedDict, total=False):
     needs: Needs | None
     retries: int
     limit_seconds: float | None
+    cache: bool | str | None
 
 
 @overload
@@ -48,6 +49,11 @@ def task(
     over its limit or lost its worker. Not after NoRetry, nor if its port refuses the result.
     limit_seconds: after this long its worker process is ended and the task fails with
     TimeLimitExceeded. Threads cannot be ended, so it needs a slice with workers="process".
+    cache: True keeps its results in $XDG_CACHE_HOME/flowos/results for all slices. They depend on
+    its code and what that names in your own modules, on its values and files (name and content), on
+    Python and the image; what it reads otherwise is not seen. "v2", any text: the same, and another
+    text is another task; what its code names and has no digest is left out. False: not kept in a
+    slice's journal, for what gives another result each time.
     Raises WiringError for an invalid definition or option.
     """
     unknown = sorted(options.keys() - TaskKeywords.__annotations__.keys())
@@ -133,6 +139,7 @@ def _finished(
         needs=options.get("needs") or Needs(),
         defaults=defaults,
         retries=options.get("retries", 0),
+        cache=options.get("cache"),
     )
 
 

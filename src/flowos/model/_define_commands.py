@@ -30,6 +30,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     once: str = "",
     needs: Needs | None = None,
     retries: int = 0,
+    cache: bool | str | None = None,
 ) -> Task:
     """A task that runs a command line in a fresh folder of its own.
 
@@ -37,10 +38,10 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     path; a tuple of these is one word, as in ("--out=", Out("x")).
     inputs: their types; one that only an `In` names is a File, one in no word delays the start.
     stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
-    exit_code: the output for the code; without one, only 0 is a success.
-    outcome: the output for the whole `Outcome`; with one, no end is a failure. variables: added to
-    ours, or alone if not `inherit`. once: a key of everything that the files depend on: created
-    once, then cached. Outputs: files in order of appearance, then captures; if none, `stdout`.
+    exit_code: the output for the code; without one, only 0 is a success. outcome: the output for
+    the whole `Outcome`; with one, no end is a failure. variables: added to ours, or alone if not
+    `inherit`. once: a key of everything that the files depend on: created once, then cached.
+    Outputs: files in order of appearance, then captures; if none, `stdout`. Others: see `task`.
     """
     words = _words(argv)
     title = name or _title(words)
@@ -50,11 +51,10 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     if not files and not captures:
         captures = {"stdout": ("stdout", str_)}
     types = {n: File for n in _names(body, In)} | dict(inputs or {})
+    where = f"command {title!r}, input"
     return Task(
         name=title,
-        inputs=tuple(
-            PortSpec(n, port_type(f"command {title!r}, input {n!r}", t)) for n, t in types.items()
-        ),
+        inputs=tuple(PortSpec(n, port_type(f"{where} {n!r}", t)) for n, t in types.items()),
         outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
         body=replace(
             body,
@@ -63,6 +63,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
         ),
         needs=needs or Needs(),
         retries=retries,
+        cache=cache,
     )
 
 

@@ -16,7 +16,7 @@ from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import PortType, brief_repr
-from flowos.model._wiring import bind_arguments, check_body, check_ports, check_retries, is_name
+from flowos.model._wiring import bind_arguments, check_body, check_options, check_ports, is_name
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
@@ -32,7 +32,7 @@ Body = Union[Python, Command, Gang, "Flow"]
 class Task:
     """A unit of work that is wired into a flow by calling it with ports.
 
-    defaults: (input, constant used if a call does not give it) pairs. retries: after failures.
+    defaults: (input, constant if a call does not give it) pairs. retries, cache: see `task`.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Task:
     needs: Needs = field(default_factory=Needs)
     defaults: tuple[tuple[str, object], ...] = ()
     retries: int = 0
+    cache: bool | str | None = None
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -51,15 +52,15 @@ class Task:
                 f"task {self.name!r}: needs={brief_repr(self.needs)}; use fo.Needs(...)"
             )
         check_ports(self.name, self.inputs, self.outputs)
-        check_retries(self.name, self.retries)
+        check_options(self.name, self.retries, self.cache)
         if not isinstance(self.body, Flow):
             check_body(self.name, self.body, self.inputs, self.outputs)
 
     @property
     def fusable(self) -> bool:
         """Whether it may run as one with its neighbours: it fails, and ends, together with them."""
-        body = self.body
-        return isinstance(body, Python) and body.limit_seconds is None and not self.retries
+        body = None if self.retries or self.cache else self.body
+        return isinstance(body, Python) and body.limit_seconds is None
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""

@@ -85,11 +85,17 @@ def _check_command(
             )
 
 
-def check_retries(task: str, given: object) -> None:
-    """Raises WiringError for what is no number of retries."""
-    if type(given) is not int or given < 0:
+def check_options(task: str, retries: object, cache: object) -> None:
+    """Raises WiringError for what is no number of retries, or says neither to cache nor not to."""
+    if type(retries) is not int or retries < 0:
         raise WiringError(
-            f"task {task!r}: retries={brief_repr(given)}; expected a whole number, 0 or more"
+            f"task {task!r}: retries={brief_repr(retries)}; expected a whole number, 0 or more"
+        )
+    version = type(cache) is str and cache != ""
+    if cache is not None and not isinstance(cache, bool) and not version:
+        raise WiringError(
+            f"task {task!r}: cache={brief_repr(cache)}; expected True, False, or a version such as "
+            "'v2'"
         )
 
 

@@ -76,7 +76,7 @@ def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
 
     fuse: "chains" joins Python tasks that can only run one after the other; "all" joins all tasks
     of a pure Python flow, for executors that run one task at a time; "none" joins nothing. A task
-    with retries or a time limit is never joined with others.
+    with retries, a time limit or a cache is never joined with others.
     """
     flat = _Flat(len(flow.inputs))
     slots = flat.open(flow, range(flat.inputs), "")

@@ -136,9 +136,19 @@ def test_the_decorator_takes_retries_and_a_time_limit() -> None:
     assert not command(["true"]).fusable
 
 
+def test_a_task_may_be_cached_or_have_a_version() -> None:
+    made = [task(definition(), cache=cache) for cache in (None, True, "v2", False)]
+    assert [each.cache for each in made] == [None, True, "v2", False]
+    assert [each.fusable for each in made] == [True, False, False, True]
+    assert task({**definition(), "cache": "v1"}).cache == "v1"
+    assert command(["true"], cache="v2").cache == "v2"
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"cache": ""}, "task 'plus': cache='' (str); expected True, False, or a version such as"),
+        ({"cache": 1}, "task 'plus': cache=1 (int)"),
         ({"retries": -1}, "task 'plus': retries=-1 (int); expected a whole number, 0 or more"),
         ({"retries": True}, "task 'plus': retries=True"),
         ({"retries": 1.0}, "task 'plus': retries=1.0"),
@@ -255,7 +265,12 @@ def test_a_flow_is_a_task_of_its_own_name_or_another() -> None:
     flow = flow_output(task(add)(x, x), name="double")
     assert str(task(flow)) == "double(x: int64) -> add: int64"
     assert task(flow, name="twice").name == "twice"
-    for options in ({"needs": Needs(cores=2)}, {"retries": 1}, {"limit_seconds": 2}):
+    for options in (
+        {"needs": Needs(cores=2)},
+        {"retries": 1},
+        {"limit_seconds": 2},
+        {"cache": True},
+    ):
         with pytest.raises(WiringError, match="its own tasks say what they need"):
             task(flow, **options)
 

@@ -48,7 +48,12 @@ def limited(x: int) -> int:
     return 2 * x
 
 
-TASKS = (add, wide, divide, again, limited)
+@task(cache=True)
+def cached(x: int) -> int:
+    return x + 3
+
+
+TASKS = (add, wide, divide, again, limited, cached)
 
 
 def apply(made: m.Task, values: Sequence[Any]) -> Sequence[Any]:

@@ -24,6 +24,9 @@ from flowos.model import Command, Environment, File, Gang, Python, SliceRefused,
 from flowos.plan import Stage, Step
 
 _FORMAT = b"1"
+_INSTEAD = (
+    "leave it out with cache='v1', a text to be changed by hand, or the task with cache=False"
+)
 
 
 class CallKey:
@@ -43,8 +46,8 @@ class CallKey:
             _add_body(base, self.step, variables)
         except (NoDigest, OSError) as error:
             raise SliceRefused(
-                f"slice: results of task {self.step.label!r} cannot be kept: {error}; give it "
-                "to the task as an input"
+                f"slice: results of task {self.step.label!r} cannot be kept: {error}; make it an "
+                f"input, or {_INSTEAD}"
             ) from None
         base.items(b"returns", _returned(stage, self.step))
 
@@ -62,7 +65,7 @@ class CallKey:
             except (NoDigest, OSError) as error:
                 raise ValueRefused(
                     f"task {self.step.label!r}, input {port.name!r}: {error}; without one its "
-                    "results cannot be kept"
+                    "results cannot be kept: cache=False leaves the task out"
                 ) from None
         return key.digest()
 
@@ -85,8 +88,10 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
     if isinstance(body, Gang):
         to.items(b"gang", (body.mpi, body.mpirun, step.task.needs.ranks))
         body = body.command
+    version = step.task.cache if isinstance(step.task.cache, str) else ""
+    to.put(b"version", version.encode())
     if isinstance(body, Python):
-        code = Digester()
+        code = Digester(lenient=bool(version))
         code.add(body.fun)
         to.put(b"code", code.digest())
         return

@@ -28,11 +28,10 @@ from pathlib import Path
 
 from flowos.engine.results._file_digest import copy_file, file_digest
 from flowos.engine.results._record import (
-    FRAME_BYTES,
     MARK,
     KeptResult,
     frame_of,
-    key_of,
+    lengths_of,
     payload_of,
     result_of,
 )
@@ -48,11 +47,15 @@ _ABANDONED_SECONDS = 86400.0
 class Journal:
     """An open folder of results. Thread-safe; a forked child opens it again by itself.
 
+    kind: what messages call it. size_bytes: of all that was kept, as far as it is known here.
     Raises SliceRefused for a folder that cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str = "journal") -> None:
         self.path = path
+        self.name = f"{kind} {path}"
+        self._kind = kind
+        self.size_bytes = 0
         self.notes: list[str] = []
         self._lock = threading.Lock()
         self._at: dict[bytes, int] = {}
@@ -61,13 +64,13 @@ class Journal:
         self._flushed = time.monotonic()
         self._dirty = False
         try:
-            _make_own_folder(path)
+            _make_own_folder(path, kind)
             self._open()
             with self._held():
                 pass
         except OSError as error:
             raise SliceRefused(
-                f"journal {path}: it cannot be opened: {error.strerror or error}"
+                f"{self.name}: it cannot be opened: {error.strerror or error}"
             ) from error
 
     def get(self, key: bytes) -> KeptResult | None:
@@ -109,6 +112,7 @@ class Journal:
                 raise
             self._at[kept.key] = self._end
             self._end += len(frame)
+            self.size_bytes += len(frame) + kept.size_bytes
             self._dirty = True
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self._flush()
@@ -155,6 +159,16 @@ class Journal:
             if value.name not in used and not _is_being_written(value):
                 _remove(value)
 
+    def keep_newest(self, max_bytes: int) -> None:
+        """Remove the oldest results down to `max_bytes`."""
+        keys: set[bytes] = set()
+        for each in sorted(self.records(), key=lambda kept: kept.when, reverse=True):
+            max_bytes -= each.total_bytes
+            if max_bytes < 0:
+                break
+            keys.add(each.key)
+        self.keep_only(keys)
+
     def close(self) -> None:
         """Flush, and give back the descriptor."""
         with self._lock:
@@ -168,10 +182,11 @@ class Journal:
         """Open the journal as it is now, with nothing read yet."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(self.path / "journal", flags, 0o600)
-        _refuse_others(self.path / "journal", os.fstat(fd))
+        _refuse_others(self.path / "journal", os.fstat(fd), self._kind)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._end, self._pid = fd, 0, os.getpid()
+        self.size_bytes = 0
         self._at.clear()
 
     @contextmanager
@@ -204,9 +219,10 @@ class Journal:
         while at < size:
             found = self._frame_at(at)
             if found is not None:
-                key, length = found
+                key, length, elsewhere = found
                 self._at[key] = at
                 at += length
+                self.size_bytes += length + elsewhere
                 continue
             after = self._next_whole(at + 1, size)
             if after is None:
@@ -223,17 +239,17 @@ class Journal:
             return len(HEADER)
         if head != HEADER[: len(head)]:
             raise SliceRefused(
-                f"journal {self.path}: its file 'journal' is none that this FlowOS writes; "
+                f"{self.name}: its file 'journal' is none that this FlowOS writes; "
                 "name another folder"
             )
         os.ftruncate(self._fd, 0)
         _write_all(self._fd, HEADER)
         return len(HEADER)
 
-    def _frame_at(self, at: int) -> tuple[bytes, int] | None:
-        """Key and length of the record there; None where none is whole."""
+    def _frame_at(self, at: int) -> tuple[bytes, int, int] | None:
+        """Key and length of the record there, bytes elsewhere; None where none is whole."""
         payload = payload_of(partial(os.pread, self._fd), at)
-        return None if payload is None else (key_of(payload), FRAME_BYTES + len(payload))
+        return None if payload is None else lengths_of(payload)
 
     def _next_whole(self, at: int, size: int) -> int | None:
         while at < size:
@@ -287,7 +303,7 @@ class Journal:
             os.fdatasync(self._fd)
 
     def _note(self, what: str) -> None:
-        self.notes.append(f"journal {self.path}: {what}; the rest is used")
+        self.notes.append(f"{self.name}: {what}; the rest is used")
 
 
 def _write_all(fd: int, content: bytes) -> None:
@@ -296,25 +312,25 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _make_own_folder(path: Path) -> None:
+def _make_own_folder(path: Path, kind: str) -> None:
     """Raises SliceRefused for a folder that another user could put results into."""
     if path.exists() and not path.is_dir():
-        raise SliceRefused(f"journal {path}: it is no folder; name a folder, new or its own")
+        raise SliceRefused(f"{kind} {path}: it is no folder; name a folder, new or its own")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _refuse_others(path, path.stat())
+    _refuse_others(path, path.stat(), kind)
     (path / "values").mkdir(mode=0o700, exist_ok=True)
-    _refuse_others(path / "values", (path / "values").lstat())
+    _refuse_others(path / "values", (path / "values").lstat(), kind)
 
 
-def _refuse_others(path: Path, about: os.stat_result) -> None:
+def _refuse_others(path: Path, about: os.stat_result, kind: str) -> None:
     if about.st_uid != os.geteuid():
         raise SliceRefused(
-            f"journal: {path} belongs to user {about.st_uid}, and results are read as pickles, "
+            f"{kind}: {path} belongs to user {about.st_uid}, and results are read as pickles, "
             "which could run that user's code; name a folder of your own"
         )
     if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise SliceRefused(
-            f"journal: {path} may be written by others, and results are read as pickles, which "
+            f"{kind}: {path} may be written by others, and results are read as pickles, which "
             f"could run their code: chmod go-w {path}"
         )
 

@@ -10,7 +10,6 @@ _FRAME = struct.Struct("<4sII")  # mark, crc32 of length and payload, length of 
 _ABOUT = struct.Struct("<32sdQ?BH")  # key, time, bytes elsewhere, large, references, label
 _MAX_PAYLOAD = 1 << 20
 _MAX_LABEL = 1000
-FRAME_BYTES = _FRAME.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +26,11 @@ class KeptResult:
     large: bool = False
     references: tuple[bytes, ...] = ()
     size_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """In the journal and elsewhere."""
+        return _FRAME.size + _ABOUT.size + len(self.label) + len(self.body) + self.size_bytes
 
 
 def frame_of(kept: KeptResult) -> bytes:
@@ -71,5 +75,7 @@ def payload_of(read: Callable[[int, int], bytes], at: int) -> bytes | None:
     return payload if whole else None
 
 
-def key_of(payload: bytes) -> bytes:
-    return payload[:32]
+def lengths_of(payload: bytes) -> tuple[bytes, int, int]:
+    """The key, the length of the record, and how many bytes are elsewhere."""
+    key, _, size, *_ = _ABOUT.unpack_from(payload)
+    return key, _FRAME.size + len(payload), size

@@ -13,23 +13,26 @@ from pathlib import Path
 
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._usage import SliceUsage
+from flowos.engine.launch._init_program import cache_folder
 from flowos.engine.results._call_key import CallKey
 from flowos.engine.results._file_digest import file_digest
 from flowos.engine.results._journal import Journal
 from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
-from flowos.model import Exited, File, Outcome, Python, TaskFailed, ValueRefused
+from flowos.model import Exited, File, Outcome, Python, SliceRefused, TaskFailed, ValueRefused
 from flowos.plan import Schedule, Stage
 
 Values = Sequence[object]
+MAX_CACHE_BYTES = 10 << 30
 
 
 class SliceResults:
-    """fresh: makes a folder for files of a task. usage: counts what is found.
+    """journal: keeps the results of all tasks but those with cache=False. fresh: makes a folder for
+    files of a task. usage: counts what is found.
 
     Raises SliceRefused for a task whose code has no stable digest, and for a journal that cannot be
-    used.
+    used. A cache that cannot be used is said in the notes.
     """
 
     def __init__(
@@ -38,16 +41,17 @@ class SliceResults:
         around: Surroundings,
         fresh: Callable[[str], Path],
         usage: SliceUsage,
-        journal: Path,
+        journal: Path | None,
     ) -> None:
         variables = dict(around.node.variables(around.env))
-        self._keys = {
-            stage.number: CallKey(stage, around.env, variables) for stage in schedule.stages
-        }
-        self._journal = Journal(journal)
+        kept = {stage.number: stage for stage in schedule.stages if _is_kept(stage, journal)}
+        self._keys = {n: CallKey(stage, around.env, variables) for n, stage in kept.items()}
+        self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
+        self._notes: list[str] = []
+        self._journal = None if journal is None else Journal(journal)
+        self._cache = self._open_cache() if self._cached else None
         self._fresh = fresh
         self._usage = usage
-
         self.hit = usage.hit
 
     def keeps(self, stage: Stage) -> bool:
@@ -60,36 +64,61 @@ class SliceResults:
 
     def find(self, stage: Stage, key: bytes) -> Values | None:
         """What the call gave before."""
-        kept = self._journal.get(key)
-        if kept is None:
-            return None
-        found = self._unpacked(stage, kept)
-        if found is None:
-            self._journal.forget(key)
-        return found
+        for journal in self._journals(stage):
+            kept = journal.get(key)
+            if kept is not None:
+                found = self._unpacked(stage, journal, kept)
+                if found is not None:
+                    return found
+                journal.forget(key)
+        return None
 
     def keep(self, stage: Stage, key: bytes, values: Values) -> None:
-        """Raises ValueRefused for what cannot be pickled, TaskFailed where it cannot be written."""
+        """Raises ValueRefused for what cannot be pickled, TaskFailed where it cannot be written.
+
+        A cache that is full keeps no more, and the run goes on.
+        """
         if any(isinstance(v, Outcome) and not isinstance(v.end, Exited) for v in values):
             return
-        try:
-            self._journal.put(self._packed(stage, key, values))
-        except (OSError, NoDigest) as error:
-            raise TaskFailed(
-                f"task {stage.label!r}: its result cannot be kept in journal "
-                f"{self._journal.path}: {error}"
-            ) from error
+        for journal in self._journals(stage):
+            try:
+                journal.put(self._packed(stage, journal, key, values))
+            except (OSError, NoDigest) as error:
+                words = f"its result cannot be kept in {journal.name}: {error}"
+                if journal is self._journal:
+                    raise TaskFailed(f"task {stage.label!r}: {words}") from error
+                self._cache = None
+                self._notes.append(f"task {stage.label!r}: {words}")
 
     def notes(self) -> tuple[str, ...]:
         """Damage, and how many results were found."""
+        used = [each for each in (self._journal, self._cache) if each is not None]
+        damage = [note for each in used for note in each.notes]
+        places = " and ".join(each.name for each in used)
         hits = self._usage.hits
-        found = f"{hits} results were taken from journal {self._journal.path}"
-        return (*self._journal.notes, *((found,) if hits else ()))
+        found = [f"{hits} results were taken from {places}"] if hits else []
+        return (*self._notes, *damage, *found)
 
     def close(self) -> None:
-        self._journal.close()
+        for journal in (self._journal, self._cache):
+            if journal is not None:
+                journal.close()
 
-    def _packed(self, stage: Stage, key: bytes, values: Values) -> KeptResult:
+    def _open_cache(self) -> Journal | None:
+        try:
+            cache = Journal(cache_folder() / "results", "cache")
+            if cache.size_bytes > MAX_CACHE_BYTES:
+                cache.keep_newest(MAX_CACHE_BYTES * 3 // 4)
+        except (SliceRefused, OSError) as error:
+            self._notes.append(f"no results are cached: {error}")
+            return None
+        return cache
+
+    def _journals(self, stage: Stage) -> list[Journal]:
+        cache = self._cache if stage.number in self._cached else None
+        return [each for each in (self._journal, cache) if each is not None]
+
+    def _packed(self, stage: Stage, journal: Journal, key: bytes, values: Values) -> KeptResult:
         parts: list[tuple[object, ...]] = []
         references: list[bytes] = []
         size = 0
@@ -101,7 +130,7 @@ class SliceResults:
             if isinstance(stage.steps[0].task.body, Python):
                 parts.append(("there", str(path), file_digest(path)))
                 continue
-            digest, bytes_ = self._journal.keep_file(path)
+            digest, bytes_ = journal.keep_file(path)
             references.append(digest)
             size += bytes_
             parts.append(("file", path.name, digest))
@@ -110,6 +139,7 @@ class SliceResults:
         except Exception as error:
             raise ValueRefused(
                 f"task {stage.label!r}: its result cannot be kept, as it cannot be pickled: {error}"
+                "; cache=False leaves the task out"
             ) from error
         return KeptResult(
             key=key,
@@ -120,7 +150,7 @@ class SliceResults:
             size_bytes=size,
         )
 
-    def _unpacked(self, stage: Stage, kept: KeptResult) -> Values | None:
+    def _unpacked(self, stage: Stage, journal: Journal, kept: KeptResult) -> Values | None:
         """None where it cannot be had again."""
         try:
             parts = pickle.loads(kept.body)
@@ -137,10 +167,15 @@ class SliceResults:
                 values.append(Path(rest[0]))
             else:
                 folder = folder or self._fresh(stage.label)
-                if not self._journal.restore_file(rest[1], folder / rest[0]):
+                if not journal.restore_file(rest[1], folder / rest[0]):
                     return None
                 values.append(folder / rest[0])
         return values
+
+
+def _is_kept(stage: Stage, journal: Path | None) -> bool:
+    cache = stage.steps[0].task.cache
+    return bool(cache) or (journal is not None and cache is None)
 
 
 def _opened(value: object) -> object:
