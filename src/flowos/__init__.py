@@ -59,6 +59,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "Feed": ("flowos.feeder", "Feed"),
     "Peers": ("flowos.feeder", "Peers"),
     "Solver": ("flowos.solver", "Solver"),
+    "as_completed": ("flowos.engine", "as_completed"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
     "publish": ("flowos.operations.publish", "publish"),

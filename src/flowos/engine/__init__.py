@@ -16,6 +16,7 @@ _PARTS = {
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._runs": "Emit Event",
     "flow._slice": "Slice",
+    "flow._submitted": "SubmittedRun as_completed",
     "flow._usage": "OnUsage SliceUsage",
     "launch._interleaved": "run_interleaved",
     "launch._prepared": "PreparedLaunch",
@@ -75,6 +76,10 @@ if TYPE_CHECKING:
     )
     from flowos.engine.flow._slice import (
         Slice as Slice,
+    )
+    from flowos.engine.flow._submitted import (
+        SubmittedRun as SubmittedRun,
+        as_completed as as_completed,
     )
     from flowos.engine.flow._usage import (
         OnUsage as OnUsage,

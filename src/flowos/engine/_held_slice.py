@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from flowos._collected import when_collected
 from flowos.engine._node import Node
@@ -29,6 +29,9 @@ from flowos.model import (
     WorkerLost,
     brief_repr,
 )
+
+if TYPE_CHECKING:
+    from flowos.engine.flow._submitted import SubmittedRun
 
 T = TypeVar("T")
 
@@ -74,8 +77,28 @@ class HeldSlice(Freed):
         try:
             return on.run(*values, **named)
         finally:
-            with self._lock:
-                self._busy[node] -= 1
+            self._over_at(node)
+
+    def _over_at(self, node: str) -> None:
+        with self._lock:
+            self._busy[node] -= 1
+
+    def submit(self, flow: Flow, /, *values: object, **named: object) -> "SubmittedRun":
+        """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
+        node, on = self._begun(flow)
+        try:
+            run = on.submit(*values, **named)
+        except BaseException:
+            self._over_at(node)
+            raise
+        run.add_done_callback(lambda _: self._over_at(node))
+        return run
+
+    async def arun(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
+        """`run` for asyncio. See `Slice.arun`."""
+        from flowos.engine.flow._submitted import awaited
+
+        return await awaited(self.submit(flow, *values, **named))
 
     @overload
     def map(
@@ -218,6 +241,14 @@ class FlowSlice(Freed):
     def run(self, /, *values: object, **named: object) -> list[object]:
         """Run the flow once, on one of the nodes. See `Slice.run`."""
         return self._held.run(self.flow, *values, **named)
+
+    def submit(self, /, *values: object, **named: object) -> "SubmittedRun":
+        """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
+        return self._held.submit(self.flow, *values, **named)
+
+    async def arun(self, /, *values: object, **named: object) -> list[object]:
+        """`run` for asyncio. See `Slice.arun`."""
+        return await self._held.arun(self.flow, *values, **named)
 
     @overload
     def map(

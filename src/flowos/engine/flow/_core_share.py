@@ -95,6 +95,13 @@ def lend(worker: SlotThread) -> bool:
     return found
 
 
+def is_at_a_place(thread: int) -> bool:
+    """Whether a task runs in this thread."""
+    with _changing:
+        shares = tuple(_shares)
+    return any(place.by == thread for share in shares for place in share.places)
+
+
 def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
     """Wake the askers that wait for what was lent, maybe on other nodes. Not under a lock."""
     for share, _, _ in worker.lent:

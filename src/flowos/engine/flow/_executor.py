@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._core_share import cores_of, take_back, tell_of_lent
@@ -25,6 +26,7 @@ from flowos.engine.flow._runs import (
     ExecutionSlot,
     FlowRun,
     MapBatch,
+    OnDone,
     SlotThread,
     TimedRun,
     paced,
@@ -81,15 +83,33 @@ class Executor(Roster):
         run = self.start(values)
         return None if run is None else self.finish(run)
 
-    def start(self, values: Sequence[object], kind: type[FlowRun] = FlowRun) -> FlowRun | None:
+    def start(
+        self, values: Sequence[object], made: Callable[..., FlowRun] = FlowRun
+    ) -> FlowRun | None:
         """Begin a run; None where the crew has ended."""
-        run = kind(self.schedule, values)
+        run = made(self.schedule, values)
         with self._lock:
             if self.ended:
                 return None
             if not run.done:
                 self._runs.add(run)
                 self._ready.extend([(run, u) for u in self._first])
+        return run
+
+    def submit(self, values: Sequence[object], on_done: OnDone) -> FlowRun | None:
+        """Begin a run that no thread waits for; None where the crew has ended.
+
+        Helpers run it. Where there are none, this thread does before it returns.
+        """
+        run = self.start(values, partial(FlowRun, on_done=on_done))
+        if run is None:
+            return None
+        if run.done:
+            on_done(run)
+        elif self._max_helpers:
+            self.help()
+        else:
+            self.work_on(run)
         return run
 
     @property
@@ -115,7 +135,7 @@ class Executor(Roster):
 
     def finish_batch(self, batch: MapBatch) -> list[list[object]]:
         """Work until the batch is done; the outputs of the items that came to an end."""
-        self._wait(batch)
+        self.work_on(batch)
         return batch.outputs(self._lone_gives)
 
     def _lone_stage(self) -> Stage | None:
@@ -131,12 +151,17 @@ class Executor(Roster):
 
     def finish(self, run: FlowRun) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
-        self._wait(run)
+        self.work_on(run)
+        return self.outputs(run)
+
+    def outputs(self, run: FlowRun) -> list[object]:
+        """Of a run that is done; raises its error."""
         raise_error_of(run)
         slots = run.slots
         return [slots[i] for i in self.schedule.outputs]
 
-    def _wait(self, run: FlowRun | MapBatch) -> None:
+    def work_on(self, run: FlowRun | MapBatch) -> None:
+        """Work until the run is done. One thread at most may do so."""
         if run.done:
             return
         worker = run.waiter = SlotThread()
@@ -157,6 +182,7 @@ class Executor(Roster):
             if not run.done:
                 self._end_run(run, error)
         self._tell()
+        self._announce()
 
     def end(self, error: Callable[[], FlowosError], seconds: float) -> None:
         """End every run with this error and leave nothing behind; threads get some seconds."""
@@ -176,6 +202,7 @@ class Executor(Roster):
             helpers = tuple(self._helpers)
             self._share.withdraw(self)
         self._tell()
+        self._announce()
         self._lanes.close()
         until = time.monotonic() + seconds
         self._await_idle(until)
@@ -232,15 +259,20 @@ class Executor(Roster):
                     self._settle(worker, batch, results)
                     results = ()  # a traceback may hold this frame, and a frame no error
                 done = self.ended if until is None else until.done
-                if done:
+                announced = bool(self._announced)
+                if done or announced:
                     self._give_back(worker)
-                batch = None if done else self._next(worker)
+                batch = None if done or announced else self._next(worker)
             if worker.settled and (self._node.line or worker.lent):
                 worker.settled = False
                 self._tell()
                 tell_of_lent(worker, self)
+            if announced:
+                self._announce()
             if done:
                 return
+            if announced:
+                continue
             if batch is None:
                 worker.gate.acquire()
             else:
@@ -355,8 +387,3 @@ class Executor(Roster):
             if place.run is run:
                 place.stop()
         self._wake(run)
-
-    def _wake(self, run: FlowRun | MapBatch) -> None:
-        if run.waiter in self._parked:
-            self._parked.remove(run.waiter)
-            run.waiter.gate.release()

@@ -54,6 +54,7 @@ class Roster:
         self._free = list(self.places)
         self._parked: list[SlotThread] = []
         self._helpers: list[threading.Thread] = []
+        self._announced: deque[FlowRun] = deque()
         self._max_helpers = helpers
 
     def help(self) -> None:
@@ -68,6 +69,28 @@ class Roster:
                 self._call_help()
             while self._ready and self._parked:
                 self._parked.pop().gate.release()
+
+    def is_helper(self) -> bool:
+        """Whether this thread is one of those that run what is submitted."""
+        return threading.current_thread() in self._helpers
+
+    def _wake(self, run: FlowRun | MapBatch) -> None:
+        if run.waiter in self._parked:
+            self._parked.remove(run.waiter)
+            run.waiter.gate.release()
+        if run.on_done is not None:
+            self._announced.append(run)
+
+    def _announce(self) -> None:
+        """Call what waits for runs that are done. Not under the lock, and at no place: it may take
+        long, or run this very slice."""
+        while self._announced:
+            try:
+                run = self._announced.popleft()
+            except IndexError:  # another thread came first
+                return
+            assert run.on_done is not None
+            run.on_done(run)
 
     def _tell(self) -> None:
         """What was released may be what other slices wait for. Not under the lock."""

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.flow._lanes import Lane, PythonLane, RowTimes, Values
@@ -31,7 +31,8 @@ Emit = Callable[[Event], None]
 class FlowRun:
     """One run of the schedule: its values, what its stages still wait for, how it ended.
 
-    attempts: of the stages that were repeated, by number.
+    attempts: of the stages that were repeated, by number. on_done: called once it is done, by any
+    thread, without a lock.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class FlowRun:
         "done",
         "error",
         "left",
+        "on_done",
         "predecessors_left",
         "readers",
         "slots",
@@ -46,7 +48,13 @@ class FlowRun:
     )
     count = 1
 
-    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        values: Sequence[object],
+        on_done: "OnDone | None" = None,
+    ) -> None:
+        self.on_done = on_done
         self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
         for slot, value in schedule.presets:
             self.slots[slot] = value
@@ -80,6 +88,9 @@ class FlowRun:
     def _result(self, **end: Any) -> RunResult:
         attempts = max(self.attempts.values()) if self.attempts else 1
         return RunResult(attempts=attempts, seconds=self.seconds, **end)
+
+
+OnDone = Callable[[FlowRun], None]
 
 
 class TimedRun(FlowRun):
@@ -131,6 +142,7 @@ class MapBatch:
         "times",
         "waiter",
     )
+    on_done: ClassVar[None] = None
 
     def __init__(self, items: Sequence[Values], *, goes_on: bool, attempt: int = 1) -> None:
         self.items = items

@@ -10,7 +10,7 @@ second Ctrl-C leaves at once.
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
 from flowos.engine.flow._executor import Executor
@@ -31,6 +31,9 @@ from flowos.model import (
     ValueRefused,
     brief_repr,
 )
+
+if TYPE_CHECKING:
+    from flowos.engine.flow._submitted import SubmittedRun
 
 _GRACE_SECONDS = 2.0
 OnError = Literal["raise", "return"]
@@ -92,6 +95,28 @@ class Slice(Freed):
             if results is not None:
                 return results
             self._replace(crew)
+
+    def submit(self, /, *values: object, **named: object) -> "SubmittedRun":
+        """Begin a run and do not wait: a `concurrent.futures.Future` of what `run` returns.
+
+        `fo.as_completed`, `concurrent.futures.wait` and so on take it; `cancel()` ends it also
+        while it runs. `free` ends what is not done. With workers="inline" it runs at once, before
+        this returns. Raises ValueRefused, SliceFreed.
+        """
+        from flowos.engine.flow._submitted import SubmittedRun  # loads what others never need
+
+        given = self._checked(self.flow.bind(values, named))
+        self._begun()
+        run = SubmittedRun(self)
+        while not run.begin(crew := self._crew[0], given):
+            self._replace(crew)
+        return run
+
+    async def arun(self, /, *values: object, **named: object) -> list[object]:
+        """`run` for asyncio: no thread waits. Cancelling the task that awaits it ends the run."""
+        from flowos.engine.flow._submitted import awaited
+
+        return await awaited(self.submit(*values, **named))
 
     @overload
     def map(

@@ -1,0 +1,92 @@
+"""Runs that no thread waits for, as futures of the standard library."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import as_completed as as_completed
+
+from flowos.engine.flow._core_share import is_at_a_place
+from flowos.engine.flow._executor import Executor
+from flowos.engine.flow._runs import FlowRun
+from flowos.model import Cancelled
+
+
+class SubmittedRun(Future[list[object]]):
+    """A run in the background: `concurrent.futures` waits for it, `asyncio.wrap_future` awaits it.
+
+    `cancel` ends it also while it runs, as far as `Slice.free` could. of: what has to live on until
+    the run is done.
+    """
+
+    def __init__(self, of: object) -> None:
+        super().__init__()
+        self._of: object = of
+        self._helping = threading.Lock()
+        self._crew: Executor | None = None
+        self._run: FlowRun | None = None
+
+    def begin(self, crew: Executor, values: Sequence[object]) -> bool:
+        """Begin it; False where the crew has ended."""
+        self._crew = crew
+        self._run = crew.submit(values, self._over)
+        return self._run is not None
+
+    def cancel(self) -> bool:
+        """End the run. False if it was done."""
+        if not super().cancel():
+            return False
+        assert self._crew is not None
+        assert self._run is not None
+        self._crew.cancel(self._run, Cancelled("the run was cancelled"))
+        return True
+
+    def running(self) -> bool:
+        """Whether it is not done: it may wait for cores."""
+        return not self.done()
+
+    def result(self, timeout: float | None = None) -> list[object]:
+        """The outputs; raises what `Slice.run` does, TimeoutError, or CancelledError."""
+        self._help(timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._help(timeout)
+        return super().exception(timeout)
+
+    def _help(self, timeout: float | None) -> None:
+        """Where a task or a callback waits, it lends its cores and thread: none may be left."""
+        assert self._crew is not None
+        assert self._run is not None
+        if timeout is not None or self.done():
+            return
+        if not (is_at_a_place(threading.get_ident()) or self._crew.is_helper()):
+            return
+        if not self._helping.acquire(blocking=False):  # another thread does
+            return
+        try:
+            self._crew.work_on(self._run)
+        except BaseException:
+            self._crew.cancel(self._run, Cancelled("the run was interrupted"))
+            raise
+
+    def _over(self, run: FlowRun) -> None:
+        self._of = None
+        if not self.set_running_or_notify_cancel():
+            return
+        error, run.error = run.error, None
+        if error is not None:
+            self.set_exception(error)
+        else:
+            assert self._crew is not None
+            self.set_result(self._crew.outputs(run))
+
+
+async def awaited(run: SubmittedRun) -> list[object]:
+    """Its outputs; the run is ended if the task that awaits it is."""
+    import asyncio  # whoever awaits has it
+
+    try:
+        return await asyncio.wrap_future(run)
+    except BaseException:
+        run.cancel()
+        raise
