@@ -15,7 +15,7 @@ _NAMES = {":": "colon", ",": "comma"}
 class Bind:
     source: str
     target: str
-    read_only: bool = False
+    read_only: bool
 
     def __str__(self) -> str:
         return f"bind {_shown(self.source)} at {_shown(self.target)}"

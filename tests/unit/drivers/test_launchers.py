@@ -25,13 +25,21 @@ def test_direct_adds_nothing() -> None:
 
 def test_direct_refuses_a_gang() -> None:
     with pytest.raises(LaunchFailed, match="x: 2 ranks need an MPI launcher"):
-        launcher_named("direct").wrap(INNER, Launch(argv=("x",), ranks=2))
+        launcher_named("direct").wrap(INNER, Launch(argv=("x", "-a"), ranks=2))
 
 
 def test_openmpi_binds_each_rank_to_its_core_and_needs_no_ssh() -> None:
     assert line("openmpi") == (
         "/bin/mpirun.openmpi --mca plm isolated -n 2 --map-by slot:PE=1 --bind-to core"
     )
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_ranks_are_bound_to_cores_unless_it_is_said_otherwise(name: str) -> None:
+    launch = Launch(argv=("x",), ranks=2)
+    default = LAUNCHERS[name]().wrap(INNER, launch)
+    assert default == launcher_named(name).wrap(INNER, launch)
+    assert default != launcher_named(name, oversubscribe=True).wrap(INNER, launch)
 
 
 def test_openmpi_gives_each_rank_the_cores_that_it_needs() -> None:
