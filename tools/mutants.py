@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
@@ -351,14 +352,15 @@ def tried(module: Path, until: float, slowest: float, scratch: Path) -> Count:
     todo = list(mutants(original))
     random.Random(0).shuffle(todo)
     count, all_trials = Count(len(todo)), list(enumerate(trials(module, todo, known)))
+    of_functions = [each for each in all_trials if each[1].functions]
+    of_imports = [each for each in all_trials if not each[1].functions]
     survivors = list[tuple[int, Trial]]()
-    for number, survived in served(
-        module, [(n, t) for n, t in all_trials if t.functions], known, until, scratch
-    ):
+    halfway = (time.monotonic() + until) / 2 if of_imports else until
+    for number, survived in served(module, of_functions, known, halfway, scratch):
         count.tried += not survived
         survivors += [all_trials[number]] if survived else []
-    rest = survivors + [(n, t) for n, t in all_trials if not t.functions]
-    for number, survived in imported(module, rest, known, until, scratch):
+    confirmed = imported(module, survivors, known, float("inf"), scratch)
+    for number, survived in chain(confirmed, imported(module, of_imports, known, until, scratch)):
         count.tried += 1
         count.survived += survived
         if survived:
