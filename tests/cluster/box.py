@@ -3,36 +3,38 @@
 `with Box() as box:` in a test. To try things out, `python tests/cluster/box.py` prints the
 variables by which Slurm's commands find it, and ends it with its standard input.
 
-All daemons, and what they start, live in a process namespace of their own. Its first process ends
-with its standard input, so that nothing outlives the test, however the test ends, and removes the
-folder. Ports are the kernel's choice, and reserved as long as the box is there.
+All daemons, and what they start, live in a process namespace of their own. Its first process
+(`inside.py`) ends with its standard input, so that nothing outlives the test, however the test
+ends, and removes the folder. Ports are the kernel's choice, and reserved as long as the box is
+there.
+
+`Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
+machines have. `box.shared` is the one folder that all see, through a file system for each, so that
+neither FIFOs nor locks cross it. What talks to it has to be started by `box.enter`.
 """
 
-import contextlib
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-PATIENCE_SECONDS = float(os.environ.get("FLOWOS_BOX_SECONDS", "30"))
 UNPACKED = Path(__file__).parents[2] / ".deps/debian/usr"
 PLACES = (UNPACKED / "bin", UNPACKED / "sbin", *map(Path, ("/usr/bin", "/usr/sbin", "/bin")))
 """First what tools/setup unpacked, not the commands of a cluster that this machine belongs to."""
+
+INSIDE = str(Path(__file__).with_name("inside.py"))
 
 CORES, MEMORY_MIB = 4, 4000
 """Of each node, whatever this machine has."""
 
 CONF = """\
 ClusterName=box
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost={host}
 SlurmctldPort={controller}
 SlurmUser={user}
 SlurmdUser={user}
@@ -62,10 +64,7 @@ InactiveLimit=0
 TreeWidth=65533
 MailProg=/bin/true
 """
-NODE = """\
-NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} \
-CPUs={cores} RealMemory={memory}
-"""
+NODE = "NodeName={name} {address} CPUs={cores} RealMemory={memory}\n"
 PARTITION = "PartitionName=main Nodes={nodes} Default=YES MaxTime=60 State=UP\n"
 
 
@@ -84,9 +83,12 @@ def which(name: str) -> str:
 class Box:
     """A running Slurm. nodes: their names."""
 
-    def __init__(self, nodes: int = 2) -> None:
+    def __init__(self, nodes: int = 2, *, apart: bool = False) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
-        self.folder = Path(tempfile.mkdtemp(prefix="flowos-slurm-"))  # short, for the socket's path
+        self.apart = apart
+        # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
+        self.folder = Path(tempfile.mkdtemp(prefix="flowos-slurm-", dir="/tmp"))
+        self.shared = self.folder / "shared"
         self._ports = [reserved_port() for _ in range(nodes + 1)]
         self._first: subprocess.Popen[str] | None = None
 
@@ -96,33 +98,52 @@ class Box:
         path = os.pathsep.join((str(Path(which("srun")).parent), os.environ["PATH"]))
         return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
 
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """Words before those of a command that talks to it."""
+        if not self.apart or self._first is None:
+            return ()
+        unshare = f"/proc/{self._first.pid}/task/{self._first.pid}/children"
+        (first,) = Path(unshare).read_text().split()
+        spaces = ("--user", "--preserve-credentials") * (os.geteuid() != 0)
+        return ("nsenter", f"--target={first}", *spaces, "--net", "--mount", "--uts", "--pid", "--")
+
     def ask(self, *words: str) -> str:
         """Standard output of one of Slurm's commands."""
         return self.run(*words).stdout.strip()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, **self.variables}
         return subprocess.run(
-            words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            (*self.enter, *words),
+            env={**os.environ, **self.variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
         )
+
+    def act(self, what: str, node: str) -> None:
+        """On a node that is apart: `stop` (its power fails), `start`, `unplug`, `plug`."""
+        assert self._first
+        assert self._first.stdin
+        self._first.stdin.write(f"{what} {node}\n")
+        self._first.stdin.flush()
+        self._await("done\n")
 
     def __enter__(self) -> "Box":
         self._write()
-        inside = (sys.executable, "-I", "-S", __file__, str(self.folder), *self.nodes)
+        where = "apart" if self.apart else "here"
+        inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), where, *self.nodes)
+        path = os.pathsep.join(map(str, (*PLACES, os.environ["PATH"])))
         self._first = subprocess.Popen(
-            (*namespace(), *inside),
-            env={**os.environ, **self.variables},
+            (*namespace(apart=self.apart), *inside),
+            env={**os.environ, **self.variables, "PATH": path},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,  # Ctrl-C is the test's
         )
-        assert self._first.stdout
-        if (said := self._first.stdout.readline()) != "idle\n":
-            said += self._first.stdout.read()
-            self.close()
-            raise BoxError(said)
+        self._await("idle\n")
         return self
 
     def __exit__(
@@ -141,22 +162,33 @@ class Box:
         for port in self._ports:
             port.close()
 
+    def _await(self, line: str) -> None:
+        assert self._first
+        assert self._first.stdout
+        if (said := self._first.stdout.readline()) != line:
+            said += self._first.stdout.read()
+            self.close()
+            raise BoxError(said)
+
     def _write(self) -> None:
         controller, *ports = (port.getsockname()[1] for port in self._ports)
         conf = CONF.format(
+            host="ctl(10.77.0.254)" if self.apart else "localhost(127.0.0.1)",
             user=pwd.getpwuid(os.geteuid()).pw_name,
             folder=self.folder,
             plugins=plugins(),
             controller=controller,
         )
-        for name, port in zip(self.nodes, ports, strict=True):
-            conf += NODE.format(name=name, port=port, cores=CORES, memory=MEMORY_MIB)
-            (self.folder / "spool" / name).mkdir(parents=True)
+        for number, (name, port) in enumerate(zip(self.nodes, ports, strict=True), 1):
+            address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
+            address = f"NodeAddr=10.77.0.{number} Port=6818" if self.apart else address
+            conf += NODE.format(name=name, address=address, cores=CORES, memory=MEMORY_MIB)
         conf += PARTITION.format(nodes=",".join(self.nodes))
-        (self.folder / "state").mkdir()
         for name in ("", *self.nodes):
             place = self.folder / name
-            (place / "tmp").mkdir(parents=True)
+            for folder in ("tmp", "state", "shared", "content"):
+                (place / folder).mkdir(parents=True, exist_ok=True)
+            (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
             (place / "slurm.conf").write_text(conf)
             (place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # finding out may fail
             (place / "mpi.conf").write_text(f"PMIxCliTmpDirBase={place}/tmp\n")  # /tmp is shared
@@ -182,103 +214,21 @@ def plugins() -> Path:
     return next(controller.parents[1].glob("lib/*/slurm-wlm"))
 
 
-def namespace() -> tuple[str, ...]:
+def namespace(*, apart: bool = False) -> tuple[str, ...]:
     """What puts a command into namespaces of its own, as their first process."""
-    mine = ("--user", "--map-current-user") * (os.geteuid() != 0)
-    return ("unshare", *mine, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-
-
-# ---- from here on, inside ----
-
-
-def run_inside(folder: Path, nodes: tuple[str, ...]) -> None:
-    """As first process of the namespace: start all, say so, and end with the standard input."""
-    try:
-        start_all(folder, nodes)
-        say("idle")
-        signal.signal(signal.SIGCHLD, reap)
-        reap()
-        sys.stdin.read()
-    except BoxError as error:
-        say(str(error))
-    finally:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        end_all()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def say(*lines: str) -> None:
-    sys.stdout.write("\n".join((*lines, "")))
-    sys.stdout.flush()
-
-
-def start_all(folder: Path, nodes: tuple[str, ...]) -> None:
-    munge = {name: f"{folder}/munge.{name}" for name in ("key", "sock", "pid", "log", "seed")}
-    start(
-        which("munged"),
-        *("--foreground", "--force", f"--key-file={munge['key']}", f"--socket={munge['sock']}"),
-        *(f"--pid-file={munge['pid']}", f"--log-file={munge['log']}"),
-        f"--seed-file={munge['seed']}",
-    )
-    await_true(Path(munge["sock"]).exists, folder, "munged has no socket")
-    start(which("slurmctld"), "-D", "-c")
-    await_true(
-        lambda: " UP" in said(which("scontrol"), "ping"), folder, "slurmctld does not answer"
-    )
-    for name in nodes:
-        words = (which("slurmd"), "-D", "-N", name, "-d", which("slurmstepd"))
-        start(*words, conf=folder / name / "slurm.conf")
-    states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
-    await_true(lambda: said(*states).split() == ["idle"] * len(nodes), folder, "no idle nodes")
-
-
-def start(*words: str, conf: Path | None = None) -> None:
-    subprocess.Popen(
-        words,
-        env=os.environ if conf is None else {**os.environ, "SLURM_CONF": str(conf)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def said(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True).stdout
-
-
-def await_true(check: Callable[[], bool], folder: Path, complaint: str) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not check():
-        if time.monotonic() > until:
-            logs = (f"{log.name}:\n{log.read_text()[-2000:]}" for log in folder.glob("*.log"))
-            raise BoxError("\n".join((complaint, *logs)))
-        time.sleep(0.005)
-
-
-def reap(*_: object) -> None:
-    """What its own parent left behind is ours."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def end_all() -> None:
-    """So that no process writes into the folder while it is removed."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
+    mine = ("--user", "--map-current-user", *("--keep-caps",) * apart) * (os.geteuid() != 0)
+    others = ("--net", "--uts", "--ipc") * apart
+    return ("unshare", *mine, *others, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def show() -> None:
-    with Box() as box:
-        say(*(f"export {name}={value}" for name, value in box.variables.items()))
+    with Box(apart="apart" in sys.argv) as box:
+        lines = [f"export {name}={value}" for name, value in box.variables.items()]
+        lines.append(" ".join(("#", *box.enter)))
+        sys.stdout.write("\n".join((*lines, "")))
+        sys.stdout.flush()
         sys.stdin.read()
 
 
 if __name__ == "__main__":
-    if os.getpid() == 1 and len(sys.argv) > 2:
-        run_inside(Path(sys.argv[1]), tuple(sys.argv[2:]))
-    else:
-        show()
+    show()

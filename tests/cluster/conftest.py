@@ -12,7 +12,8 @@ from .box import Box, namespace
 @pytest.fixture(scope="session", autouse=True)
 def namespaces() -> None:
     """What there must be; in CI there is."""
-    tried = subprocess.run((*namespace(), "true"), capture_output=True, text=True)
+    words = (*namespace(apart=True), "true")
+    tried = subprocess.run(words, capture_output=True, text=True)
     if tried.returncode:
         complaint = f"no namespaces here: {tried.stderr.strip()}"
         pytest.fail(complaint) if os.environ.get("CI") else pytest.skip(complaint)
@@ -22,4 +23,11 @@ def namespaces() -> None:
 def box(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
     """One for all tests that leave no job in it."""
     with Box() as box:
+        yield box
+
+
+@pytest.fixture(scope="session")
+def machines(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
+    """One whose nodes are apart, for all tests that leave it as it was."""
+    with Box(apart=True) as box:
         yield box

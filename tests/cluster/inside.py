@@ -1,0 +1,231 @@
+"""First process of the namespaces of a `Box`: starts Slurm there, and ends with its standard input.
+
+`python inside.py FOLDER here|apart NODE...`; it prints `idle`, or what did not start. Then a line
+`stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is answered by `done`.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from shutil import which as found
+
+PATIENCE_SECONDS = float(os.environ.get("FLOWOS_BOX_SECONDS", "30"))
+
+ORDINARY = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all")
+"""Jobs of an ordinary user have no right to mount."""
+
+MACHINE = """\
+set -e
+hostname "$NODE"
+umount "$FOLDER/shared"
+mount -t tmpfs tmpfs /dev/shm
+mkdir -p "$FOLDER/$NODE/tmp/${FOLDER#/tmp/}"
+mount --rbind "$FOLDER" "$FOLDER/$NODE/tmp/${FOLDER#/tmp/}"
+mount --rbind "$FOLDER/$NODE/tmp" /tmp
+bindfs -f "$FOLDER/content" "$FOLDER/shared" &
+while ! mountpoint -q "$FOLDER/shared" || [ ! -e "$FOLDER/$NODE/plugged" ]; do sleep 0.005; done
+setpriv --inh-caps=-all --ambient-caps=-all "$@" &
+wait
+exec sleep infinity
+"""
+"""What a node that is apart does first; then slurmd. The shell is its init, and reaps orphans."""
+
+
+class BoxError(Exception):
+    """It did not start. What did not is in the message, and the ends of the logs."""
+
+
+def which(name: str) -> str:
+    path = found(name)
+    if path is None:
+        raise BoxError(f"no {name}: tools/setup test unpacks it")
+    return path
+
+
+def main(folder: Path, apart: bool, nodes: tuple[str, ...]) -> None:
+    try:
+        cluster = Cluster(folder, apart, nodes)
+        cluster.start()
+        say("idle")
+        signal.signal(signal.SIGCHLD, reap)
+        reap()
+        for line in sys.stdin:
+            what, node = line.split()
+            getattr(cluster, what)(node)
+            say("done")
+    except BoxError as error:
+        say(str(error))
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        end_all()
+        if apart:
+            subprocess.run(("umount", "--lazy", folder / "shared"), stderr=subprocess.DEVNULL)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Cluster:
+    """nodes: their names; a node's number is that of its address."""
+
+    def __init__(self, folder: Path, apart: bool, nodes: tuple[str, ...]) -> None:
+        self.folder, self.apart, self.nodes = folder, apart, nodes
+        self.machines: dict[str, int] = {}
+
+    def start(self, node: str = "") -> None:
+        """A node that was stopped, or without a name all."""
+        if node:
+            self._begin(node)
+            self._give_link(node)
+            return
+        if self.apart:
+            self._lay_network()
+            self._mount_shared()
+        self._start_controller()
+        for name in self.nodes:
+            self._begin(name)
+        for name in self.nodes * self.apart:
+            self._give_link(name)
+        states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
+        idle = ["idle"] * len(self.nodes)
+        self._await(lambda: said(*states).split() == idle, "no idle nodes")
+
+    def stop(self, node: str) -> None:
+        """All its processes are gone at once, as of a machine whose power fails."""
+        os.kill(self.machines.pop(node), signal.SIGKILL)
+        (self.folder / node / "plugged").unlink()
+
+    def unplug(self, node: str) -> None:
+        must("ip", "link", "set", f"v-{node}", "down")
+
+    def plug(self, node: str) -> None:
+        must("ip", "link", "set", f"v-{node}", "up")
+
+    def _start_controller(self) -> None:
+        at = self.folder
+        start(
+            *(which("munged"), "--foreground", "--force"),
+            *(f"--key-file={at}/munge.key", f"--socket={at}/munge.sock"),
+            *(f"--pid-file={at}/munge.pid", f"--log-file={at}/munge.log"),
+            f"--seed-file={at}/munge.seed",
+        )
+        self._await((at / "munge.sock").exists, "munged has no socket")
+        start(which("slurmctld"), "-D", "-c")
+        ping = (which("scontrol"), "ping")
+        self._await(lambda: " UP" in said(*ping), "slurmctld does not answer")
+
+    def _begin(self, node: str) -> None:
+        words = (which("slurmd"), "-D", "-N", node, "-d", which("slurmstepd"))
+        env = {**os.environ, "SLURM_CONF": str(self.folder / node / "slurm.conf")}
+        if not self.apart:
+            start(*words, env=env)
+            return
+        spaces = ("--net", "--ipc", "--uts", "--mount", "--pid", "--mount-proc")
+        machine = subprocess.Popen(
+            (which("unshare"), *spaces, "--fork", "--kill-child", "sh", "-c", MACHINE, "", *words),
+            env={**env, "FOLDER": str(self.folder), "NODE": node},
+            stdin=subprocess.DEVNULL,
+            stdout=(self.folder / f"{node}.machine.log").open("w"),
+            stderr=subprocess.STDOUT,
+        )
+        self.machines[node] = machine.pid
+
+    def _lay_network(self) -> None:
+        hosts = [f"10.77.0.{number} {name}" for number, name in enumerate(self.nodes, 1)]
+        (self.folder / "hosts").write_text(
+            "\n".join(("127.0.0.1 localhost", "10.77.0.254 ctl", *hosts, ""))
+        )
+        must("hostname", "ctl")
+        must("mount", "--bind", f"{self.folder}/hosts", "/etc/hosts")
+        must(
+            *("ip", "-batch", "-"),
+            given="link set lo up\n"
+            "link add br0 type bridge\n"
+            "addr add 10.77.0.254/24 dev br0\n"
+            "link set br0 up\n",
+        )
+
+    def _mount_shared(self) -> None:
+        shared = self.folder / "shared"
+        start(which("bindfs"), "-f", f"{self.folder}/content", f"{shared}", keep_rights=True)
+        self._await(shared.is_mount, "no shared folder")
+
+    def _give_link(self, node: str) -> None:
+        pid, ours = self.machines[node], Path("/proc/self/ns/net").readlink()
+        theirs = Path(f"/proc/{pid}/ns/net")
+        self._await(lambda: theirs.readlink() != ours, f"{node} has no network")
+        subprocess.run(("ip", "link", "del", f"v-{node}"), stderr=subprocess.DEVNULL)
+        must(
+            *("ip", "-batch", "-"),
+            given=f"link add v-{node} type veth peer name eth0 netns {pid}\n"
+            f"link set v-{node} master br0 up\n",
+        )
+        must(
+            *("nsenter", "--net", f"--target={pid}", "ip", "-batch", "-"),
+            given=f"addr add 10.77.0.{self.nodes.index(node) + 1}/24 dev eth0\n"
+            "link set eth0 up\n"
+            "link set lo up\n",
+        )
+        (self.folder / node / "plugged").touch()
+
+    def _await(self, check: Callable[[], bool], complaint: str) -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not check():
+            if time.monotonic() > until:
+                logs = (f"{log.name}:\n{tail(log)}" for log in self.folder.glob("*.log"))
+                raise BoxError("\n".join((complaint, *logs)))
+            time.sleep(0.005)
+
+
+def tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:]
+
+
+def start(*words: str, env: dict[str, str] | None = None, keep_rights: bool = False) -> None:
+    subprocess.Popen(
+        (*(() if keep_rights else ORDINARY), *words),
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def must(*words: str, given: str = "") -> None:
+    pipe = subprocess.PIPE
+    done = subprocess.run(words, input=given, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise BoxError(f"{' '.join(words)}: {done.stdout}")
+
+
+def said(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True).stdout
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def reap(*_: object) -> None:
+    """What its own parent left behind is ours."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def end_all() -> None:
+    """So that no process writes into the folder while it is removed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2] == "apart", tuple(sys.argv[3:]))
