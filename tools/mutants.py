@@ -213,6 +213,7 @@ class Chosen:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         signal.setitimer(signal.ITIMER_PROF, self.seen.limit(nodeid))
+        signal.alarm(int(10 * self.seen.limit(nodeid)))
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         chosen = (item for item in items if item.nodeid in self.rank)

@@ -14,6 +14,7 @@ from flowos.model import (
     flow_output,
     task,
 )
+from flowos.model._wiring import bind_arguments
 
 
 @task
@@ -36,6 +37,18 @@ def length(values: Vector) -> int:
 
 def integer(name: str = "a") -> Port:
     return flow_input(name, m.int64)
+
+
+@pytest.mark.parametrize(
+    ("names", "counted"),
+    [((), "no arguments"), (("x",), "1 argument (x)"), (("x", "y"), "2 arguments (x, y)")],
+)
+def test_a_call_with_too_many_arguments_says_how_many_there_are(
+    names: tuple[str, ...], counted: str
+) -> None:
+    with pytest.raises(WiringError) as refused:
+        bind_arguments("it", names, [0] * 3, {}, error=WiringError)
+    assert str(refused.value) == f"it takes {counted}, 3 given"
 
 
 def test_a_call_gives_a_port_or_a_tuple_of_them() -> None:
