@@ -12,6 +12,7 @@ COMMANDS = {
     "shell": "work in an environment: its bash, or else the shell that it has",
     "run": "run a flow of a Python file, or what an image itself is made to run",
     "ps": "the programs that used slices, newest first, those that run too",
+    "results": "results of tasks that are kept: by a journal, or by cache=True; remove old ones",
     "pools": "where nodes come from, as flowos.toml says",
     "image": "images: root file systems that work can be started in, each one file in your library",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",

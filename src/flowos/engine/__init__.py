@@ -26,6 +26,9 @@ _PARTS = {
     "local._here": "Here here",
     "local._local_provider": "LocalProvider",
     "results._file_digest": "copy_file file_digest",
+    "results._journal": "Journal",
+    "results._record": "KeptResult",
+    "results._slice_results": "results_folder",
     "results._value_digest": "NoDigest",
 }
 
@@ -114,6 +117,15 @@ if TYPE_CHECKING:
     from flowos.engine.results._file_digest import (
         copy_file as copy_file,
         file_digest as file_digest,
+    )
+    from flowos.engine.results._journal import (
+        Journal as Journal,
+    )
+    from flowos.engine.results._record import (
+        KeptResult as KeptResult,
+    )
+    from flowos.engine.results._slice_results import (
+        results_folder as results_folder,
     )
     from flowos.engine.results._value_digest import (
         NoDigest as NoDigest,

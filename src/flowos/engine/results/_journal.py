@@ -20,7 +20,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -134,40 +134,34 @@ class Journal:
             return False
 
     def records(self) -> list[KeptResult]:
-        """The last result of each key, the oldest first; without large bodies."""
+        """The last result of each key, the first written first; without large bodies."""
         with self._lock:
             with self._held():
                 pass
-            found = [self._record(at) for at in sorted(self._at.values())]
-        return [each for each in found if each is not None]
+            return self._all()
 
-    def keep_only(self, keys: set[bytes]) -> None:
-        """Remove all other results. Other processes go on with what is left."""
+    def keep_only(self, choose: Callable[[list[KeptResult]], list[KeptResult]]) -> int:
+        """Remove all results but those chosen; how many. Other processes go on with what is left.
+
+        choose: takes `records()`.
+        """
         with self._lock, self._held():
-            left = [self._record(at) for key, at in self._at.items() if key in keys]
+            before = self._all()
+            left = choose(before)
             new = self.path / f".journal-{os.getpid()}"
             fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
-                _write_all(fd, HEADER + b"".join(frame_of(each) for each in left if each))
+                _write_all(fd, HEADER + b"".join(map(frame_of, left)))
                 os.fsync(fd)
             finally:
                 os.close(fd)
             new.rename(self.path / "journal")
-            used = {digest.hex() for each in left if each for digest in each.references}
             self._open()
+        used = {digest.hex() for each in left for digest in each.references}
         for value in (self.path / "values").iterdir():
             if value.name not in used and not _is_being_written(value):
                 _remove(value)
-
-    def keep_newest(self, max_bytes: int) -> None:
-        """Remove the oldest results down to `max_bytes`."""
-        keys: set[bytes] = set()
-        for each in sorted(self.records(), key=lambda kept: kept.when, reverse=True):
-            max_bytes -= each.total_bytes
-            if max_bytes < 0:
-                break
-            keys.add(each.key)
-        self.keep_only(keys)
+        return len(before) - len(left)
 
     def close(self) -> None:
         """Flush, and give back the descriptor."""
@@ -263,6 +257,10 @@ class Journal:
                 at += found + 1
         return None
 
+    def _all(self) -> list[KeptResult]:
+        found = [self._record(at) for at in sorted(self._at.values())]
+        return [each for each in found if each is not None]
+
     def _record(self, at: int) -> KeptResult | None:
         payload = payload_of(partial(os.pread, self._fd), at)
         return None if payload is None else result_of(payload)
@@ -304,6 +302,17 @@ class Journal:
 
     def _note(self, what: str) -> None:
         self.notes.append(f"{self.name}: {what}; the rest is used")
+
+
+def newest(results: list[KeptResult], max_bytes: int) -> list[KeptResult]:
+    """Those that take up to `max_bytes` together, the newest first."""
+    left: list[KeptResult] = []
+    for each in sorted(results, key=lambda kept: kept.when, reverse=True):
+        max_bytes -= each.total_bytes
+        if max_bytes < 0:
+            break
+        left.append(each)
+    return left
 
 
 def _write_all(fd: int, content: bytes) -> None:

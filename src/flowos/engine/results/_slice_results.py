@@ -9,6 +9,7 @@ Errors are not kept, nor what a command gave that did not come to its end.
 import pickle
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from flowos.engine.flow._inside import Surroundings
@@ -16,7 +17,7 @@ from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.launch._init_program import cache_folder
 from flowos.engine.results._call_key import CallKey
 from flowos.engine.results._file_digest import file_digest
-from flowos.engine.results._journal import Journal
+from flowos.engine.results._journal import Journal, newest
 from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
@@ -25,6 +26,11 @@ from flowos.plan import Schedule, Stage
 
 Values = Sequence[object]
 MAX_CACHE_BYTES = 10 << 30
+
+
+def results_folder() -> Path:
+    """Of the user's cache; it need not exist."""
+    return cache_folder() / "results"
 
 
 class SliceResults:
@@ -106,9 +112,9 @@ class SliceResults:
 
     def _open_cache(self) -> Journal | None:
         try:
-            cache = Journal(cache_folder() / "results", "cache")
+            cache = Journal(results_folder(), "cache")
             if cache.size_bytes > MAX_CACHE_BYTES:
-                cache.keep_newest(MAX_CACHE_BYTES * 3 // 4)
+                cache.keep_only(partial(newest, max_bytes=MAX_CACHE_BYTES * 3 // 4))
         except (SliceRefused, OSError) as error:
             self._notes.append(f"no results are cached: {error}")
             return None

@@ -27,6 +27,7 @@ _OF_EVERY_CLASS = {
     "__firstlineno__",
     "__module__",
     "__qualname__",
+    "__slotnames__",  # left by copyreg, once an object was pickled
     "__static_attributes__",
     "__weakref__",
     "_abc_impl",

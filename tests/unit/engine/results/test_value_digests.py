@@ -193,6 +193,16 @@ def test_digests_are_the_same_in_other_processes() -> None:
     assert len(set(found[0])) == len(DIFFERENT)
 
 
+def test_pickling_an_object_does_not_change_the_digest_of_its_class() -> None:
+    class Own:
+        pass
+
+    before = digest(Own)
+    first = digest(Own())
+    Own().__reduce_ex__(4)
+    assert (digest(Own), digest(Own())) == (before, first)
+
+
 def test_what_contains_itself_has_a_digest() -> None:
     first: list[Any] = [1]
     first.append(first)
