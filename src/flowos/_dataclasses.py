@@ -28,6 +28,7 @@ class _Form:
         self.kw_only = kw_only
         self.options = options
         self.defaults = {n: each.default if n in options else each for n, each in found.items()}
+        hash(tuple(self.defaults.values()))  # raises for a list: all instances would share it
         self.names = tuple(cls.__annotations__)
         self.arguments = tuple(n for n in self.names if options.get(n, {}).get("init", True))
         self.positional = () if kw_only else self.arguments

@@ -122,3 +122,11 @@ def test_a_copy_and_what_was_pickled_are_equal() -> None:
     launch = Launch(argv=("true",), env=Environment(image=image))
     assert pickle.loads(pickle.dumps(launch)) == copy.deepcopy(launch) == launch
     assert launch in {launch: 1}
+
+
+def test_a_default_that_could_be_changed_is_refused() -> None:
+    with pytest.raises(TypeError, match="unhashable type: 'list'"):
+
+        @light.dataclass(frozen=True)
+        class Shared:
+            names: object = []
