@@ -3,7 +3,7 @@
 COMMANDS = {
     "measure": "measure this machine: every part against its ceiling, in about 3 minutes",
     "list": "the runs that are kept, newest first",
-    "show": "a kept run, or a process, in the terminal",
+    "show": "a kept run, a process, or the log of a slice's tasks, in the terminal",
     "compare": "the levels of an axis inside a run, or a second run beside a first",
     "report": "write the page, CSV, JSON and Markdown of a kept run",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",

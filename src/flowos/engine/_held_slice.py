@@ -68,6 +68,13 @@ class HeldSlice(Freed):
         """The names of the nodes that are held now."""
         return tuple(node.name for node in self._here())
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the flows that are open. See `Slice.notes`."""
+        with self._lock:
+            slices = [each for flows in self._slices.values() for each in flows.values()]
+        return tuple(dict.fromkeys(note for each in slices for note in each.notes))
+
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
         """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
 

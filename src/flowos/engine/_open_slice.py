@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +23,7 @@ from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, compile_flow
 
 if TYPE_CHECKING:
+    from flowos.engine.flow._task_log import TaskLog
     from flowos.engine.results._slice_results import SliceResults
 
 Workers = Literal["thread", "process", "inline"]
@@ -37,7 +37,8 @@ class SliceOptions:
     to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
     commands write are kept; without it they go when the slice is freed. env: made ready on the
     node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
-    a folder in which results are kept by content; each task is a stage by itself then.
+    a folder in which results are kept by content; log: a file that gets a line for each task that
+    ran. Each task is a stage by itself then.
     """
 
     workers: Workers | None = None
@@ -48,6 +49,7 @@ class SliceOptions:
     fuse: Fuse | None = None
     on_usage: OnUsage | None = None
     journal: Path | None = None
+    log: Path | None = None
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -71,27 +73,25 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
         undo.callback(ready.close)
         around, folders = _around(node, env, ready.env), Folders(node, folder)
         undo.callback(folders.clear)
-        results = _results(schedule, around, folders, usage, options.journal)
-        undo.callback(_close, results)
+        extras = _opened_around(schedule, around, folders, usage, options, undo)
 
         def hire() -> Executor:
             halts = [Halt() for _ in range(places)]
             lanes = _LANES[kind](schedule, halts, around)
-            pairs = zip(lanes.lanes, halts, strict=True)
+            pairs = enumerate(zip(lanes.lanes, halts, strict=True))
             return Executor(
                 schedule,
                 lanes,
                 [
-                    _slot(results, lane, CommandLane(folders, around, halt), halt)
-                    for lane, halt in pairs
+                    extras.slot(lane, CommandLane(folders, around, halt), halt, f"{node.name}:{i}")
+                    for i, (lane, halt) in pairs
                 ],
                 (ResourceLedger(own), node.ledger),
                 helpers=0 if workers == "inline" else places,
                 emit=options.emit,
             )
 
-        notes = partial(_notes, ready.notes, results)
-        opened = Slice(flow, hire, undo.close, usage, notes=notes)
+        opened = Slice(flow, hire, undo.close, usage, notes=lambda: (*ready.notes, *extras.notes()))
     except BaseException:
         undo.close()
         raise
@@ -101,44 +101,58 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
 
 
 def _fuse(options: SliceOptions) -> Fuse:
-    """Results are kept by task."""
-    if options.journal is not None:
+    """Results are kept, and times are taken, by task."""
+    if options.journal is not None or options.log is not None:
         return "none"
     return options.fuse or ("all" if options.workers == "inline" else "chains")
 
 
-def _results(
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What stands between the executor and its lanes: nothing, unless it is asked for."""
+
+    log: "TaskLog | None"
+    results: "SliceResults | None"
+
+    def slot(self, python: PythonLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
+        if self.log is not None:
+            from flowos.engine.flow._task_log import LoggedLane, LoggedPythonLane
+
+            python = LoggedPythonLane(python, self.log, worker)
+            commands = LoggedLane(commands, self.log, worker)
+        if self.results is not None:
+            from flowos.engine.results._cached_lanes import CachedLane, CachedPythonLane
+
+            python = CachedPythonLane(python, self.results)
+            commands = CachedLane(commands, self.results)
+        return ExecutionSlot(python, commands, halt)
+
+    def notes(self) -> tuple[str, ...]:
+        log = () if self.log is None else self.log.notes
+        return log if self.results is None else (*log, *self.results.notes())
+
+
+def _opened_around(
     schedule: Schedule,
     around: Surroundings,
     folders: Folders,
     usage: SliceUsage,
-    journal: Path | None,
-) -> "SliceResults | None":
-    """None where no result is kept: then nothing stands between the executor and its lanes."""
-    if journal is None and not any(stage.steps[0].task.cache for stage in schedule.stages):
-        return None
-    from flowos.engine.results._slice_results import SliceResults  # loads what others never need
+    options: SliceOptions,
+    undo: ExitStack,
+) -> _Around:
+    """Loads what slices without these options never need."""
+    log = results = None
+    if options.log is not None:
+        from flowos.engine.flow._task_log import TaskLog
 
-    return SliceResults(schedule, around, folders.fresh, usage, journal)
+        log = TaskLog(options.log)
+        undo.callback(log.close)
+    if options.journal is not None or any(s.steps[0].task.cache for s in schedule.stages):
+        from flowos.engine.results._slice_results import SliceResults
 
-
-def _slot(
-    results: "SliceResults | None", python: PythonLane, commands: Lane, halt: Halt
-) -> ExecutionSlot:
-    if results is not None:
-        from flowos.engine.results._cached_lanes import CachedLane, CachedPythonLane
-
-        python, commands = CachedPythonLane(python, results), CachedLane(commands, results)
-    return ExecutionSlot(python, commands, halt)
-
-
-def _close(results: "SliceResults | None") -> None:
-    if results is not None:
-        results.close()
-
-
-def _notes(ready: tuple[str, ...], results: "SliceResults | None") -> tuple[str, ...]:
-    return ready if results is None else (*ready, *results.notes())
+        results = SliceResults(schedule, around, folders.fresh, usage, options.journal)
+        undo.callback(results.close)
+    return _Around(log, results)
 
 
 def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:

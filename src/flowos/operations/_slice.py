@@ -29,6 +29,7 @@ class SliceKeywords(TypedDict, total=False):
     fuse: Literal["chains", "none"]
     emit: Emit | None
     journal: str | PathLike[str] | None
+    log: str | PathLike[str] | None
 
 
 class PoolKeywords(SliceKeywords, total=False):
@@ -59,6 +60,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     fuse: Literal["chains", "none"] = "chains",
     emit: Emit | None = None,
     journal: str | PathLike[str] | None = None,
+    log: str | PathLike[str] | None = None,
     pool: str | None = None,
     nodes: int | None = None,
     seconds: float | None = None,
@@ -73,12 +75,12 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     worker processes, in an image by its own python3; "inline" in the calling thread only. cores:
     how many of a node to reserve; by default all that we may use.
     folder: where files that commands write are kept; without it they are removed by `free`.
-    fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each
-    task by itself, so that events name it alone.
-    emit: called when stages of tasks start and end.
+    fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each by
+    itself, so that events name it alone. emit: called when stages of tasks start and end.
     journal: a folder that keeps the results of all tasks, so that a killed program goes on. A task
     runs again if its code, what that names in your own modules, its values or files (by name and
     content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
+    log: a file to which a line of JSON is appended for each task that ran: `flowos show FILE`.
     pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
     at most. on_event: called while waiting for nodes, when a node is lost, when the time is over.
     Raises SliceRefused for resources that are not available, EnvironmentRefused for an image or
@@ -88,7 +90,9 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     found = _pool(pool, flow, nodes, seconds)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     try:
-        how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal)
+        how = SliceKeywords(
+            cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log
+        )
         options = _options(found, env, workers, how)
         if found is None:
             assert made is not None
@@ -101,17 +105,21 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
 def _options(
     pool: "Pool | None", env: Word, workers: Workers | None, how: SliceKeywords
 ) -> SliceOptions:
-    folder, journal = how["folder"], how["journal"]
     return SliceOptions(
         workers=_one_of("workers", workers, (None, *_WORKERS)),
         env=environment(env if env is not None or pool is None else pool.env),
         cores=_cores(how["cores"], pool),
-        folder=None if folder is None else Path(folder).absolute(),
+        folder=_absolute(how["folder"]),
         fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
         emit=how["emit"],
-        journal=None if journal is None else Path(journal).absolute(),
+        journal=_absolute(how["journal"]),
+        log=_absolute(how["log"]),
         on_usage=partial(note, "local" if pool is None else pool.name),
     )
+
+
+def _absolute(path: str | PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path).absolute()
 
 
 def _pool(

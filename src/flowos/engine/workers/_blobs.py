@@ -38,6 +38,11 @@ class Packed:
         self.body, self.spans = body, spans
         self.blob = blob if spans else None
 
+    @property
+    def nbytes(self) -> int:
+        """Of the pickle and its buffers."""
+        return len(self.body) + sum(end - start for start, end in self.spans)
+
     def open(self) -> Any:
         if self.blob is None:
             return unpack(self.body, ())

@@ -1,0 +1,165 @@
+"""The log of a slice: a line for each task that ran, and its timeline."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import flowos as fo
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+Way = Literal["thread", "process", "inline"]
+VECTOR = fo.array(fo.float64, (None,))
+
+
+@fo.task
+def make(count: fo.int64) -> VECTOR:  # type: ignore[valid-type]
+    return np.zeros(count)
+
+
+@fo.task
+def total(values: VECTOR) -> fo.float64:  # type: ignore[valid-type]
+    if len(values) == 3:
+        raise ValueError("not three\nof them")
+    return float(values.sum())  # type: ignore[attr-defined]
+
+
+def entries(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def flow() -> fo.Flow:
+    return fo.flow_output(total(make(fo.flow_input("n", fo.int64))))
+
+
+def show(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([FLOWOS, "show", *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("way", ["thread", "process", "inline"])
+def test_each_task_has_a_line_with_its_time_and_bytes(tmp_path: Path, way: Way) -> None:
+    log, began = tmp_path / "log", time.time()
+    with fo.slice(flow(), workers=way, log=log) as s:
+        assert s.run(100) == [0.0]
+        assert list(s.map([1, 2])) == [[0.0], [0.0]]
+        assert s.notes == ()
+    found = entries(log)
+    assert sorted(each["task"] for each in found) == ["make"] * 3 + ["total"] * 3
+    first, then = found[:2]
+    assert (first["bytes_in"], then["bytes_out"]) == (0, 0)
+    assert first["bytes_out"] >= 800  # and what packs it, where only workers read it
+    assert then["bytes_in"] == first["bytes_out"]
+    for each in found:
+        assert began <= each["start"] <= each["end"] <= time.time()
+        assert each["worker"].rpartition(":")[0] == os.uname().nodename
+    assert first["end"] <= then["start"] + 1e-3
+
+
+def test_a_map_of_one_task_is_logged_item_by_item(tmp_path: Path) -> None:
+    with fo.slice(make(fo.flow_input("n", fo.int64)), log=tmp_path / "log") as s:
+        assert len(list(s.map(range(50)))) == 50
+    assert sorted(each["bytes_out"] for each in entries(tmp_path / "log")) == [
+        8 * count for count in range(50)
+    ]
+
+
+def test_a_failed_task_says_why_in_one_line(tmp_path: Path) -> None:
+    with (
+        fo.slice(flow(), log=tmp_path / "log") as s,
+        pytest.raises(fo.TaskFailed, match="not three"),
+    ):
+        s.run(3)
+    last = entries(tmp_path / "log")[-1]
+    assert (last["task"], "bytes_out" in last) == ("total", False)
+    assert last["error"].startswith("task 'total' raised ValueError: not three")
+
+
+def test_what_was_found_in_a_journal_did_not_run(tmp_path: Path) -> None:
+    for _ in range(2):
+        with fo.slice(flow(), log=tmp_path / "log", journal=tmp_path / "journal") as s:
+            s.run(5)
+    assert [each["task"] for each in entries(tmp_path / "log")] == ["make", "total"]
+
+
+def test_commands_and_their_files_are_logged(tmp_path: Path) -> None:
+    sort = fo.command(["sort", "-o", fo.Out("sorted"), fo.In("text")])
+    (tmp_path / "text").write_text("b\na\n")
+    with fo.slice(sort(fo.flow_input("text", fo.File)), log=tmp_path / "log") as s:
+        s.run(tmp_path / "text")
+    (only,) = entries(tmp_path / "log")
+    assert (only["task"], only["bytes_in"], only["bytes_out"]) == ("sort", 4, 4)
+
+
+def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(fo.SliceRefused, match="it cannot be opened: No such file or directory"):
+        fo.slice(flow(), log=tmp_path / "no/log")
+
+
+def test_a_log_on_a_full_disk_ends_early_and_the_run_goes_on(tmp_path: Path) -> None:
+    program = f"""
+import resource, signal, sys
+import flowos as fo
+@fo.task
+def add(x: fo.int64) -> fo.int64:
+    return x + 1
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+with fo.slice(add(fo.flow_input("x", fo.int64)), log={str(tmp_path / "log")!r}) as s:
+    print(len(list(s.map(range(9)))), *s.notes)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == f"9 log {tmp_path}/log: it ends early: File too large\n"
+
+
+def test_show_adds_up_by_task_and_writes_a_timeline(tmp_path: Path) -> None:
+    log, trace = tmp_path / "tasks.log", tmp_path / "trace.json"
+    with fo.slice(flow(), log=log, cores=1) as s:
+        for count in (1000, 2000):
+            s.run(count)
+        with pytest.raises(fo.TaskFailed):
+            s.run(3)
+    with log.open("a") as file:
+        file.write('{"task": "cut o')  # as a killed program may leave it
+    done = show(log, "--trace", trace)
+    assert (done.returncode, done.stderr) == (0, "")
+    by_task = {
+        line.split()[-3 if "failed" in line else -1]: line for line in done.stdout.splitlines()
+    }
+    assert by_task["make"].split()[:2] == ["3", "runs"]
+    assert "0.024 MB out" in by_task["make"]
+    assert by_task["total"].endswith("total  1 failed")
+    found = json.loads(show(log, "--json").stdout)
+    assert [each["task"] for each in found] == ["make", "total"] * 3
+    events = json.loads(trace.read_text())["traceEvents"]
+    ran = [each for each in events if each["ph"] == "X"]
+    names = {(each["name"], each["args"]["name"]) for each in events if each["ph"] == "M"}
+    node = os.uname().nodename
+    assert names == {("process_name", node), ("thread_name", f"{node}:0")}
+    assert [each["name"] for each in ran] == ["make", "total"] * 3
+    assert ran[0]["ts"] == 0
+    assert all(each["dur"] > 0 and {"pid", "tid"} <= each.keys() for each in ran)
+    assert ran[0]["args"] == {"bytes_out": 8000}
+    assert "not three" in ran[-1]["args"]["error"]
+
+
+def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('{"task": 1}\n')
+    done = show(tmp_path / "log")
+    assert done.returncode == 2
+    assert f"{tmp_path}/log:1 is no line of a slice's log: " in done.stderr
+    done = show("last", "--trace", tmp_path / "out")
+    assert done.returncode == 2
+    assert "--trace takes the log of a slice" in done.stderr
+    (tmp_path / "log").write_text("")
+    done = show(tmp_path / "log", "--trace", Path("/proc/no/out"))
+    assert done.returncode == 2
+    assert "/proc/no/out cannot be written: " in done.stderr
+    assert len(done.stderr.splitlines()) == 1
