@@ -41,6 +41,7 @@ GOOD: list[tuple[PortType, object]] = [
     (array(m.float64, (None, 3)), np.zeros((7, 3))),
     (array("complex128", 2), np.zeros(2, dtype=complex)),
     (array(np.float32, ()), np.ones((), np.float32)),
+    (array(m.float64, (0, None)), np.zeros((0, 2))),
 ]
 
 BAD: list[tuple[PortType, object, str]] = [
@@ -100,7 +101,7 @@ def test_the_bare_type_knows_no_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "fits"),
+    ("accepting", "given", "fits"),
     [
         (m.int64, m.int64, True),
         (m.int64, m.int32, False),
@@ -116,9 +117,9 @@ def test_the_bare_type_knows_no_check() -> None:
     ],
 )
 def test_a_port_accepts_only_what_always_fits(
-    wanted: PortType, given: PortType, fits: bool
+    accepting: PortType, given: PortType, fits: bool
 ) -> None:
-    assert wanted.accepts(given) is fits
+    assert accepting.accepts(given) is fits
 
 
 @pytest.mark.parametrize(
@@ -164,6 +165,12 @@ def test_a_huge_value_is_shown_in_few_words() -> None:
     assert len(brief_repr("x" * 10**7)) < 100
     assert len(brief_repr(list(range(10**6)))) < 100
     assert brief_repr(b"ab") == "b'ab' (bytes)"
+
+
+@pytest.mark.parametrize("most", [20, 60])
+def test_bytes_are_cut_to_what_may_be_shown_and_no_sooner(most: int) -> None:
+    assert brief_repr(b"x" * most, most) == f"{b'x' * most!r} (bytes)"
+    assert brief_repr(b"x" * (most + 1), most) == f"{b'x' * (most - 3)!r}... (bytes)"
 
 
 def test_a_value_whose_repr_raises_is_shown_too() -> None:
