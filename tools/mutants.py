@@ -377,12 +377,14 @@ def changed(old: str, new: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="for all of them")
-    parser.add_argument("--slowest", type=float, default=float("inf"), help="seconds of a test")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="for all mutants")
+    parser.add_argument("--slowest", type=float, default=float("inf"), help="test, in seconds")
     parser.add_argument("modules", nargs="*", metavar="MODULE")
     asked = parser.parse_args()
-    until = time.monotonic() + asked.seconds
     files, total = list(modules(asked.modules)), Count()
+    for module in files:
+        covered(module.parts[2])
+    until = time.monotonic() + asked.seconds
     with TemporaryDirectory(prefix="mutants-") as folder:
         os.environ["XDG_DATA_HOME"] = folder
         for number, module in enumerate(files):

@@ -30,7 +30,6 @@ def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Cas
         turns.setdefault((s.case, (s.run, s.round)), []).append(sign * math.log(median(s.values)))
     cells = {cell: fmean(logs) for cell, logs in turns.items()}
     cases = {case: 0.0 for case, _ in cells}
-    rounds: dict[Hashable, float] = {number: 0.0 for _, number in cells}
     for _ in range(SWEEPS):
         rounds = _medians((number, log - cases[case]) for (case, number), log in cells.items())
         cases = _medians((case, log - rounds[number]) for (case, number), log in cells.items())

@@ -27,7 +27,7 @@ def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | 
     bits = VECTOR_BITS.get(isa)
     if bits is None or type_ not in TYPE_BITS:
         return None
-    return clock_hz * (bits // TYPE_BITS[type_]) * 2 * PIPES * cores
+    return clock_hz * bits / TYPE_BITS[type_] * 2 * PIPES * cores
 
 
 def nominal_arithmetic(case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:

@@ -1,6 +1,7 @@
 """Real answers of fio as readings, and its refusals as one line each."""
 
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path, PurePath
 
 import pytest
@@ -158,9 +159,32 @@ def test_halves_that_differ_mean_a_cache_that_filled_or_warmed_up(
 
 
 def test_three_windows_are_too_few_to_have_halves() -> None:
-    rate, *_ = readings(case_of(RANDOM_READ), printed(*even(0, 100, 900, 1000)))
-    assert rate.values == (2000, 16000, 2000)
+    rate, *_ = readings(case_of(RANDOM_READ), printed(*even(0, 100, 900, 2000)))
+    assert rate.values == (2000, 16000, 22000)
     assert not suspicion(rate)
+
+
+@pytest.mark.parametrize(
+    ("windows", "apart"),
+    [
+        ((100, 100, 140, 140), True),
+        ((100, 100, 140, 139), False),
+        ((140, 140, 100, 100), True),
+        ((140, 139, 100, 100), False),
+        ((100, 300, 200, 200), False),
+        ((100, 100, 900, 110, 110), False),
+    ],
+)
+def test_halves_differ_from_a_factor_of_1_4_on(windows: tuple[int, ...], apart: bool) -> None:
+    rate, *_ = readings(case_of(RANDOM_READ), printed(*even(*accumulate((0, *windows)))))
+    assert bool(suspicion(rate)) is apart
+
+
+@pytest.mark.parametrize(("milliseconds", "windows"), [(25, 2), (24, 1)])
+def test_a_window_counts_from_half_its_time_on(milliseconds: int, windows: int) -> None:
+    end = 50 + milliseconds
+    rate, *_ = readings(case_of(RANDOM_READ), printed(*even(0, 100), (end, end, 150)))
+    assert len(rate.values) == windows
 
 
 def even(*counts: int) -> list[tuple[int, int, int]]:
@@ -215,6 +239,13 @@ def test_a_disk_that_fills_while_the_file_is_written_is_one_clear_line() -> None
     found = refusal(case_of(RANDOM_READ), recorded("no-room", 1))
     assert found.reason == "no room for a file of 512 MiB: No space left on device"
     assert "--scratch" in found.remedy
+
+
+def test_a_quota_that_is_used_up_is_said_so_too() -> None:
+    said = b"fio: pid=9, err=122/file:io_u.c:1846, func=io_u error, error=Disk quota exceeded\n"
+    full = changed("sequential-read", (b'"error" : 0', b'"error" : 122'))
+    found = refusal(case_of(SEQUENTIAL_READ), replace(full, stderr=said))
+    assert found.reason == "no room for a file of 512 MiB: Disk quota exceeded"
 
 
 def test_any_other_error_is_told_in_fios_words() -> None:
