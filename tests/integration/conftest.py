@@ -34,6 +34,7 @@ def nothing_is_left() -> Iterator[None]:
     """What a test launches takes its processes, descriptors and folders along."""
     here().run(Launch(argv=("true",)))
     gc.collect()
+    gc.freeze()  # what other tests have loaded (torch, jax) is not searched again for each test
     before = what_is_there()
     yield
     until = time.monotonic() + PATIENCE_SECONDS
