@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from flowos.drivers import RUNTIMES
-from flowos.engine import Ready, here
+from flowos.engine import Ready, here, remove_tree
 from flowos.engine.environments._unpacked import unpacked_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 from flowos.operations import image
@@ -119,6 +119,18 @@ def orphans_are_ours() -> None:
     assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unpacked_images_go() -> Iterator[None]:
+    """Unpacked images outlive their launches; those that tests unpacked go after the last test."""
+    home = unpacked_folder()
+    before = {*home.iterdir()}
+    yield
+    for name in {path.name.lstrip(".").partition(".")[0] for path in {*home.iterdir()} - before}:
+        if not here().remove_unpacked(name).startswith("kept"):
+            for left in {*home.glob(f"{name}.*"), *home.glob(f".{name}")} - before:
+                remove_tree(left) if left.is_dir() else left.unlink()
+
+
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
     home = tmp_path_factory.mktemp("images")
@@ -154,14 +166,6 @@ def squashfs(folder: Path) -> Path:
     (folder / "data/which").write_text(str(folder))
     squash(folder, folder.with_suffix(".sqfs"))
     return folder.with_suffix(".sqfs")
-
-
-@pytest.fixture
-def unpacked_images_go() -> Iterator[None]:
-    before = {*unpacked_folder().iterdir()}
-    yield
-    for path in {*unpacked_folder().iterdir()} - before:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def ready_or_skip(env: Environment) -> Ready:

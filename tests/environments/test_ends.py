@@ -23,7 +23,7 @@ from .conftest import (
     mounts,
 )
 
-pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 BY_FUSE = ("ch-run", "bwrap", *("apptainer",) * HAS_APPTAINER)
 

@@ -32,7 +32,7 @@ from .conftest import (
     words_of,
 )
 
-pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 WORLD_SECONDS = 300.0
 

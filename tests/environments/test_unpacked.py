@@ -19,7 +19,7 @@ from flowos.model import Environment, EnvironmentRefused, Image, Launch, Tried
 
 from .conftest import INSIDE, squash
 
-pytestmark = pytest.mark.usefixtures("nothing_is_left", "unpacked_images_go")
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
 PATIENCE_SECONDS = 60.0
 
