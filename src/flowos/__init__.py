@@ -36,6 +36,8 @@ _MODEL = (
     "bool_",
     "bytes_",
     "command",
+    "complex128",
+    "complex64",
     "float16",
     "float32",
     "float64",

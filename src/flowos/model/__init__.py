@@ -7,6 +7,9 @@ from flowos._lazy import lazily
 _PARTS = {
     "_bodies": "Captured Command Gang In Out PortSpec Python Word",
     "_codec": "from_plain to_json to_plain",
+    "_composite_ports": (
+        "Choice Complex Composite DictOf ListOf ObjectOf OneOf TupleOf complex64 complex128"
+    ),
     "_define": "task",
     "_define_commands": "command gang",
     "_errors": (
@@ -55,6 +58,18 @@ if TYPE_CHECKING:
         from_plain as from_plain,
         to_json as to_json,
         to_plain as to_plain,
+    )
+    from flowos.model._composite_ports import (
+        Choice as Choice,
+        Complex as Complex,
+        Composite as Composite,
+        DictOf as DictOf,
+        ListOf as ListOf,
+        ObjectOf as ObjectOf,
+        OneOf as OneOf,
+        TupleOf as TupleOf,
+        complex64 as complex64,
+        complex128 as complex128,
     )
     from flowos.model._define import (
         task as task,

@@ -43,11 +43,13 @@ Captured = Literal["outcome", "exit_code", "stdout", "stderr"]
 class Python:
     """A Python function; its results are the outputs, in order.
 
-    limit_seconds: after this long its worker process is ended; threads cannot be.
+    limit_seconds: after this long its worker process is ended; threads cannot be. keywords: names
+    of the last inputs, which the function takes by keyword only.
     """
 
     fun: Callable[..., Any]
     limit_seconds: float | None = None
+    keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,22 +105,44 @@ def _from_function(fun: Any, options: TaskKeywords) -> Task:
     title = options.get("name") or str(getattr(fun, "__name__", "task"))
     where = f"task {title!r}"
     _function(where, fun)
-    hints = inspect.get_annotations(fun, eval_str=True)
-    inputs, defaults = [], []
-    for parameter in inspect.signature(fun).parameters.values():
-        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            raise WiringError(f"{where}: parameter {parameter.name!r} has to be a positional one")
-        if parameter.name not in hints:
-            raise WiringError(f"{where}: parameter {parameter.name!r} has no type; use fo.any_")
-        type_ = port_type(f"{where}, parameter {parameter.name!r}", hints[parameter.name])
-        inputs.append(PortSpec(parameter.name, type_))
-        if parameter.default is not parameter.empty:
-            complaint = type_.check(parameter.default)
-            if complaint:
-                raise WiringError(f"{where}, default of {parameter.name!r}: {complaint}")
-            defaults.append((parameter.name, parameter.default))
-    outputs = _returned(where, hints.get("return", inspect.Parameter.empty))
-    return _finished(title, fun, tuple(inputs), outputs, options, tuple(defaults))
+    hints = _hints(where, fun)
+    parameters = list(inspect.signature(fun).parameters.values())
+    inputs = tuple(_input(where, parameter, hints) for parameter in parameters)
+    return _finished(
+        title,
+        fun,
+        inputs,
+        _returned(where, hints.get("return", inspect.Parameter.empty)),
+        options,
+        tuple((p.name, p.default) for p in parameters if p.default is not p.empty),
+        tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY),
+    )
+
+
+def _hints(where: str, fun: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return inspect.get_annotations(fun, eval_str=True)
+    except Exception as error:
+        raise WiringError(
+            f"{where}: its type hints cannot be read ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _input(where: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> PortSpec:
+    name = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise WiringError(
+            f"{where}: parameter {name!r} takes any number of values, and a task has as many "
+            "inputs as it has: make it a list or a dict"
+        )
+    if name not in hints:
+        raise WiringError(f"{where}: parameter {name!r} has no type; use fo.any_")
+    type_ = port_type(f"{where}, parameter {name!r}", hints[name])
+    if parameter.default is not parameter.empty:
+        complaint = type_.check(parameter.default)
+        if complaint:
+            raise WiringError(f"{where}, default of {name!r}: {complaint}")
+    return PortSpec(name, type_)
 
 
 def _finished(
@@ -130,12 +152,13 @@ def _finished(
     outputs: tuple[PortSpec, ...],
     options: TaskKeywords,
     defaults: tuple[tuple[str, object], ...] = (),
+    keywords: tuple[str, ...] = (),
 ) -> Task:
     return Task(
         name=title,
         inputs=inputs,
         outputs=outputs,
-        body=Python(fun, limit_seconds=options.get("limit_seconds")),
+        body=Python(fun, limit_seconds=options.get("limit_seconds"), keywords=keywords),
         needs=options.get("needs") or Needs(),
         defaults=defaults,
         retries=options.get("retries", 0),
@@ -189,8 +212,8 @@ def _returned(where: str, hint: Any) -> tuple[PortSpec, ...]:
         raise WiringError(f"{where}: say what it returns, such as -> fo.int64 or -> fo.any_")
     if hint is None:
         raise WiringError(f"{where}: it returns None, so no flow could reach it")
-    parts = get_args(hint) if get_origin(hint) is tuple else hint
-    if not isinstance(parts, tuple):
-        parts = (parts,)
+    parts = get_args(hint) if get_origin(hint) is tuple else (hint,)
+    if Ellipsis in parts:  # a tuple of any length is one value
+        parts = (hint,)
     types = [port_type(f"{where}, return", part) for part in parts]
     return tuple(map(PortSpec, _outs(types), types))

@@ -16,7 +16,14 @@ from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import PortType, brief_repr
-from flowos.model._wiring import bind_arguments, check_body, check_options, check_ports, is_name
+from flowos.model._wiring import (
+    bind_arguments,
+    bind_call,
+    check_body,
+    check_options,
+    check_ports,
+    is_name,
+)
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
@@ -64,14 +71,7 @@ class Task:
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
-        given = bind_arguments(
-            f"task {self.name!r}",
-            [p.name for p in self.inputs],
-            arguments,
-            named,
-            defaults=dict(self.defaults),
-            error=WiringError,
-        )
+        given = bind_call(self.name, self.inputs, arguments, named, self.defaults, self.body)
         call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
         ports = tuple(_new_port(spec, call, i) for i, spec in enumerate(self.outputs))
         return ports[0] if len(ports) == 1 else ports

@@ -55,7 +55,7 @@ class Integer(PortType):
     high: int
 
     def check(self, value: object) -> str | None:
-        dtype = _scalar_dtype(value)
+        dtype = scalar_dtype(value)
         if dtype is not None:
             return None if dtype == self.name else _not_a(self.name, value)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -76,7 +76,7 @@ class Floating(PortType):
     code: str
 
     def check(self, value: object) -> str | None:
-        dtype = _scalar_dtype(value)
+        dtype = scalar_dtype(value)
         if dtype is not None:
             return None if dtype == self.name else _not_a(self.name, value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -107,7 +107,7 @@ class Boolean(PortType):
     """A bool of Python or NumPy."""
 
     def check(self, value: object) -> str | None:
-        good = isinstance(value, bool) or _scalar_dtype(value) == "bool"
+        good = isinstance(value, bool) or scalar_dtype(value) == "bool"
         return None if good else _not_a(self.name, value)
 
 
@@ -227,7 +227,7 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def _scalar_dtype(value: object) -> str | None:
+def scalar_dtype(value: object) -> str | None:
     """Name of the dtype of a NumPy scalar; None for everything else."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic):

@@ -115,6 +115,26 @@ def _is_file_name(name: str) -> bool:
     return name not in (".", "..") and "/" not in name and "\0" not in name
 
 
+def bind_call(
+    task: str,
+    inputs: Sequence[PortSpec],
+    values: Sequence[object],
+    named: Mapping[str, object],
+    defaults: Sequence[tuple[str, object]],
+    body: object,
+) -> tuple[object, ...]:
+    """What a task is called with. Raises WiringError for a misfit."""
+    names = [port.name for port in inputs]
+    keywords = body.keywords if isinstance(body, Python) else ()
+    if len(names) >= len(values) > len(names) - len(keywords):
+        raise WiringError(
+            f"task {task!r}: input {keywords[0]!r} is given by name only: {keywords[0]}=..."
+        )
+    return bind_arguments(
+        f"task {task!r}", names, values, named, error=WiringError, defaults=dict(defaults)
+    )
+
+
 def bind_arguments(
     owner: str,
     names: Sequence[str],

@@ -1,11 +1,13 @@
 """Converts a flow's outputs to JSON values."""
 
 import json
+from enum import Enum
 from typing import Any
 
 
 def plain_output(value: object) -> Any:
-    """Arrays become lists, files paths, values without a JSON type text; numbers stay."""
+    """Arrays and sets become lists, objects of known fields dicts, files paths, values without a
+    JSON type text; numbers stay."""
     try:
         return _plain(value)
     except RecursionError:  # it contains itself
@@ -21,8 +23,13 @@ def _plain(value: Any) -> Any:
         return value.decode(errors="replace")
     if isinstance(value, dict):
         return {_key(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
+    fields = getattr(type(value), "__dataclass_fields__", getattr(type(value), "_fields", None))
+    if fields is not None:
+        return {name: _plain(getattr(value, name, None)) for name in fields}
+    if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(each) for each in value]
+    if isinstance(value, Enum):
+        return value.name
     if hasattr(value, "tolist"):
         listed = value.tolist()
         return str(value) if type(listed) is type(value) else _plain(listed)

@@ -17,11 +17,15 @@ from typing import Any
 
 from flowos.engine import RemoteTraceback
 from flowos.model import (
+    Choice,
+    Complex,
+    Composite,
     Environment,
     File,
     Flow,
     FlowosError,
     PortSpec,
+    PortType,
     TaskFailed,
     UsageError,
     any_,
@@ -30,6 +34,7 @@ from flowos.model import (
     bytes_,
     str_,
 )
+from flowos.operations._from_json import from_json
 
 _LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -198,6 +203,8 @@ def _read(port: PortSpec, text: str) -> object:
 def _parsed(port: PortSpec, text: str) -> object:
     """The text as a value of the port's type; as it is if it cannot be, for the port to refuse."""
     kind = port.type
+    if isinstance(kind, (Complex, Composite, Choice)):
+        return _of_parts(kind, text)
     if kind in (str_, File):
         return text
     if kind == bytes_:
@@ -211,6 +218,27 @@ def _parsed(port: PortSpec, text: str) -> object:
     if kind == any_:
         return _json_or_text(text)
     return _array(port, text)
+
+
+def _of_parts(kind: PortType, text: str) -> object:
+    """From JSON, or the text itself if that fits, as for `str | None`."""
+    if isinstance(kind, Complex):
+        return _complex_or_text(text)
+    given = _json_or_text(text)
+    made = from_json(kind, given)
+    if kind.check(made) is None:
+        return made
+    for other in (text, _complex_or_text(text)):
+        if kind.check(other) is None:
+            return other
+    return made
+
+
+def _complex_or_text(text: str) -> object:
+    try:
+        return complex(text.replace(" ", ""))
+    except ValueError:
+        return text
 
 
 class _NotHeldError(ValueError):

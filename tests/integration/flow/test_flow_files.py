@@ -164,7 +164,7 @@ def test_json_has_null_for_what_is_infinite_or_no_number(tmp_path: Path) -> None
     assert json.loads(done.stdout, parse_constant=refuse) == {
         "odd.out1": None,
         "odd.out2": [[1.5, None]],
-        "odd.out3": {"a": None, "2": [None], "null": "{3}", "b": "2.0"},
+        "odd.out3": {"a": None, "2": [None], "null": [3], "b": "2.0"},
         "odd.out4": ["(1+2j)"],
         "odd.out5": "[1, [...]]",
     }

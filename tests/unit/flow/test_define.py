@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -182,6 +183,10 @@ def test_annotations_may_be_texts() -> None:
     assert [str(p.type) for p in task(late).outputs] == ["int64", "str_"]
 
 
+class Own:
+    pass
+
+
 def no_type(x) -> int:  # type: ignore[no-untyped-def]
     return int(x)
 
@@ -191,12 +196,12 @@ def no_return(x: int):  # type: ignore[no-untyped-def]
 
 
 def nothing(x: int) -> None: ...
-def keyword(*, x: int) -> int: ...  # type: ignore[empty-body]
 def several(*x: int) -> int: ...  # type: ignore[empty-body]
-def listed(x: list[int]) -> int: ...  # type: ignore[empty-body]
-def endless(x: int) -> tuple[int, ...]: ...  # type: ignore[empty-body]
+def named_values(**x: int) -> int: ...  # type: ignore[empty-body]
+def listed(x: list[Own]) -> int: ...  # type: ignore[empty-body]
+def called(x: Callable[[int], int]) -> int: ...  # type: ignore[empty-body]
+def unknown(x: "Missing") -> int: ...  # type: ignore[empty-body,name-defined]  # noqa: F821
 def wrong_default(x: int = 2**70) -> int: ...  # type: ignore[empty-body]
-def noted(x: Annotated[int, "in metres"]) -> int: ...  # type: ignore[empty-body]
 def random(x: np.random.Generator) -> int: ...  # type: ignore[empty-body]
 async def later(x: int) -> int: ...  # type: ignore[empty-body]
 def some(x: int):  # type: ignore[no-untyped-def]
@@ -209,13 +214,19 @@ def some(x: int):  # type: ignore[no-untyped-def]
         (no_type, "task 'no_type': parameter 'x' has no type; use fo.any_"),
         (no_return, "task 'no_return': say what it returns"),
         (nothing, "it returns None, so no flow could reach it"),
-        (keyword, "parameter 'x' has to be a positional one"),
-        (several, "parameter 'x' has to be a positional one"),
-        (listed, "expected a port type such as fo.int64, given list[int]"),
-        (endless, "return: expected a port type such as fo.int64, given Ellipsis"),
+        (several, "parameter 'x' takes any number of values"),
+        (named_values, "parameter 'x' takes any number of values"),
+        (
+            called,
+            "expected a port type such as fo.int64, given collections.abc.Callable[[int], int]",
+        ),
+        (
+            unknown,
+            "task 'unknown': its type hints cannot be read (NameError: name 'Missing' is not",
+        ),
         (wrong_default, "default of 'x': expected int64"),
-        (noted, "parameter 'x': expected a port type"),
         (random, "parameter 'x': expected a port type"),
+        (listed, "Own'> (type), in list["),
         (later, "expected a plain function, given an async or generator one"),
         (some, "expected a plain function, given an async or generator one"),
         (3, "expected a function, given 3"),
@@ -226,10 +237,6 @@ def test_a_function_that_is_no_task_is_refused_in_one_line(fun: Any, words: str)
     with pytest.raises(WiringError, match=r"^[^\n]*$") as caught:
         task(fun)
     assert words in str(caught.value)
-
-
-class Own:
-    pass
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from flowos.engine.flow._errors import by_keyword, trace_of_task
 from flowos.engine.flow._failures import output_refused, task_failed
 from flowos.engine.flow._files import present
 from flowos.model import Cancelled, File, FlowosError, Python, brief_repr
@@ -55,7 +56,8 @@ def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[ob
     assert isinstance(step.task.body, Python)
     plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
-    return step.task.body.fun, _pick(step.inputs), step.outputs[0], good, step
+    fun = by_keyword(step.task.body.fun, step.task.body.keywords)
+    return fun, _pick(step.inputs), step.outputs[0], good, step
 
 
 def _never(_: object) -> bool:
@@ -102,6 +104,5 @@ def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
-    if error.__traceback__ is not None:  # begin at the task, not at our loop
-        error.with_traceback(error.__traceback__.tb_next)
+    error.with_traceback(trace_of_task(error))
     return task_failed(step.label, step.task.inputs, [frame[i] for i in step.inputs], error)

@@ -25,6 +25,7 @@ owners = itertools.count(1)
 
 _MODULES = (
     ("flowos.model", "_ports"),
+    ("flowos.model", "_composite_ports"),
     ("flowos.engine.flow", "_errors"),
     ("flowos.engine.flow", "_files"),
     ("flowos.engine.workers", "_values"),

@@ -16,8 +16,8 @@ class WorkerProgram:
 
     functions, with the label of the first task that uses each; types: port types of results.
     stages: number -> (empty registers, steps, returns), where a step is (function, inputs, outputs,
-    types). constants: what fills the registers after the stage's inputs. kept: slots that only
-    workers read, whose values can stay as they came.
+    types, keywords). constants: what fills the registers after the stage's inputs. kept: slots that
+    only workers read, whose values can stay as they came.
     """
 
     def __init__(self, schedule: Schedule, image: str = "") -> None:
@@ -78,13 +78,14 @@ class WorkerProgram:
         steps = [self._step(step) for step in stage.steps]
         self.stages[stage.number] = (len(stage.constants) - count, steps, stage.returns)
 
-    def _step(self, step: Step) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        assert isinstance(step.task.body, Python)
-        function = self._number(step.task.body.fun, self.functions)
+    def _step(self, step: Step) -> tuple[Any, ...]:
+        body = step.task.body
+        assert isinstance(body, Python)
+        function = self._number(body.fun, self.functions)
         if function == len(self.labels):
             self.labels.append(step.label)
         types = tuple(self._number(p.type, self.types) for p in step.task.outputs)
-        return function, step.inputs, step.outputs, types
+        return function, step.inputs, step.outputs, types, body.keywords
 
     def _number(self, thing: Any, things: list[Any]) -> int:
         """Its place in the list, by identity: what is in the list lives, so its id is its own."""

@@ -203,17 +203,17 @@ class Worker:
         if not problems:
             types_ = pickle.loads(types)
             for number, (empty, steps, returns) in new.items():
-                program = [self._operation(types_, *step) for step in steps]
+                program = [self._operation(types_, step) for step in steps]
                 self.stages[number] = (empty, program, returns)
         return problems
 
-    def _operation(
-        self, known: Any, fun: int, inputs: Sequence[int], outputs: Sequence[int], types: Any
-    ) -> tuple[Any, ...]:
+    def _operation(self, known: Any, step: Sequence[Any]) -> tuple[Any, ...]:
+        fun, inputs, outputs, types, keywords = step
         kinds = [known[i] for i in types]
         plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
         good = kinds[0].quick() if plain else _never
-        return self.functions[fun], inputs, outputs[0], good, outputs, kinds
+        call = self.errors.by_keyword(self.functions[fun], keywords)
+        return call, inputs, outputs[0], good, outputs, kinds
 
     def _run(
         self,
@@ -328,7 +328,7 @@ class Worker:
         """An exception: (itself or None where it cannot cross, one line, place, traceback)."""
         import traceback  # only a failure pays for it
 
-        trace = error.__traceback__ and error.__traceback__.tb_next
+        trace = self.errors.trace_of_task(error)
         text = "".join(traceback.format_exception(error.with_traceback(trace)))
         try:
             wired = self.values.Parcel(sys.maxsize).add(error)
