@@ -39,7 +39,7 @@ class CallKey:
         (self.step,) = stage.steps
         self._constants = stage.constants
         self._files = [port.type == File for port in self.step.task.inputs]
-        base = self._base = Digester()
+        base = self._base = Digester(classes={})
         base.put(b"flowos", _FORMAT)
         base.items(b"environment", _environment(env, self.step))
         try:

@@ -18,6 +18,7 @@ _MISSING = object()
 _PACKAGES = {"site-packages", "dist-packages"}
 _STANDARD = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")}
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
+_CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _known: dict[str, str] = {}
 
@@ -130,7 +131,7 @@ def _imports(code: types.CodeType, known: dict[str, object]) -> Iterator[str]:
     for each in _codes(code):
         levels: list[object] = []
         for step in dis.get_instructions(each):
-            if step.opname == "LOAD_CONST":
+            if step.opname in _CONSTANT:
                 levels.append(step.argval)
             elif step.opname == "IMPORT_NAME":  # after the constants level and names
                 dots = "." * int(str(levels[-2]))

@@ -42,10 +42,11 @@ class Digester:
     """Adds values to one hash.
 
     lenient: what code reads besides its inputs, and has no digest, is left out instead of raising
-    NoDigest.
+    NoDigest. classes: digests of the user's classes that are known, for values of many calls.
     """
 
-    def __init__(self, *, lenient: bool = False) -> None:
+    def __init__(self, *, lenient: bool = False, classes: dict[type, bytes] | None = None) -> None:
+        self._classes = classes
         self._hash = hashlib.sha256()
         self._lenient = lenient
         self._around: dict[int, int] = {}
@@ -56,7 +57,7 @@ class Digester:
 
     def copy(self) -> "Digester":
         """What is added to the copy is not added here."""
-        new = Digester(lenient=self._lenient)
+        new = Digester(lenient=self._lenient, classes=self._classes)
         new._hash = self._hash.copy()
         new._around, new._code = dict(self._around), dict(self._code)
         return new
@@ -138,6 +139,12 @@ class Digester:
         package = package_of(cls.__module__)
         if package and "<" not in cls.__qualname__:
             self.items(b"installed", (cls.__module__, cls.__qualname__, package))
+        elif self._classes is not None:
+            if cls not in self._classes:
+                one = Digester(lenient=self._lenient)
+                one.add(cls)
+                self._classes[cls] = one.digest()
+            self.put(b"class", self._classes[cls])
         elif not self._again(cls):
             self.put(b"class", cls.__name__.encode())
             self.items(b"bases", cls.__bases__)

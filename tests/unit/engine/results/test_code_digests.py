@@ -149,6 +149,22 @@ def test_an_import_that_fails_is_none(code: Callable[..., Any]) -> None:
     assert digest(code(use.format("no_such_module"))) != digest(code(use.format("json")))
 
 
+def test_the_class_of_a_value_counts_and_is_read_once(code: Callable[..., Any]) -> None:
+    source = "class Own:\n  def at(self, x): return x + {}\ntask = Own()"
+    known: dict[type, bytes] = {}
+
+    def of_value(value: object) -> bytes:
+        digester = Digester(classes=known)
+        digester.add(value)
+        return digester.digest()
+
+    first = of_value(code(source.format(1)))
+    assert of_value(code(source.format(1))) == first
+    assert of_value(changed := code(source.format(2))) != first
+    assert of_value(changed) == of_value(changed)
+    assert len(known) == 3
+
+
 def test_a_wrapped_function_counts(code: Callable[..., Any]) -> None:
     use = (
         "import functools\n"

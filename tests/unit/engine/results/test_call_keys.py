@@ -1,0 +1,128 @@
+"""The key of a call: what its results depend on, and nothing else."""
+
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+
+import flowos as fo
+from flowos.engine.results._call_key import CallKey
+from flowos.model import BARE, Environment, Flow, Image, flow_output, gang
+from flowos.plan import compile_flow
+
+
+def key(task: Any, *values: object, env: Environment = BARE, path: str = "/bin") -> bytes:
+    ports = [fo.flow_input(port.name, port.type) for port in task.inputs]
+    made = task(*ports)
+    flow = made if isinstance(made, Flow) else flow_output(made)
+    (stage,) = compile_flow(flow, fuse="none").stages
+    return CallKey(stage, env, {"PATH": path})(values)
+
+
+def in_image(digest: str, **more: Any) -> Environment:
+    image = Image(form="squashfs", digest=f"sha256:{digest}", source=PurePath("/image"))
+    return Environment(image=image, runtime="bwrap", **more)
+
+
+@fo.task
+def add(x: fo.any_, y: fo.any_) -> fo.any_:
+    return x + y
+
+
+def plus(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def test_inputs_count_by_their_place_and_type() -> None:
+    calls = [(1, 2), (2, 1), (1, 2.0), (True, 2), ("1", 2), ((1, 2), ()), ((1,), (2,))]
+    assert len({key(add, *values) for values in calls}) == len(calls)
+    assert key(add, [1], {}) == key(add, [1], {})
+
+
+def test_the_name_of_a_task_does_not_count_and_its_outputs_do() -> None:
+    ports = {"iport_nametypes": (fo.any_, fo.any_), "fun": plus}
+    one = fo.task({**ports, "task_name": "one", "oport_nametypes": fo.any_})
+    other = fo.task({**ports, "task_name": "other", "oport_nametypes": fo.any_})
+    typed = fo.task({**ports, "task_name": "one", "oport_nametypes": fo.int64})
+    assert key(one, 1, 2) == key(other, 1, 2)
+    assert key(one, 1, 2) != key(typed, 1, 2)
+
+
+def test_needs_retries_and_limits_do_not_count_and_a_version_does() -> None:
+    before = key(fo.task(plus_typed()), 1, 2)
+    assert key(fo.task(plus_typed(), needs=fo.Needs(cores=2), retries=3), 1, 2) == before
+    assert key(fo.task(plus_typed(), cache=True), 1, 2) == before
+    versions = {key(fo.task(plus_typed(), cache=name), 1, 2) for name in ("v1", "v2")}
+    assert len({before, *versions}) == 3
+
+
+def plus_typed() -> Any:
+    def plus(x: fo.any_, y: fo.any_) -> fo.any_:
+        return x + y
+
+    return plus
+
+
+def test_the_image_and_its_variables_count_and_its_runtime_does_not() -> None:
+    seen = {
+        key(add, 1, 2),
+        key(add, 1, 2, env=in_image("a")),
+        key(add, 1, 2, env=in_image("b")),
+        key(add, 1, 2, env=in_image("a", variables=(("A", "1"),))),
+    }
+    assert len(seen) == 4
+    assert key(add, 1, 2, env=in_image("a", binds=(("/x", "/y"),))) in seen
+
+
+def test_the_version_of_python_counts_for_python_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = fo.command(["true"], stdout="said")
+    before = key(add, 1, 2), key(command)
+    monkeypatch.setattr("sys.version_info", (3, 99, 0, "final", 0))
+    assert key(add, 1, 2) != before[0]
+    assert key(command) == before[1]
+
+
+def test_all_that_makes_a_command_line_counts(tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    commands: list[Any] = [
+        fo.command(["tool", "a"]),
+        fo.command(["tool", "b"]),
+        fo.command(["tool", "a", "b"]),
+        fo.command(["tool", "ab"]),
+        fo.command(["tool", ("a", "b")]),
+        fo.command(["tool", "a"], variables={"A": "1"}),
+        fo.command(["tool", "a"], inherit=False),
+        fo.command(["tool", "a"], stderr="stderr"),
+        gang(fo.command(["tool", "a"]), mpi="openmpi"),
+        gang(fo.command(["tool", "a"]), mpi="mpich"),
+        gang(fo.command(["tool", "a"], needs=fo.Needs(ranks=2)), mpi="mpich"),
+    ]
+    assert len({key(each, path=str(tmp_path)) for each in commands}) == len(commands)
+    before = key(commands[0], path=str(tmp_path))
+    assert key(commands[0]) != before  # there is no such program elsewhere
+    assert key(fo.command(["tool", "a"], limit_seconds=9), path=str(tmp_path)) == before
+    tool.write_text("#!/bin/sh\nexit\n")
+    assert key(commands[0], path=str(tmp_path)) != before
+
+
+def test_which_outputs_are_read_counts() -> None:
+    @fo.task
+    def both(x: fo.int64) -> tuple[int, int]:
+        return x, x + 1
+
+    x = fo.flow_input("x", fo.int64)
+    first, second = both(x)
+    flows = [flow_output(first), flow_output(second), flow_output(first, second)]
+    stages = [compile_flow(flow, fuse="none").stages[0] for flow in flows]
+    assert len({CallKey(stage, BARE, {})([1]) for stage in stages}) == 3
+
+
+def test_a_file_that_is_gone_is_refused_by_name(tmp_path: Path) -> None:
+    @fo.task
+    def size(path: fo.File) -> fo.int64:
+        return path.stat().st_size
+
+    with pytest.raises(fo.ValueRefused, match=r"task 'size', input 'path': .*No such file"):
+        key(size, tmp_path / "none")
