@@ -47,11 +47,9 @@ def scale_for(values: Iterable[float], unit: str, metric: str = "") -> Scale:
     """The unit in which the largest of these values is most readable."""
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     symbol = symbol_of(unit, metric)
-    if unit == "1" or not symbol:
+    if not symbol or largest == 0.0:
         return Scale(1.0, symbol)
     prefixes = _SMALL if unit == "second" else _PREFIXES
-    if largest == 0.0:
-        return Scale(1.0, symbol)
     factor, prefix = next((p for p in prefixes if largest >= p[0] * 0.9995), prefixes[-1])
     spaced = f"{prefix} {symbol}" if prefix and symbol == "IOPS" else f"{prefix}{symbol}"
     return Scale(factor, spaced)
@@ -75,8 +73,8 @@ def digits(value: float) -> str:
         return "0"
     if not 1e-4 <= abs(value) < 1e6:
         return f"{value:.2e}"
-    places = max(0, 2 - math.floor(math.log10(abs(value) * 1.0005)))
-    return f"{value:.{places}f}"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{max(0, 2 - exponent)}f}"
 
 
 def number(value: float, unit: str, metric: str = "") -> str:

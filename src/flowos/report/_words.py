@@ -162,7 +162,7 @@ NOTHING_TO_DO = "Nothing: no setting that was tried is better than the default."
 
 def worth_of(a: Advice) -> str:
     """The factor, such as x5.7."""
-    return f"x{a.worth:.2f}" if a.worth < 2 else f"x{_units.digits(a.worth)}"
+    return f"x{_units.digits(a.worth)}"
 
 
 def why_of(a: Advice) -> str:

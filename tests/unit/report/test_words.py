@@ -4,9 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from flowos.model import Advice, Case, Measurement, Trust, Verdict
 from flowos.report import Report, html, markdown, text
-from flowos.report._words import remedy_of, spans_of
+from flowos.report._words import (
+    doubts_of,
+    ratio_text,
+    remedy_of,
+    share_text,
+    spans_of,
+    worth_of,
+)
 from flowos.report._wrap import wrapped
+
+COMMAND_A, OR = [("a", True)], [(" or ", False)]
 
 
 @pytest.mark.parametrize(
@@ -17,6 +27,7 @@ from flowos.report._wrap import wrapped
         ("none here: hidden", [("none here: hidden", False)]),
         ("more time: `flowos x`", [("more time: ", False), ("flowos x", True)]),
         ("`export A=1`", [("export A=1", True)]),
+        ("`a` or `b` or `c`", [*COMMAND_A, *OR, ("b", True), *OR, ("c", True)]),
         ("an odd ` sign", [("an odd ` sign", False)]),
         ("", []),
     ],
@@ -42,3 +53,42 @@ def test_a_run_that_ended_early_says_so_and_why(small: Report) -> None:
         assert "The run ended early, as it was interrupted: this is what it had" in rendered
     assert "early" not in text(small) + markdown(small)
     assert "The run was ended early" in text(replace(small, run=replace(small.run, ended="")))
+
+
+def a_number(*marks: str, metric: str = "m", ceiling: bool = False) -> Measurement:
+    return Measurement(
+        case=Case("p"), metric=metric, unit="1", count=1, median=1.0, low=1.0, high=1.0, best=1.0,
+        trust=Trust(marks=marks), ceiling=ceiling,
+    )  # fmt: skip
+
+
+def test_doubts_are_told_by_their_first_mark_the_most_frequent_first() -> None:
+    one, two, three = a_number("load 3", "late"), a_number("stolen 1", "late"), a_number("stolen 2")
+    found = doubts_of([a_number(), one, two, three])
+    assert [(doubt.why, doubt.numbers) for doubt in found] == [
+        ("stolen 1", (two, three)),
+        ("load 3", (one,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"), [(9.9994, "9.999"), (10.0, "10.0"), (10.26, "10.3"), (0.5, "0.500")]
+)
+def test_a_ratio_has_three_decimals_below_ten(ratio: float, shown: str) -> None:
+    known = Verdict(
+        probe="p", axis="a", base="x", other="y", rest=(), metric="m", ratio=ratio, low=ratio,
+        high=ratio, margin=0.03, rounds=4, answer="inconclusive",
+    )  # fmt: skip
+    assert ratio_text(known) == f"{shown} ({shown} to {shown})"
+
+
+@pytest.mark.parametrize(("worth", "shown"), [(1.05, "x1.05"), (2.0, "x2.00"), (57.31, "x57.3")])
+def test_a_worth_has_three_digits(worth: float, shown: str) -> None:
+    assert worth_of(Advice(do="x", worth=worth, why="y")) == shown
+
+
+def test_a_ceiling_has_no_measured_ceiling_and_a_number_without_one_an_unknown_one() -> None:
+    kinds = ("measured", "nominal")
+    assert [share_text(a_number(), kind) for kind in kinds] == ["unknown", "unknown"]
+    of_ceiling = [share_text(a_number(ceiling=True), kind) for kind in kinds]
+    assert (of_ceiling[0] != "unknown", of_ceiling[1]) == (True, "unknown")
