@@ -1,1 +1,1 @@
-"""Nodes of a Slurm cluster: as a pool."""
+"""Nodes of a Slurm cluster: as a pool, and held by keepers."""

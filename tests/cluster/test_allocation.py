@@ -1,0 +1,150 @@
+"""Nodes are held by keepers, and freed however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flowos.engine.launch._session import LaunchSession
+from flowos.engine.slurm._allocation import Allocation, allocate
+from flowos.model import Ask, Pool, SliceRefused
+
+from .box import Box
+from .test_box import PATIENCE_SECONDS, processes_of, read_of
+
+POOL = Pool(name="c", kind="slurm", nodes=2)
+SESSION = LaunchSession()
+
+HOLDS = """
+from flowos.engine.launch._session import LaunchSession
+from flowos.engine.slurm._allocation import allocate
+from flowos.model import Ask, Pool
+held = allocate(LaunchSession(), Pool(name="c", kind="slurm", nodes=2), Ask(nodes=2), print, 4.0)
+print("held", *held.nodes, flush=True)
+input()
+"""
+GROUPS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None]
+"""How a driver dies; None: with all that it has started, as when its login node does."""
+
+
+@pytest.fixture(autouse=True)
+def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is left of a test is nothing."""
+    for name, value in box.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_JOB_ID", "999999")  # of a job around us
+    monkeypatch.setenv("SLURM_NNODES", "7")
+    assert is_free(box)
+    yield
+    assert is_free(box)
+
+
+def is_free(box: Box) -> bool:
+    """Waits until no job is there, and all nodes can be had."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    states = ("sinfo", "--noheader", "--Node", "--format=%T")
+    while box.ask("squeue", "--noheader") or box.ask(*states).split() != ["idle", "idle"]:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def ours_of(box: Box) -> list[int]:
+    """Processes that talk to the cluster, of our own namespace, but for this one."""
+    mine = Path("/proc/self/ns/pid").readlink()
+    found = [p for p in processes_of(box.folder) if Path(f"/proc/{p}/ns/pid").readlink() == mine]
+    return [
+        pid for pid in found if pid != os.getpid() and b"inside.py" not in read_of(pid, "cmdline")
+    ]
+
+
+def hold(nodes: int = 2, pool: Pool = POOL) -> Allocation:
+    return allocate(SESSION, pool, Ask(nodes=nodes), print)
+
+
+def test_nodes_are_held_until_they_are_freed(box: Box) -> None:
+    held = hold()
+    assert held.nodes == ("n1", "n2")
+    assert box.ask("squeue", "--noheader", "--format=%A %T %D") == f"{held.job} RUNNING 2"
+    assert held.ended() is None
+    step = ("srun", f"--jobid={held.job}", "--overlap", "--nodes=2", "printenv", "SLURMD_NODENAME")
+    assert sorted(box.ask(*step).split()) == ["n1", "n2"]
+    held.free()
+    held.free()
+    assert held.ended()
+
+
+def test_nodes_stay_held_for_longer_than_a_keeper_bears_silence() -> None:
+    held = allocate(SESSION, POOL, Ask(nodes=2), print, silence_seconds=1.0)
+    assert held.ended(3.0) is None
+    held.free()
+
+
+def test_while_it_waits_slurm_says_why(box: Box) -> None:
+    box.run("sbatch", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 1000")
+    reasons = []
+
+    def on_waiting(reason: str) -> None:
+        reasons.append(reason)
+        box.run("scancel", "--state=RUNNING", "--user", str(os.geteuid()))
+
+    held = allocate(SESSION, POOL, Ask(nodes=2), on_waiting)
+    assert reasons[0] in ("Resources", "Priority")
+    held.free()
+
+
+def test_an_interrupt_while_it_waits_leaves_nothing(box: Box) -> None:
+    with_others = hold()
+
+    def interrupted(reason: str) -> None:
+        raise KeyboardInterrupt(reason)
+
+    with pytest.raises(KeyboardInterrupt):
+        allocate(SESSION, POOL, Ask(nodes=1), interrupted)
+    assert box.ask("squeue", "--noheader", "--format=%A") == with_others.job
+    with_others.free()
+
+
+def test_what_slurm_refuses_is_refused_in_its_words() -> None:
+    with pytest.raises(SliceRefused, match="Invalid partition name specified"):
+        hold(pool=Pool(name="c", kind="slurm", partition="nope"))
+
+
+def test_an_end_that_another_asks_for_is_seen(box: Box) -> None:
+    held = hold()
+    box.run("scancel", held.job)
+    assert held.ended(PATIENCE_SECONDS)
+    held.free()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_nodes_are_freed_when_their_srun_is_killed(box: Box, count: int) -> None:
+    """Which is two processes, and the second would free them."""
+    held = hold()
+    runs = [pid for pid in processes_of(box.folder) if read_of(pid, "cmdline")[:5] == b"srun\0"]
+    assert len(runs) == 2
+    for pid in sorted(runs)[:count]:
+        os.kill(pid, signal.SIGKILL)
+    assert held.ended(PATIENCE_SECONDS)
+    held.free()
+
+
+@pytest.mark.parametrize("signum", GROUPS)
+def test_nodes_are_freed_when_their_process_dies(box: Box, signum: signal.Signals | None) -> None:
+    words = (sys.executable, "-c", HOLDS)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as driver:
+        assert driver.stdout
+        assert driver.stdout.readline() == "held n1 n2\n"
+        driver.send_signal(signum or signal.SIGSTOP)
+        if signum is None:
+            for pid in ours_of(box):
+                os.kill(pid, signal.SIGKILL)
+        driver.communicate()
+    assert is_free(box)
