@@ -137,7 +137,7 @@ def test_a_map_over_optional_values(way: Way) -> None:
 FLOW = """
 from dataclasses import dataclass
 from enum import Enum
-from typing import Optional
+from typing import Literal, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,17 +173,19 @@ def work(job: Job, *, times: int | None = None, by: complex = 1) -> Answer:
     return Answer(job.name, complex(value) * (times or 1) * by, {len(kept)})
 
 
-flow = fo.flow_output(
-    work(
-        fo.flow_input("job", Job),
-        times=fo.flow_input("times", int | None),
-        by=fo.flow_input("by", complex),
-    )
-)
+@fo.task
+def kind_of(job: Job) -> Literal[Kind.SUM, Kind.MEAN]:
+    return job.kind
+
+
+job = fo.flow_input("job", Job)
+times, by = fo.flow_input("times", int | None), fo.flow_input("by", complex)
+flow = fo.flow_output(work(job, times=times, by=by), kind_of(job))
 
 if __name__ == "__main__":
     with fo.slice(flow, workers="process") as s:
-        print(s.run(Job("script", np.ones(5)), None, 2j)[0])
+        answer, kind = s.run(Job("script", np.ones(5)), None, 2j)
+        print(answer, kind is Kind.SUM)
 """
 
 
@@ -195,7 +197,8 @@ def test_a_flow_file_reads_such_values_from_the_command_line(
     words = ("run", "--json", "jobs.py", f"job={job}", "times=3", "by=2j")
     for workers in ("thread", "process"):
         said = flowos_process(*words, "--workers", workers).stdout
-        assert json.loads(said) == {"work": {"name": "a", "value": "9j", "seen": [2]}}
+        work = {"name": "a", "value": "9j", "seen": [2]}
+        assert json.loads(said) == {"work": work, "kind_of": "MEAN"}
     said = flowos("run", "--dry-run", "jobs.py").stdout
     assert "  input   job: Job\n  input   times: int64 | None\n  input   by: complex128\n" in said
     assert flowos(*words[:4], "times=null", "by=1").returncode == 0
@@ -217,6 +220,6 @@ def test_classes_of_a_script_cross_to_its_workers(tmp_path: Path) -> None:
     script.write_text(FLOW)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (
-        "Answer(name='script', value=10j, seen={5})\n",
+        "Answer(name='script', value=10j, seen={5}) True\n",
         "",
     )

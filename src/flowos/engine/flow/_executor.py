@@ -259,21 +259,19 @@ class Executor(Roster):
                     self._settle(worker, batch, results)
                     results = ()  # a traceback may hold this frame, and a frame no error
                 done = self.ended if until is None else until.done
-                announced = bool(self._announced)
-                if done or announced:
+                pause = done or len(self._announced) > 0
+                if pause:
                     self._give_back(worker)
-                batch = None if done or announced else self._next(worker)
+                batch = None if pause else self._next(worker)
             if worker.settled and (self._node.line or worker.lent):
                 worker.settled = False
                 self._tell()
                 tell_of_lent(worker, self)
-            if announced:
+            if pause:
                 self._announce()
-            if done:
-                return
-            if announced:
-                continue
-            if batch is None:
+                if done:
+                    return
+            elif batch is None:
                 worker.gate.acquire()
             else:
                 results = self._execute(worker, batch, until is not None)

@@ -171,8 +171,10 @@ class MapBatch:
 
     def outputs(self, places: Sequence[int]) -> list[list[object]]:
         """Of the items that came to an end. places: among an item's values and its results."""
-        done = self.results[:]  # a place that is being stopped may still add to it
-        known = [(*values, *given) for values, given in zip(self.items, done) if given is not None]  # noqa: B905 - fewer
+        done: list[Any] = self.results[:]  # a place that is being stopped may still add to it
+        while done and done[-1] is None:  # lost
+            done.pop()
+        known = [(*values, *given) for values, given in zip(self.items, done)]  # noqa: B905 - fewer
         return [[each[place] for place in places] for each in known]
 
     def result(self, item: int, outputs: list[object]) -> RunResult:

@@ -43,13 +43,16 @@ def _name(fun: Callable[..., Any]) -> str:
 
 def by_value(fun: Callable[..., Any]) -> Source | None:
     """What has no name, as a pickle; what it uses of other modules is there by name."""
-    if _name(fun):
-        return None
+    return None if _name(fun) else ("value", dumps(fun))
+
+
+def dumps(thing: object) -> bytes:
+    """A pickle, in which what is of a script goes by value."""
     try:
-        body = pickle.dumps(fun, 5)
+        body = pickle.dumps(thing, 5)
     except Exception:
         body = b"__main__"
-    return "value", _cloudpickle().dumps(fun, 5) if b"__main__" in body else body
+    return _cloudpickle().dumps(thing, 5) if b"__main__" in body else body
 
 
 def by_value_with_module(fun: Callable[..., Any]) -> Source:

@@ -5,7 +5,6 @@ import itertools
 import marshal
 import mmap
 import os
-import pickle
 import socket
 from collections import deque
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from flowos.engine.flow._lanes import RowTimes
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers import worker
 from flowos.engine.workers._blobs import Blob, Packed
+from flowos.engine.workers._functions import dumps
 from flowos.engine.workers._worker_program import WorkerProgram
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start
 
@@ -90,7 +90,7 @@ class WorkerProcess:
 
     def teach(self, program: WorkerProgram) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
-        types = pickle.dumps(program.types, 5)
+        types = dumps(program.types)
         sources = program.sources({}, {})
         while sources:
             self._channel.send(("teach", self._start.path, sources, types, program.stages))
