@@ -27,7 +27,7 @@ from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.slurm._commands import answer, answered
-from flowos.model import Ask, Launch, Pairs, Pool, SliceRefused
+from flowos.model import Ask, Exited, Launch, Pairs, Pool, SliceRefused
 
 _HELLO = "flowos-keeper"
 _FREE = b"free\n"
@@ -79,7 +79,7 @@ class Allocation:
             if self._lifeline >= 0:
                 os.close(self._lifeline)
             self._lifeline = -1
-        if self.ended(_FREE_SECONDS) is None:
+        if self.ended(_FREE_SECONDS) is None or self._srun.wait().end != Exited(0):
             self.cancel()
 
     def cancel(self) -> None:
