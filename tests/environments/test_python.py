@@ -360,3 +360,19 @@ def test_the_example_shows_the_same_flow_bare_and_inside(env: str) -> None:
     assert bare.startswith("bare: ")
     assert inside.startswith(f"{env}: debian, ")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_journal_tells_images_apart_and_brings_files_back(one_env: str, tmp_path: Path) -> None:
+    listing = fo.command(["/bin/sh", "-c", 'cat /etc/os-release > "$0"', fo.Out("release")])
+    flow = fo.flow_output(where(0), doubles(makes(4)), listing())
+    journal = tmp_path / "journal"
+    for env, hits in ((one_env, 0), (None, 0), (one_env, 4), (None, 4)):
+        with fo.slice(flow, env=env, workers="process", journal=journal) as s:
+            place, twice, release = s.run()
+            assert isinstance(twice, np.ndarray)
+            assert twice.tolist() == [0, 2, 4, 6]
+            assert Path(str(release)).read_text()
+            assert s.notes[-1:] == (
+                (f"{hits} results were taken from journal {journal}",) if hits else ()
+            )
+        assert (place == f"bookworm {os.__file__}") == (env is None)
