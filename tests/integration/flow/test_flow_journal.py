@@ -117,6 +117,27 @@ def test_an_error_is_not_kept_and_what_came_before_it_is(tmp_path: Path) -> None
     assert lines(log) == ["0", "1", "2", "2", "3"]
 
 
+def test_a_task_of_other_code_is_named_in_the_notes(tmp_path: Path) -> None:
+    for number in (1, 2):
+        with fo.slice(
+            _plus(number)(fo.flow_input("x", fo.int64)), journal=tmp_path / "journal"
+        ) as s:
+            assert list(s.map(range(3))) == [[number], [1 + number], [2 + number]]
+            notes = s.notes
+    assert notes == (
+        "task 'plus' runs again: its code, what that names, Python or the image is another than of "
+        f"its 3 results in journal {tmp_path}/journal",
+    )
+
+
+def _plus(number: int) -> fo.Task:
+    @fo.task
+    def plus(x: fo.int64) -> fo.int64:
+        return x + number
+
+    return plus
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[..., str]:
     """Runs a program with a task and its helper; what it printed, and the lines of the log."""
@@ -134,7 +155,7 @@ def program(tmp_path: Path) -> Callable[..., str]:
                     return {task}
 
                 with fo.slice(compute(fo.flow_input("x", fo.int64)), journal="journal") as s:
-                    print(*s.run({value}))
+                    print(*s.run({value}), *("again" for note in s.notes if "runs again" in note))
             """)
         )
         words = [sys.executable, "-B", "program.py"]
@@ -148,8 +169,8 @@ def program(tmp_path: Path) -> Callable[..., str]:
 def test_what_changed_runs_again_in_the_next_program(program: Callable[..., str]) -> None:
     assert program() == "computed 2"
     assert program() == "2"
-    assert program(task="x - helper()") == "computed 0"
-    assert program(helper="2") == "computed 3"
+    assert program(task="x - helper()") == "computed 0 again"
+    assert program(helper="2") == "computed 3 again"
     assert program(value="5") == "computed 6"
     assert program() == "2"
 
@@ -208,7 +229,7 @@ def test_a_command_runs_again_when_its_program_or_a_file_it_names_changed(tmp_pa
     def run() -> list[object]:
         flow = fo.flow_output(fo.command([tool, data], variables={"A": "1"})())
         with fo.slice(flow, journal=tmp_path / "journal") as s:
-            return [*s.run(), len(s.notes)]
+            return [*s.run(), sum("were taken" in note for note in s.notes)]
 
     tool.write_text('#!/bin/sh\ncat "$1"\n')
     tool.chmod(0o755)

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flowos.engine.results._file_digest import file_digest
+from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import Command, Environment, File, Gang, Python, SliceRefused, ValueRefused
 from flowos.plan import Stage, Step
@@ -50,6 +51,7 @@ class CallKey:
                 f"input, or {_INSTEAD}"
             ) from None
         base.items(b"returns", _returned(stage, self.step))
+        self.code = base.digest()[:CODE_BYTES]
 
     def __call__(self, values: Sequence[object]) -> bytes:
         """values: of the stage's inputs. Raises ValueRefused for one without a stable digest."""

@@ -20,6 +20,7 @@ import stat
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -31,13 +32,13 @@ from flowos.engine.results._record import (
     MARK,
     KeptResult,
     frame_of,
-    lengths_of,
+    outline_of,
     payload_of,
     result_of,
 )
 from flowos.model import SliceRefused
 
-HEADER = b"flowos results 1\n"
+HEADER = b"flowos results 2\n"
 INLINE_BYTES = 64 * 1024
 _SEARCH_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0
@@ -59,6 +60,7 @@ class Journal:
         self.notes: list[str] = []
         self._lock = threading.Lock()
         self._at: dict[bytes, int] = {}
+        self._codes: Counter[tuple[bytes, bytes]] = Counter()
         self._fd = -1
         self._end = 0
         self._flushed = time.monotonic()
@@ -140,6 +142,13 @@ class Journal:
                 pass
             return self._all()
 
+    def other_code(self, label: str, code: bytes) -> int:
+        """How many results the task of this name has, if none of them is of this code."""
+        name = label.encode()
+        if (name, code) in self._codes:
+            return 0
+        return sum(count for (task, _), count in self._codes.items() if task == name)
+
     def keep_only(self, choose: Callable[[list[KeptResult]], list[KeptResult]]) -> int:
         """Remove all results but those chosen; how many. Other processes go on with what is left.
 
@@ -182,6 +191,7 @@ class Journal:
         self._fd, self._end, self._pid = fd, 0, os.getpid()
         self.size_bytes = 0
         self._at.clear()
+        self._codes.clear()
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -213,8 +223,9 @@ class Journal:
         while at < size:
             found = self._frame_at(at)
             if found is not None:
-                key, length, elsewhere = found
+                key, length, elsewhere, task = found
                 self._at[key] = at
+                self._codes[task] += 1
                 at += length
                 self.size_bytes += length + elsewhere
                 continue
@@ -240,10 +251,10 @@ class Journal:
         _write_all(self._fd, HEADER)
         return len(HEADER)
 
-    def _frame_at(self, at: int) -> tuple[bytes, int, int] | None:
-        """Key and length of the record there, bytes elsewhere; None where none is whole."""
+    def _frame_at(self, at: int) -> tuple[bytes, int, int, tuple[bytes, bytes]] | None:
+        """The outline of the record there; None where none is whole."""
         payload = payload_of(partial(os.pread, self._fd), at)
-        return None if payload is None else lengths_of(payload)
+        return None if payload is None else outline_of(payload)
 
     def _next_whole(self, at: int, size: int) -> int | None:
         while at < size:

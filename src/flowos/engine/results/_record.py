@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 MARK = b"\xf5foR"
 _FRAME = struct.Struct("<4sII")  # mark, crc32 of length and payload, length of the payload
-_ABOUT = struct.Struct("<32sdQ?BH")  # key, time, bytes elsewhere, large, references, label
-_MAX_PAYLOAD = 1 << 20
+_ABOUT = struct.Struct("<32s8sdQ?HH")  # key, code, time, bytes elsewhere, large, references, label
+_MAX_PAYLOAD = 1 << 22
+CODE_BYTES = 8
 _MAX_LABEL = 1000
 
 
@@ -16,10 +17,12 @@ _MAX_LABEL = 1000
 class KeptResult:
     """A record. body: a pickle, or nothing where `large`: it is the first of `references` then.
 
+    code: the part of the key that is the same for all calls of the task, in CODE_BYTES.
     references: digests of what is kept in `values`. size_bytes: of these.
     """
 
     key: bytes
+    code: bytes = bytes(CODE_BYTES)
     label: str
     when: float
     body: bytes = b""
@@ -35,21 +38,21 @@ class KeptResult:
 
 def frame_of(kept: KeptResult) -> bytes:
     label = kept.label.encode()[:_MAX_LABEL]
-    about = _ABOUT.pack(
-        kept.key, kept.when, kept.size_bytes, kept.large, len(kept.references), len(label)
-    )
+    counts = len(kept.references), len(label)
+    about = _ABOUT.pack(kept.key, kept.code, kept.when, kept.size_bytes, kept.large, *counts)
     body = b"" if kept.large else kept.body
     payload = b"".join((about, *kept.references, label, body))
     return _FRAME.pack(MARK, zlib.crc32(payload, len(payload)), len(payload)) + payload
 
 
 def result_of(payload: bytes) -> KeptResult:
-    key, when, size, large, count, length = _ABOUT.unpack_from(payload)
+    key, code, when, size, large, count, length = _ABOUT.unpack_from(payload)
     at = _ABOUT.size
     references = tuple(payload[at + 32 * i : at + 32 * (i + 1)] for i in range(count))
     at += 32 * count
     return KeptResult(
         key=key,
+        code=code,
         label=payload[at : at + length].decode(errors="replace"),
         when=when,
         body=payload[at + length :],
@@ -75,7 +78,8 @@ def payload_of(read: Callable[[int, int], bytes], at: int) -> bytes | None:
     return payload if whole else None
 
 
-def lengths_of(payload: bytes) -> tuple[bytes, int, int]:
-    """The key, the length of the record, and how many bytes are elsewhere."""
-    key, _, size, *_ = _ABOUT.unpack_from(payload)
-    return key, _FRAME.size + len(payload), size
+def outline_of(payload: bytes) -> tuple[bytes, int, int, tuple[bytes, bytes]]:
+    """The key, the length of the record, how many bytes are elsewhere; the label and the code."""
+    key, code, _, size, _, count, length = _ABOUT.unpack_from(payload)
+    at = _ABOUT.size + 32 * count
+    return key, _FRAME.size + len(payload), size, (payload[at : at + length], code)

@@ -55,6 +55,8 @@ class SliceResults:
         self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
         self._notes: list[str] = []
         self._journal = None if journal is None else Journal(journal)
+        for stage in kept.values():
+            self._note_other_code(stage.label, self._keys[stage.number].code)
         self._cache = self._open_cache() if self._cached else None
         self._fresh = fresh
         self._usage = usage
@@ -110,6 +112,14 @@ class SliceResults:
             if journal is not None:
                 journal.close()
 
+    def _note_other_code(self, label: str, code: bytes) -> None:
+        count = 0 if self._journal is None else self._journal.other_code(label, code)
+        if count and self._journal is not None:
+            self._notes.append(
+                f"task {label!r} runs again: its code, what that names, Python or the image is "
+                f"another than of its {count} results in {self._journal.name}"
+            )
+
     def _open_cache(self) -> Journal | None:
         try:
             cache = Journal(results_folder(), "cache")
@@ -149,6 +159,7 @@ class SliceResults:
             ) from error
         return KeptResult(
             key=key,
+            code=self._keys[stage.number].code,
             label=stage.label,
             when=time.time(),
             body=body,
