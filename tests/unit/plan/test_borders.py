@@ -97,6 +97,7 @@ def test_as_many_processes_are_needed_as_show_a_stall_of_a_tenth() -> None:
     ("at", "beyond"),
     [
         (MachineState(clock_hz=(4e9, 3.801e9)), MachineState(clock_hz=(4e9, 3.799e9))),
+        (MachineState(clock_hz=(4e9, 3.8e9)), MachineState(clock_hz=(4e9, 3.8e9 - 1))),
         (MachineState(clock_hz=(4e9, 4.199e9)), MachineState(clock_hz=(4e9, 4.201e9))),
         (MachineState(add_imul_ratio=(3, 3.089)), MachineState(add_imul_ratio=(3, 3.091))),
         (MachineState(add_imul_ratio=(3, 2.911)), MachineState(add_imul_ratio=(3, 2.909))),

@@ -66,6 +66,19 @@ def test_an_interval_that_ends_at_one_but_for_rounding_tells_nothing(more: int, 
     assert verdict(seen).answer == "inconclusive"
 
 
+def test_a_comparison_pays_for_four_looks_unless_it_is_said_otherwise() -> None:
+    seen = rounds(noisy(1.0, 16))
+    default = verdict(seen)
+    width = {
+        looks: [
+            v.high - v.low for v in compare(seen, axis="with", base="a", margin=0.03, looks=looks)
+        ]
+        for looks in (1, 4, 12)
+    }
+    assert width[4] == [default.high - default.low]
+    assert width[1] < width[4] < width[12]
+
+
 @pytest.mark.parametrize(
     ("ratio", "unit", "answer"),
     [
