@@ -81,9 +81,7 @@ def double(x: fo.int64) -> fo.int64:
 
 @fo.task
 def nap(x: fo.float64) -> fo.float64:
-    until = time.monotonic() + x
-    while time.monotonic() < until:
-        time.sleep(0.005)
+    time.sleep(x)
     return x
 
 
@@ -101,11 +99,11 @@ DOUBLE, NAP = flow_of(double, fo.int64), flow_of(nap, fo.float64)
 AWAITS = flow_of(awaits, fo.str_)
 
 
-def touched_once_over(s: HeldSlice, path: Path) -> threading.Thread:
-    """What `awaits` the path goes on when the slice is over: freed, or its lease has ended."""
+def touched_once(path: Path, true: Callable[[], bool]) -> threading.Thread:
+    """What `awaits` the path goes on once this is true."""
 
     def touch() -> None:
-        assert comes(lambda: "over" in repr(s))
+        assert comes(true)
         path.touch()
 
     thread = threading.Thread(target=touch)
@@ -307,7 +305,7 @@ def test_what_runs_when_a_slice_is_freed_raises(provider: Provider, tmp_path: Pa
     thread = threading.Thread(target=run)
     thread.start()
     assert comes(lambda: sum(s._busy.values()) == 1)
-    touching = touched_once_over(s, tmp_path / "over")
+    touching = touched_once(tmp_path / "over", lambda: "over" in repr(s))
     s.free()
     touching.join()
     thread.join(PATIENCE_SECONDS)
@@ -318,7 +316,7 @@ def test_what_runs_when_a_slice_is_freed_raises(provider: Provider, tmp_path: Pa
 
 def test_what_runs_when_the_lease_ends_raises(provider: Provider, tmp_path: Path) -> None:
     with on(provider, seconds=0.3) as s:
-        touching = touched_once_over(s, tmp_path / "over")
+        touching = touched_once(tmp_path / "over", lambda: "over" in repr(s))
         with pytest.raises(fo.SliceFreed, match=r"lease ended after 0\.3 s"):
             s.run(AWAITS, str(tmp_path / "over"))
         with pytest.raises(fo.SliceFreed, match="lease ended"):
@@ -370,13 +368,15 @@ def test_a_fake_pool_waits_and_refuses_as_its_script_says() -> None:
     fake.free(fake.hold(Ask()))
 
 
-def test_a_lost_node_ends_its_runs_and_the_others_go_on() -> None:
+def test_a_lost_node_ends_its_runs_and_the_others_go_on(tmp_path: Path) -> None:
     fake = provider_of(pool("fake", "lose 1 after 0.2"))
     heard = Heard()
     with HeldSlice(fake, Ask(nodes=2), SliceOptions(), heard) as s:
         lost, left = s.nodes
+        touching = touched_once(tmp_path / "lost", lambda: len(s.nodes) == 1)
         with pytest.raises(fo.WorkerLost, match=f"node {lost} is lost"):
-            s.run(NAP, 1.0)
+            s.run(AWAITS, str(tmp_path / "lost"))
+        touching.join()
         assert s.nodes == (left,)
         assert s.run(DOUBLE, 3) == [6]
         assert [e.node for e in heard.events if e.what == "lost"] == [lost]

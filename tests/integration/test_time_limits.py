@@ -31,7 +31,7 @@ def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are
     cache = tmp_path / "cache"
     variables["XDG_CACHE_HOME"] = str(cache)
     flowos("measure", "--only", "clock,flops", "--minutes", "0.02")  # so that both are compiled
-    words = ("measure", "--only", "clock,flops", "--minutes", "0.1", "--json")
+    words = ("measure", "--only", "clock,flops", "--minutes", "0.2", "--json")
     running = subprocess.Popen(
         [sys.executable, "-m", "flowos", *words],
         stdout=subprocess.PIPE,
@@ -48,8 +48,9 @@ def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
                     stopped.add(pid)
+            time.sleep(0.01)
         assert stopped
-        out, said = running.communicate(timeout=100)
+        out, said = running.communicate(timeout=300)
     finally:
         running.kill()
     assert running.returncode == 0
