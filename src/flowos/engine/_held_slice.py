@@ -31,7 +31,7 @@ from flowos.model import (
 )
 
 if TYPE_CHECKING:
-    from flowos.engine.flow._submitted import SubmittedRun
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ class HeldSlice(Freed):
         with self._lock:
             self._busy[node] -= 1
 
-    def submit(self, flow: Flow, /, *values: object, **named: object) -> "SubmittedRun":
+    def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
         """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
         node, on = self._begun(flow)
         try:
@@ -249,7 +249,7 @@ class FlowSlice(Freed):
         """Run the flow once, on one of the nodes. See `Slice.run`."""
         return self._held.run(self.flow, *values, **named)
 
-    def submit(self, /, *values: object, **named: object) -> "SubmittedRun":
+    def submit(self, /, *values: object, **named: object) -> "Future[list[object]]":
         """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
         return self._held.submit(self.flow, *values, **named)
 

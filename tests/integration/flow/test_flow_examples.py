@@ -14,6 +14,14 @@ PRINTED = {
     "flow_in_flow.py": "[42.0]\n",
     "many_runs.py": "[0.0]\n[1.0]\n[3.0]\n[6.0]\n[10.0]\n[15.0]\n[21.0]\n",
     "paper.py": "[0]\n",
+    "some_fail.py": (
+        "plain [1.5] attempts: 1\n"
+        "shy [3.0] attempts: 2\n"
+        "empty TaskFailed attempts: 1\n"
+        "slow TimeLimitExceeded attempts: 3\n"
+        "last [5.5] attempts: 1\n"
+        "['plain', 'shy']\n"
+    ),
 }
 
 

@@ -75,7 +75,7 @@ def test_submitted_runs_come_as_they_are_completed_with_their_errors(way: Way) -
             for run in fo.as_completed(runs):
                 assert run.done()
                 error = run.exception()
-                found[runs[run]] = error if error else run.result()[0]  # type: ignore[index]
+                found[runs[run]] = error if error else run.result()[0]
             assert isinstance(found.pop(0), fo.TaskFailed)
             more = int(s is two)
             assert found == {i: 100 // i + more for i in range(-20, 20) if i}

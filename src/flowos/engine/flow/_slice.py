@@ -33,7 +33,7 @@ from flowos.model import (
 )
 
 if TYPE_CHECKING:
-    from flowos.engine.flow._submitted import SubmittedRun
+    from concurrent.futures import Future
 
 _GRACE_SECONDS = 2.0
 OnError = Literal["raise", "return"]
@@ -96,7 +96,7 @@ class Slice(Freed):
                 return results
             self._replace(crew)
 
-    def submit(self, /, *values: object, **named: object) -> "SubmittedRun":
+    def submit(self, /, *values: object, **named: object) -> "Future[list[object]]":
         """Begin a run and do not wait: a `concurrent.futures.Future` of what `run` returns.
 
         `fo.as_completed`, `concurrent.futures.wait` and so on take it; `cancel()` ends it also

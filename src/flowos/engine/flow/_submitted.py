@@ -81,7 +81,7 @@ class SubmittedRun(Future[list[object]]):
             self.set_result(self._crew.outputs(run))
 
 
-async def awaited(run: SubmittedRun) -> list[object]:
+async def awaited(run: Future[list[object]]) -> list[object]:
     """Its outputs; the run is ended if the task that awaits it is."""
     import asyncio  # whoever awaits has it
 
