@@ -1,7 +1,8 @@
 """The key of a task's call: what its results depend on, as one digest.
 
-- its code: see `_code_digest`; of a command the words of its argv, its variables, and the content
-  of its program and of each word that is the absolute path of a file;
+- its code, as it is when the slice is opened: see `_code_digest`; of a command the words of its
+  argv, its variables, and the content of its program and of each word that is the absolute path of
+  a file;
 - the environment: the digest of the image, its variables, the processor's architecture and, for a
   Python task, the version of Python;
 - the inputs: values by content, files by name and content.

@@ -20,13 +20,14 @@ _STANDARD = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib"
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
 _CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
+_PROGRAM = {"__main__", "__mp_main__"}  # of a notebook too, whatever file started it
 _known: dict[str, str] = {}
 
 
 def package_of(module: str | None) -> str:
     """Name and version of the installed package that a module is of; "" for a user's own."""
     found = sys.modules.get(module or "")
-    if found is None or module is None:
+    if found is None or module is None or module in _PROGRAM:
         return ""
     if module not in _known:
         _known[module] = _package_of(found)

@@ -115,6 +115,7 @@ class Journal:
             self._at[kept.key] = self._end
             self._end += len(frame)
             self.size_bytes += len(frame) + kept.size_bytes
+            self._codes[kept.label.encode(), kept.code] += 1
             self._dirty = True
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self._flush()
@@ -188,8 +189,12 @@ class Journal:
         _refuse_others(self.path / "journal", os.fstat(fd), self._kind)
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd, self._end, self._pid = fd, 0, os.getpid()
-        self.size_bytes = 0
+        self._fd, self._pid = fd, os.getpid()
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        """Nothing was read yet."""
+        self._end = self.size_bytes = 0
         self._at.clear()
         self._codes.clear()
 
@@ -215,8 +220,7 @@ class Journal:
         if size == self._end > 0:
             return
         if size < self._end:  # cut by hand
-            self._at.clear()
-            self._end = 0
+            self._forget_all()
         if self._end == 0:
             self._end = self._read_header()
         at = self._end

@@ -195,9 +195,17 @@ class Digester:
             why = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
             raise NoDigest(f"a {type(value).__name__} has no stable digest ({why})") from None
         if isinstance(parts, str):
-            self.items(b"named", (getattr(value, "__module__", None), parts))
+            self._named(parts, value)
         else:
             self.items(b"object", [list(p) if hasattr(p, "__next__") else p for p in parts])
+
+    def _named(self, name: str, value: Any) -> None:
+        """What a pickle would have by its name; a compiled function by the file that it is in."""
+        module = getattr(value, "__module__", None) or ""
+        package = package_of(module)
+        self.items(b"named", (module, name, package))
+        if isinstance(value, types.BuiltinFunctionType) and module and not package:
+            self.put(b"source", source_of(module))
 
 
 def _is_array(value: object) -> bool:

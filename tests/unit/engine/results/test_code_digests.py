@@ -1,7 +1,9 @@
 """Digests of code: what changes a function's results changes its digest, comments do not."""
 
 import importlib
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,41 @@ def test_the_class_of_a_value_counts_and_is_read_once(code: Callable[..., Any]) 
     assert of_value(changed := code(source.format(2))) != first
     assert of_value(changed) == of_value(changed)
     assert len(known) == 3
+
+
+COMPILED = """
+#include <Python.h>
+static PyObject *more(PyObject *self, PyObject *x) {
+    return PyLong_FromLong(PyLong_AsLong(x) + ADD);
+}
+static PyMethodDef methods[] = {{"more", more, METH_O, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "own_compiled", "", -1, methods};
+PyMODINIT_FUNC PyInit_own_compiled(void) { return PyModule_Create(&module); }
+"""
+USES = """
+from own_compiled import more
+from flowos.engine.results._value_digest import Digester
+digester = Digester()
+digester.add(lambda x: more(x))
+print(more(0), digester.digest().hex())
+"""
+
+
+def test_a_compiled_function_of_an_own_module_counts_by_its_file(tmp_path: Path) -> None:
+    found = []
+    (tmp_path / "own_compiled.c").write_text(COMPILED)
+    (tmp_path / "uses.py").write_text(USES)
+    include = sysconfig.get_path("include")
+    for add in (1, 1, 2):
+        words = ["cc", "-shared", "-fPIC", f"-I{include}", f"-DADD={add}", "own_compiled.c"]
+        subprocess.run([*words, "-o", "own_compiled.so"], cwd=tmp_path, check=True)
+        done = subprocess.run(
+            [sys.executable, "uses.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout.split())
+    assert [added for added, _ in found] == ["1", "1", "2"]
+    assert found[0] == found[1]
+    assert found[1][1] != found[2][1]
 
 
 def test_a_wrapped_function_counts(code: Callable[..., Any]) -> None:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flowos.engine.results._file_digest import copy_file, file_digest
-from flowos.engine.results._journal import HEADER, INLINE_BYTES, Journal
+from flowos.engine.results._journal import HEADER, INLINE_BYTES, Journal, newest
 from flowos.engine.results._record import KeptResult, frame_of
 from flowos.engine.results._value_digest import NoDigest
 from flowos.model import SliceRefused
@@ -303,6 +304,45 @@ def test_what_others_may_write_is_refused(at: Path) -> None:
             Journal(at)
         place.chmod(mode)
     Journal(at).close()
+
+
+def test_what_belongs_to_another_user_is_refused(at: Path) -> None:
+    Journal(at).close()
+    theirs = at if os.geteuid() == 0 else Path("/usr")
+    if theirs == at:
+        os.chown(at, 1, 1)
+    owner = theirs.stat().st_uid
+    with pytest.raises(
+        SliceRefused, match=f"{theirs} belongs to user {owner}, and results are read"
+    ):
+        Journal(theirs)
+
+
+def test_a_journal_that_is_cut_while_it_is_open_is_read_again(journal: Journal, at: Path) -> None:
+    for number in (1, 2):
+        journal.put(result(number))
+    size = (at / "journal").stat().st_size
+    os.truncate(at / "journal", size - len(frame_of(result(2))))
+    journal.put(result(3))
+    assert [int(each.key) for each in journal.records()] == [1, 3]
+    assert found(at) == ([1, 3], [])
+    assert journal.size_bytes == 2 * len(frame_of(result(1)))
+
+
+def test_the_newest_results_that_fit_are_chosen() -> None:
+    results = [result(number) for number in (2, 3, 1)]
+    room = 2 * results[0].total_bytes
+    assert [each.when for each in newest(results, room)] == [3, 2]
+    assert [each.when for each in newest(results, room - 1)] == [3]
+    assert newest(results, 0) == []
+    assert results[0].total_bytes == len(frame_of(results[0]))
+
+
+def test_only_a_task_without_a_result_of_its_code_is_of_other_code(journal: Journal) -> None:
+    journal.put(replace(result(1), label="a", code=b"1" * 8))
+    journal.put(replace(result(2), label="a", code=b"2" * 8))
+    cases = [("a", b"1"), ("a", b"2"), ("a", b"3"), ("b", b"1")]
+    assert [journal.other_code(label, code * 8) for label, code in cases] == [0, 0, 2, 0]
 
 
 def test_what_is_no_journal_is_refused_and_left_alone(at: Path) -> None:
