@@ -1,4 +1,7 @@
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from flowos.model import Case, Measurement, Sample
 from flowos.probes._base import Headline
@@ -48,6 +51,27 @@ def test_the_headline_is_the_case_that_the_best_setting_names_and_not_the_highes
     assert found is not None
     assert found.best == nt.case
     assert best_of(Headline("", "triad"), [plain, nt], samples) is nt
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metric": "copy"},
+        {"values": ()},
+        {"values": (0.0,)},
+        {"values": (95.0, -1.0)},
+        {"case": Case("p", (("stores", "other"),))},
+    ],
+)
+def test_a_sample_that_says_nothing_of_the_number_does_not_change_the_headline(
+    change: dict[str, Any],
+) -> None:
+    nt = measured("triad", "byte/s", 100.0, stores="nt")
+    plain = measured("triad", "byte/s", 142.0, stores="plain")
+    other = replace(turn(nt, 0, 1.0), **change)
+    both = [turn(m, n, rate) for n in (0, 1) for m, rate in ((nt, 100.0), (plain, 95.0))]
+    assert best_of(Headline("", "triad"), [plain, nt], [other]) is plain
+    assert best_of(Headline("", "triad"), [plain, nt], [*both, other]) is nt
 
 
 def test_the_shortest_time_is_the_best_by_that_rule_too() -> None:
