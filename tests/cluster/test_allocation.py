@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,26 +40,35 @@ def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SLURM_JOB_ID", "999999")  # of a job around us
     monkeypatch.setenv("SLURM_NNODES", "7")
-    assert is_free(box)
+    await_free(box)
     yield
-    assert is_free(box)
+    await_free(box)
 
 
-def is_free(box: Box) -> bool:
+def await_free(box: Box) -> None:
     """Waits until no job is there, and all nodes can be had."""
     until = time.monotonic() + PATIENCE_SECONDS
     states = ("sinfo", "--noheader", "--Node", "--format=%T")
     while box.ask("squeue", "--noheader") or box.ask(*states).split() != ["idle", "idle"]:
         if time.monotonic() > until:
-            return False
+            found = [box.ask("squeue"), box.ask("squeue", "--steps"), box.ask("sinfo", "--Node")]
+            found += [f"{log}\n{log.read_text()[-1500:]}" for log in box.folder.glob("*.log")]
+            box.run("scancel", "--user", str(os.geteuid()))  # for the tests that follow
+            pytest.fail("\n".join(("nodes are not freed:", *found)))
         time.sleep(0.02)
-    return True
+
+
+def space_of(pid: int) -> Path | None:
+    """Of a process that may end meanwhile."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/ns/pid").readlink()
+    return None
 
 
 def ours_of(box: Box) -> list[int]:
     """Processes that talk to the cluster, of our own namespace, but for this one."""
     mine = Path("/proc/self/ns/pid").readlink()
-    found = [p for p in processes_of(box.folder) if Path(f"/proc/{p}/ns/pid").readlink() == mine]
+    found = [pid for pid in processes_of(box.folder) if space_of(pid) == mine]
     return [
         pid for pid in found if pid != os.getpid() and b"inside.py" not in read_of(pid, "cmdline")
     ]
@@ -123,14 +133,38 @@ def test_an_end_that_another_asks_for_is_seen(box: Box) -> None:
     held.free()
 
 
+def sruns(box: Box) -> list[int]:
+    """Both processes of the one srun that holds nodes, the first one first."""
+    found = [pid for pid in processes_of(box.folder) if read_of(pid, "cmdline")[:5] == b"srun\0"]
+    assert len(found) == 2
+    return sorted(found)
+
+
+def test_nodes_are_freed_when_their_step_is_ended_and_srun_does_nothing(box: Box) -> None:
+    """As when srun is killed while it ends the step."""
+    held = hold()
+    runs = sruns(box)
+    for pid in runs:
+        os.kill(pid, signal.SIGSTOP)
+    box.run("scancel", "--signal=TERM", f"{held.job}.0")
+    until = time.monotonic() + PATIENCE_SECONDS
+    while runs_still := box.ask("squeue", "--noheader", "--format=%T") == "RUNNING":
+        if time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    for pid in runs:
+        os.kill(pid, signal.SIGKILL)
+    held.free()
+    assert not runs_still
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_nodes_are_freed_when_their_srun_is_killed(box: Box, count: int) -> None:
     """Which is two processes, and the second would free them."""
     held = hold()
-    runs = [pid for pid in processes_of(box.folder) if read_of(pid, "cmdline")[:5] == b"srun\0"]
-    assert len(runs) == 2
-    for pid in sorted(runs)[:count]:
-        os.kill(pid, signal.SIGKILL)
+    for pid in sruns(box)[:count]:
+        with suppress(ProcessLookupError):  # what the first one leaves is ended with it
+            os.kill(pid, signal.SIGKILL)
     assert held.ended(PATIENCE_SECONDS)
     held.free()
 
@@ -145,6 +179,7 @@ def test_nodes_are_freed_when_their_process_dies(box: Box, signum: signal.Signal
         driver.send_signal(signum or signal.SIGSTOP)
         if signum is None:
             for pid in ours_of(box):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         driver.communicate()
-    assert is_free(box)
+    await_free(box)

@@ -32,11 +32,14 @@ from flowos.model import Ask, Exited, Launch, Pairs, Pool, SliceRefused
 _HELLO = "flowos-keeper"
 _FREE = b"free\n"
 _KEEPER = (
-    f'echo "{_HELLO} $SLURM_JOB_ID $SLURMD_NODENAME"; '
-    'while read -r -t {silence} line; do [ "$line" = free ] && exit; done; '
-    '[ "$SLURM_PROCID" = 0 ] || sleep 5; exec scancel "$SLURM_JOB_ID"'
+    "end() {{ [ $SLURM_PROCID = 0 ] || sleep $1; exec scancel $SLURM_JOB_ID; }}; "
+    f'trap "end 0" TERM; echo "{_HELLO} $SLURM_JOB_ID $SLURMD_NODENAME"; '
+    'while read -r -t {silence} line; do [ "$line" = free ] && exit; done; end 5'
 )
-"""The first one ends the job at once; the others, should that node be lost, a little later."""
+"""The first one ends the job at once; the others, should that node be lost, a little later.
+
+A step that is ended leaves its job held, if srun dies meanwhile: so TERM ends the job too.
+"""
 
 SILENCE_SECONDS = 120.0
 """Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed."""
