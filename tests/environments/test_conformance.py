@@ -221,9 +221,9 @@ time.sleep(300)
     before = descendants()
     with subprocess.Popen([sys.executable, "-c", program]) as supervisor:
         pids = numbers_in(tmp_path / "pids", 1)
-        started = {*descendants()} - {*before, supervisor.pid}
+        started = {*pids} | descendants().keys() - {*before, supervisor.pid}
         supervisor.kill()
-    assert {*pids} < started
+    assert len(started) > len(pids)
     assert all_gone([*started])
 
 
