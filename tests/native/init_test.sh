@@ -146,11 +146,14 @@ a_terminals_job_is_joined() { # the group that this shell and its children are i
 }
 
 a_group_of_another_session_is_not_joined() {
-  printf 1 >"$run/group"
+  setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 300' "$top/other" &
+  appears "$top/other" || return
+  cp "$top/other" "$run/group"
   "$init" "$run" -- sh -c 'ps -o pgid=,pid= -p $$ >"$0"' "$top/pgid"
   same end "exit 0" "$(end_of)"
   read -r group command <"$top/pgid"
   same group "$command" "$group"
+  kill "$(cat "$top/other")"
 }
 
 a_stopped_command_goes_on_at_cont() {
