@@ -50,6 +50,8 @@ def _show_log(args: argparse.Namespace) -> int:
     if args.json:
         print_json(log)
         return 0
+    if not log:
+        print(f"no task is in {args.run_id}")
     for times in times_by_task(log):
         failed = f"  {times.failed} failed" * bool(times.failed)
         moved = f"{times.bytes_in / 1e6:.3f} MB in  {times.bytes_out / 1e6:.3f} MB out"

@@ -1,10 +1,22 @@
-"""Writes several files completely, or none."""
+"""Paths as they are given; several files written completely, or none."""
 
 import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from flowos.model import brief_repr
+
+
+def path_complaint(given: object) -> str:
+    """Why this names no file or folder; "" if it can. An empty one would be the current folder."""
+    try:
+        text = os.fspath(given)  # type: ignore[call-overload]
+    except TypeError:
+        text = ""
+    good = isinstance(text, str) and text and "\0" not in text
+    return "" if good else f"expected a path, given {brief_repr(given)}"
 
 
 def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:

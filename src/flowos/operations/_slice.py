@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, Port, SliceRefused, brief_repr, flow_output
+from flowos.operations._files import path_complaint
 from flowos.operations._process_record import note
 from flowos.operations.environment import Word, environment
 
@@ -109,17 +110,21 @@ def _options(
         workers=_one_of("workers", workers, (None, *_WORKERS)),
         env=environment(env if env is not None or pool is None else pool.env),
         cores=_cores(how["cores"], pool),
-        folder=_absolute(how["folder"]),
+        folder=_absolute("folder", how["folder"]),
         fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
         emit=how["emit"],
-        journal=_absolute(how["journal"]),
-        log=_absolute(how["log"]),
+        journal=_absolute("journal", how["journal"]),
+        log=_absolute("log", how["log"]),
         on_usage=partial(note, "local" if pool is None else pool.name),
     )
 
 
-def _absolute(path: str | PathLike[str] | None) -> Path | None:
-    return None if path is None else Path(path).absolute()
+def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:
+    if path is None:
+        return None
+    if complaint := path_complaint(path):
+        raise SliceRefused(f"slice: {option}: {complaint}")
+    return Path(path).absolute()
 
 
 def _pool(

@@ -13,6 +13,7 @@ from typing import Any
 
 from flowos.engine import NoDigest, copy_file, file_digest
 from flowos.model import StoreError, ValueRefused, brief_repr, to_json
+from flowos.operations._files import path_complaint
 
 
 def publish(value: object, path: str | PathLike[str]) -> bool:
@@ -25,6 +26,8 @@ def publish(value: object, path: str | PathLike[str]) -> bool:
     never sees half of it. Raises ValueRefused for a value that cannot be written to a file of this
     name, StoreError if there is no way to write there.
     """
+    if complaint := path_complaint(path):
+        raise ValueRefused(f"publish: {complaint}")
     given = Path(value) if isinstance(value, PathLike) else _content(value, Path(path))
     if isinstance(given, Path) and not given.exists():
         raise ValueRefused(f"publish: expected a file, nothing is at {given}")
@@ -75,7 +78,11 @@ def _replace(target: Path, new: Path) -> None:
         return
     old = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     target.rename(old)
-    new.rename(target)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
     _remove(old)
 
 
@@ -93,7 +100,7 @@ def _content(value: Any, target: Path) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        return _utf8(value, target)
     if _is_array(value) and target.suffix == ".npy":
         return _npy(value, target)
     suffixes = ".npy or .json" if _is_array(value) else ".json"
@@ -108,7 +115,16 @@ def _json(value: object, target: Path) -> bytes:
         text = json.dumps(to_json(_plain(value)), ensure_ascii=False, indent=1, allow_nan=False)
     except (TypeError, RecursionError) as error:
         raise ValueRefused(f"publish: {target.name}: {error}") from error
-    return f"{text}\n".encode()
+    return _utf8(f"{text}\n", target)
+
+
+def _utf8(text: str, target: Path) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefused(
+            f"publish: {target.name}: a text that is not Unicode: {error}"
+        ) from error
 
 
 def _plain(value: Any) -> Any:

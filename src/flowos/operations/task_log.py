@@ -1,6 +1,7 @@
 """`flowos show LOG`: the tasks that a slice's log says, and their timeline as a Chrome trace."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,10 @@ def read_log(path: Path) -> tuple[LoggedTask, ...]:
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
-            found.append(from_plain(LoggedTask, json.loads(line)))
+            logged = from_plain(LoggedTask, json.loads(line))
+            if not math.isfinite(logged.end - logged.start):
+                raise ValueError("a time that is no number")
+            found.append(logged)
         except ValueError as error:
             raise UsageError(f"{path}:{number} is no line of a slice's log: {error}") from None
     return tuple(sorted(found, key=lambda each: each.start))

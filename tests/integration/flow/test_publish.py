@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +94,9 @@ def test_a_link_stays_and_leads_to_the_new_content(tmp_path: Path) -> None:
         ({1: 2}, "a.json", "has no form in JSON"),
         (b"a", "a.json", "has no form in JSON"),
         (np.array([1, "a"], dtype=object), "a.npy", "Object arrays cannot be saved"),
+        ("\udc80", "a.txt", "a.txt: a text that is not Unicode"),
+        ({"a": "\udc80"}, "a.json", "a.json: a text that is not Unicode"),
+        ("text", "a\0", "expected a path, given "),
     ],
 )
 def test_a_value_that_does_not_fit_the_name_is_refused(
@@ -101,6 +105,32 @@ def test_a_value_that_does_not_fit_the_name_is_refused(
     with pytest.raises(fo.ValueRefused, match=f"^publish: .*{complaint}"):
         fo.publish(value, tmp_path / name)
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["", 3, None, b"a", "a\0"])
+def test_what_names_no_file_is_refused(path: Any) -> None:
+    with pytest.raises(fo.ValueRefused, match="publish: expected a path, given "):
+        fo.publish("text", path)
+
+
+def test_a_folder_stays_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if (self / "file").read_text() == "new":
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(StoreError, match="Input/output error"):
+        fo.publish(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old/file").read_text() == "old"
+    assert left(tmp_path) == ["new", "old"]
 
 
 def test_what_cannot_be_written_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:

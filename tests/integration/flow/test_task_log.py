@@ -101,6 +101,13 @@ def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
         fo.slice(flow(), log=tmp_path / "no/log")
 
 
+@pytest.mark.parametrize("option", ["log", "journal", "folder"])
+@pytest.mark.parametrize("path", ["", 3, "a\0"])
+def test_what_names_no_file_or_folder_is_refused(option: str, path: Any) -> None:
+    with pytest.raises(fo.SliceRefused, match=f"slice: {option}: expected a path, given "):
+        fo.slice(flow(), **{option: path})
+
+
 def test_a_log_on_a_full_disk_ends_early_and_the_run_goes_on(tmp_path: Path) -> None:
     program = f"""
 import resource, signal, sys
@@ -155,6 +162,10 @@ def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
     done = show(tmp_path / "log")
     assert done.returncode == 2
     assert f"{tmp_path}/log:1 is no line of a slice's log: " in done.stderr
+    line = '{"task": "a", "worker": "n:0", "start": 1, "end": 1e999, "bytes_in": 0}'
+    (tmp_path / "log").write_text(f"{line}\n")
+    done = show(tmp_path / "log")
+    assert (done.returncode, "log:1 is no line" in done.stderr) == (2, True)
     done = show("last", "--trace", tmp_path / "out")
     assert done.returncode == 2
     assert "--trace takes the log of a slice" in done.stderr
