@@ -76,7 +76,7 @@ class Place:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 PLACES: tuple[tuple[str, Form | None], ...] = (
     ("bare", None),

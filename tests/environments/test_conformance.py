@@ -25,11 +25,9 @@ from flowos.model import (
     to_plain,
 )
 
-from .conftest import INSIDE, Place, descendants
+from .conftest import INSIDE, PATIENCE_SECONDS, Place, all_gone, descendants
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
-
-PATIENCE_SECONDS = 60.0
 
 HOSTILE: Pairs = (
     ("PLAIN", "x"),
@@ -76,20 +74,6 @@ def numbers_in(path: Path, count: int) -> list[int]:
             return [int(word) for word in found]
         time.sleep(0.01)
     raise AssertionError(f"{path} never got {count} numbers")
-
-
-def all_gone(pids: list[int]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while any(map(lives, pids)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not any(map(lives, pids))
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 class Busy:

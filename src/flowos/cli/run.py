@@ -42,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
+    for option in ("out", "journal", "workers"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
 
 

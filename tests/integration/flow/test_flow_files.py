@@ -222,6 +222,8 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         (("adds.py", "a=1", "2"), "'2': expected NAME=VALUE"),
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
         ((), "name a flow file, or an image to be run"),
+        (("--env", "mine", "--journal", "j"), "--journal is for a flow, and mine is an image"),
+        (("--env", "mine", "--out", "a=b"), "--out is for a flow, and mine is an image"),
         (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),
         (("takes.py", "x=1e400"), "input x: float32: '1e400' (str): too large for a float64"),
         (("takes.py", "x=-1e-400"), "input x: float32: '-1e-400' (str): too small for a float64"),

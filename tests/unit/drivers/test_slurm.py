@@ -5,7 +5,9 @@ drained.
 """
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,25 +189,13 @@ def test_partitions_are_read_with_their_limits(version: str) -> None:
     )
 
 
-def partition(
-    name: str,
-    *,
-    nodes: int = 1,
-    max_nodes: float = math.inf,
-    max_seconds: float = math.inf,
-    is_up: bool = True,
-    is_default: bool = False,
-    accounts: tuple[str, ...] = (),
-) -> SlurmPartition:
-    return SlurmPartition(
-        name=name,
-        nodes=nodes,
-        max_nodes=max_nodes,
-        max_seconds=max_seconds,
-        is_up=is_up,
-        is_default=is_default,
-        accounts=accounts,
-    )
+ANY = SlurmPartition(
+    name="", nodes=1, max_nodes=math.inf, max_seconds=math.inf, is_up=True, is_default=False
+)
+
+
+def partition(name: str, **stated: Any) -> SlurmPartition:
+    return replace(ANY, name=name, **stated)
 
 
 def test_what_a_partition_does_not_say_is_not_limited() -> None:
