@@ -55,13 +55,13 @@ def beyond_noise(rounds: Sequence[Round], noise: Noise) -> Interval:
 
     Every difference between neighbouring turns must exceed the noise, in the same direction.
     """
+    if not rounds:
+        return Interval(math.nan, -math.inf, math.inf)
     differences = [d for r in rounds for d in r.differences]
-    centre = median(r.log_ratio for r in rounds) if rounds else math.nan
-    inner = max((r.inner for r in rounds), default=0.0)
+    centre = median(r.log_ratio for r in rounds)
+    inner = max(r.inner for r in rounds)
     reach = _reach(max(inner, noise.usual), ANY_NOISE if noise.rounds < MANY else MIN_FACTOR)
-    least = min((abs(d) for d in differences), default=0.0)
-    one_sided = abs(sum(math.copysign(1, d) for d in differences)) == len(differences)
-    if one_sided and least > reach:
+    if min(differences) > reach or max(differences) < -reach:
         return Interval(centre, centre - reach, centre + reach)
     return Interval(centre, -math.inf, math.inf)
 

@@ -9,12 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from flowos.model import Case, Measurement, Sample
+from flowos.model import Case, Measurement, Sample, Verdict
 from flowos.plan import (
     NoiseModel,
     Numbers,
     SimulatedMachine,
     by_probe,
+    rounds_to_tell,
     side_by_side,
     summarize,
     wilson,
@@ -234,6 +235,32 @@ def test_as_many_processes_as_show_that_stalls_are_rare(stalls: int, error: floa
 def test_half_an_interval_in_deviations(rounds: int) -> None:
     _, expected = stats.t.interval(1 - MEDIAN_ERROR, rounds - 1, scale=1 / math.sqrt(rounds))
     assert _reach(rounds) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("rounds", [9, 10, 57, 400, 401])
+@pytest.mark.parametrize("ratio", [0.9, 1.0, 1.01])
+def test_as_many_rounds_tell_as_narrow_the_interval_to_what_is_to_be_told(
+    ratio: float, rounds: int
+) -> None:
+    """Half the interval has to be within the ratio's distance from 1, or the rest of the margin."""
+    half = {n: stats.t.interval(0.96, n - 1, scale=1 / math.sqrt(n))[1] for n in (8, rounds)}
+    off = abs(math.log(ratio))
+    reach = max(off, math.log(1.03) - off) * half[8] / half[rounds] * (1 - 1e-6)
+    seen = Verdict(
+        probe="p",
+        axis="with",
+        base="a",
+        other="b",
+        rest=(),
+        metric="m",
+        ratio=ratio,
+        low=ratio / math.exp(reach),
+        high=ratio * math.exp(reach),
+        margin=0.03,
+        rounds=8,
+        answer="inconclusive",
+    )
+    assert rounds_to_tell(seen) == (rounds if rounds <= 400 else None)
 
 
 @pytest.mark.parametrize("freedom", [0, 1, 4])

@@ -8,6 +8,7 @@ from flowos.model import MachineState
 from flowos.plan import assess_trust, limits_for
 from flowos.plan._answer import answered, processes_for
 from flowos.plan._compare import deviation_inside, quiet_rounds, without_outliers
+from flowos.plan._few import ANY_NOISE, MIN_FACTOR, Noise, beyond_noise
 from flowos.plan._intervals import Interval
 from flowos.plan._pairs import Round, Turns
 from flowos.plan._regimes import _best_cut
@@ -66,6 +67,19 @@ def test_side_by_side_it_is_that_of_a_median_by_the_quartiles() -> None:
     other = turns(*(0.01 * n for n in range(7)), in_turns=True)
     expected = 1.2533 * (0.04 / 1.349) / math.sqrt(7)
     assert deviation_inside([Round(("r", 0), base, other)]) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("known", "limit"), [(7, ANY_NOISE), (8, MIN_FACTOR)])
+def test_a_factor_of_few_rounds_has_to_exceed_what_noise_can_be(
+    known: int, limit: float, sign: int
+) -> None:
+    """From eight rounds of other cases on it is known what noise is here."""
+    for factor, decided in ((limit, False), (math.nextafter(limit, 9), True)):
+        lag = turns(sign * factor, sign * factor)
+        found = beyond_noise([Round(("r", 0), turns(0, 0), lag)], Noise(known, 0.0))
+        assert found.centre == sign * factor
+        assert math.isfinite(found.low) is math.isfinite(found.high) is decided
 
 
 @pytest.mark.parametrize(

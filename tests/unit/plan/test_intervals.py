@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from flowos.plan._intervals import interval, student_quantile, wilson
+from flowos.plan._intervals import Interval, interval, student_quantile, wilson
 
 LEVEL = 0.9875
 
@@ -25,6 +25,11 @@ def test_the_interval_of_twelve_values_is_that_of_the_signed_rank_table() -> Non
     means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
     found = interval(values, 0.95)
     assert (found.low, found.high) == (means[13], means[-14])
+
+
+def test_a_tail_of_exactly_the_allowed_error_is_outside() -> None:
+    # n = 3: T+ <= 1 and T+ >= 5 have 2 of the 8 signs each, together one half.
+    assert interval([1.0, 2.0, 4.0], 0.5) == Interval(2.25, 1.5, 3.0)
 
 
 def test_below_eight_values_known_noise_keeps_a_chance_agreement_from_narrowing() -> None:
@@ -51,3 +56,9 @@ def test_the_interval_of_a_share_is_that_of_published_tables(
     hits: int, low: float, high: float
 ) -> None:
     assert wilson(hits, 50) == pytest.approx((low, high), abs=1e-3)
+
+
+def test_the_interval_of_a_share_lies_within_0_and_1() -> None:
+    for trials in range(1, 64):
+        assert wilson(0, trials)[0] >= 0
+        assert wilson(trials, trials)[1] <= 1

@@ -42,6 +42,14 @@ def test_seven_values_are_too_few() -> None:
     assert regimes([1.0] * 4 + [2.0] * 4) is not None
 
 
+@pytest.mark.parametrize(("step", "two"), [(5.99, False), (6.01, True)])
+def test_regimes_lie_six_deviations_apart(step: float, two: bool) -> None:
+    """Two groups of four, each 0.1 off its middle: their deviation has 8 - 2 degrees of freedom."""
+    deviation = 0.1 * math.sqrt(8 / 6)
+    logs = [0.1 * off + at for at in (0.0, step * deviation) for off in (-1, -1, 1, 1)]
+    assert (regimes(map(math.exp, logs)) is not None) is two
+
+
 @pytest.mark.parametrize("count", [8, 16, 60])
 def test_two_regimes_are_found_in_most_rows_and_invented_in_few(count: int) -> None:
     random, trials = Random(count), 400
