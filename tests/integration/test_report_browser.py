@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's Chromium, headless, driven over its debugging pipe.
+"""The pages in a real browser: Debian's Chromium, headless, driven over its debugging pipe.
 
 To keep the demo page and its pictures:
 FLOWOS_SCREENSHOTS=FOLDER pytest tests/integration/test_report_browser.py
@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from flowos.report import html, read_json
+from flowos.model import LoggedTask, SliceLog
+from flowos.report import html, read_json, timeline_html
 
 RUN = Path(__file__).parents[1] / "data/run.json"
 OPTIONS = (
@@ -160,6 +161,111 @@ def page(folder: Path) -> Path:
     file = folder / "report.html"
     file.write_text(html(read_json(RUN.read_text())))
     return file
+
+
+def log_of(count: int) -> SliceLog:
+    """Tasks of 1 to 10 ms on 32 workers of 2 nodes; some failed, were repeated, or were found."""
+    tasks = []
+    for i in range(count):
+        start, place = 1.8e9 + (i // 32) * 0.012 + (i % 7) * 1e-4, i % 32
+        tasks.append(
+            LoggedTask(
+                task=f"step{i * 7 % 11}",
+                worker=f"node{place // 16}:{place % 16}",
+                start=start,
+                end=start + (i * i % 10 + 1) * 1e-3 + (20 if i == count - 1 else 0),
+                bytes_in=i,
+                bytes_out=8 * i,
+                error="task raised ValueError: no" if i % 997 == 0 else "",
+                attempt=1 + (i % 1999 == 0),
+                cached=i % 501 == 0,
+            )
+        )
+    return SliceLog(path=Path("tasks.log"), tasks=tuple(tasks), unfinished=True)
+
+
+@pytest.fixture(scope="module")
+def timeline(folder: Path) -> Path:
+    file = folder / "timeline.html"
+    file.write_text(timeline_html(log_of(100_000)))
+    return file
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_timeline_of_100_000_tasks_opens_and_fits_its_window(
+    width: int, scheme: str, browser: Browser, timeline: Path, folder: Path
+) -> None:
+    browser.complaints.clear()
+    browser.show(width, scheme)
+    browser.open(timeline.as_uri())
+    assert browser.complaints == []
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
+    browser.picture(folder / f"timeline-{width}-{scheme}.png")
+    inside = browser.evaluate(
+        """(() => {
+          const frame = document.querySelector('.lanes svg').getBoundingClientRect();
+          const bars = [...document.querySelectorAll('.lanes .series rect')].map(
+            bar => bar.getBoundingClientRect());
+          return bars.length > 1000 && bars.every(b => b.left > frame.left - 2
+            && b.right < frame.right + 2 && b.top > frame.top - 2 && b.bottom < frame.bottom + 2
+            && b.height > 0.5)
+        })()"""
+    )
+    assert inside, "a bar is outside"
+
+
+def test_names_of_workers_stand_at_their_rows(browser: Browser, timeline: Path) -> None:
+    for width in (1400, 400):
+        browser.show(width, "light")
+        browser.open(timeline.as_uri())
+        far = browser.evaluate(
+            """(() => {
+              const rows = [...document.querySelectorAll('.lanes .track')];
+              const names = [...document.querySelectorAll('.lanes li')];
+              return rows.length == 32 && rows.length == names.length && names.map((name, i) =>
+                Math.abs(name.getBoundingClientRect().top - rows[i].getBoundingClientRect().top))
+            })()"""
+        )
+        assert max(far) < 2
+
+
+def test_a_timeline_reads_with_the_keyboard_and_a_screen_reader(
+    browser: Browser, timeline: Path
+) -> None:
+    browser.show(1400, "light")
+    browser.open(timeline.as_uri())
+    assert browser.evaluate(
+        """(() => {
+          const plot = document.querySelector('svg[role=img]');
+          const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+          return new Set(ids).size == ids.length
+            && plot.getAttribute('aria-labelledby').split(' ')
+              .every(id => document.getElementById(id).textContent.length > 5)
+            && [...document.querySelectorAll('table')].every(t => t.caption
+              && t.closest('.scroll[tabindex="0"]')
+              && [...t.tBodies[0].rows].every(r => r.cells.length == t.rows[0].cells.length))
+        })()"""
+    )
+    levels = browser.evaluate("[...document.querySelectorAll('h1,h2,h3')].map(e => +e.tagName[1])")
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_pointing_at_a_name_leaves_its_bars_alone(browser: Browser, timeline: Path) -> None:
+    browser.show(1400, "light")
+    browser.open(timeline.as_uri())
+    at = browser.evaluate(
+        "(r => [r.left + 5, r.top + 5])(document.querySelector('.legend .k1')"
+        ".getBoundingClientRect())"
+    )
+    browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
+    seen = browser.evaluate(
+        "[...document.querySelectorAll('.lanes .series')].map(g => [g.classList[1],"
+        " getComputedStyle(g).opacity])"
+    )
+    assert {name: float(opacity) < 0.5 for name, opacity in seen} == {
+        f"s{i}": i != 1 for i in range(8)
+    }
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -1,6 +1,7 @@
 """`flowos show`: a kept run, a process, or the log of a slice, in the terminal."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from flowos.cli._output import print_json
@@ -9,8 +10,18 @@ from flowos.model import UsageError
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = top_command(commands, "show", "flowos show last\n         flowos show tasks.log")
+    command = top_command(
+        commands,
+        "show",
+        "flowos show last\n         flowos show tasks.log --html timeline.html",
+    )
     add_run(command)
+    command.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="of the log of a slice: write a page there, of what ran when on which worker",
+    )
     command.add_argument(
         "--trace",
         type=Path,
@@ -28,8 +39,12 @@ def run(args: argparse.Namespace) -> int:
 
     if Path(args.run_id).is_file():
         return _show_log(args)
-    if args.trace is not None:
-        raise UsageError("--trace takes the log of a slice: flowos show FILE.log --trace out.json")
+    for option in ("html", "trace"):
+        if getattr(args, option) is not None:
+            raise UsageError(
+                f"--{option} takes the log of a slice: flowos show FILE.log --{option} OUT"
+                + (f"; {args.run_id} is no file" if args.run_id != "last" else "")
+            )
     if is_process(args.run_id):
         from flowos.cli.ps import lines
 
@@ -42,21 +57,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_log(args: argparse.Namespace) -> int:
-    from flowos.operations.task_log import read_log, times_by_task, write_trace
+    from flowos.operations.task_log import read_log, write_page, write_trace
+    from flowos.report import log_text
 
     log = read_log(Path(args.run_id))
-    if args.trace is not None:
-        write_trace(log, args.trace)
+    for file, write in ((args.trace, write_trace), (args.html, write_page)):
+        if file is not None:
+            write(log, file)
+            print(f"written: {file}", file=sys.stderr)
+    if log.damaged:
+        lines = "1 damaged line is" if log.damaged == 1 else f"{log.damaged} damaged lines are"
+        print(f"flowos show: {lines} left out; {log.damage}", file=sys.stderr)
     if args.json:
-        print_json(log)
-        return 0
-    if not log:
-        print(f"no task is in {args.run_id}")
-    for times in times_by_task(log):
-        failed = f"  {times.failed} failed" * bool(times.failed)
-        moved = f"{times.bytes_in / 1e6:.3f} MB in  {times.bytes_out / 1e6:.3f} MB out"
-        print(
-            f"{times.runs:8} runs  {times.seconds:10.3f} s  longest {times.longest_seconds:.3f} s  "
-            f"{moved}  {times.task}{failed}"
-        )
+        print_json(log.tasks)
+    else:
+        print(log_text(log) or f"no task is in {args.run_id}\n", end="")
     return 0

@@ -41,6 +41,7 @@ _PARTS = {
     ),
     "_schema": "schema_of",
     "_settings": "Settings pool_fields read_settings settings_schema",
+    "_task_log": "LoggedTask SliceLog",
 }
 
 if TYPE_CHECKING:
@@ -218,6 +219,10 @@ if TYPE_CHECKING:
         pool_fields as pool_fields,
         read_settings as read_settings,
         settings_schema as settings_schema,
+    )
+    from flowos.model._task_log import (
+        LoggedTask as LoggedTask,
+        SliceLog as SliceLog,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -2,9 +2,10 @@
 
 import os
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from flowos.model import brief_repr
 
@@ -38,6 +39,25 @@ def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
             with suppress(OSError):
                 file.unlink()
     return tuple(aside.values())
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes this path once it is written completely. Raises OSError if that fails.
+
+    A device or pipe is not replaced but written to; a link stays one.
+    """
+    special = path.exists() and not path.is_file()
+    target = path if special else path.resolve()
+    part = target if special else target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(target)
+    finally:
+        if not special:
+            with suppress(OSError):
+                part.unlink()
 
 
 def _write_down(file: Path, text: str) -> None:

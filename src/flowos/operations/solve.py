@@ -1,8 +1,7 @@
 """`flowos solve`: reads or generates a system, solves it, and reports progress."""
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite, log
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from flowos.engine import now
 from flowos.model import OnProgress, Progress, SolveError
+from flowos.operations._files import replaced
 from flowos.operations._linear_problems import in_the_commands_words, right_side, system_of
 from flowos.operations._progress import INTERVAL_SECONDS
 from flowos.report import ConvergencePlot, convergence_html, convergence_svg, number
@@ -177,19 +177,11 @@ def keep(x: NDArray[np.float64], path: Path) -> None:
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
     """A file that is replaced once it is written completely. Raises SolveError if that fails."""
-    target = path.resolve()
-    special = target.exists() and not target.is_file()  # a device or pipe is not replaced
-    part = target if special else target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with part.open("wb") as file:
+        with replaced(path) as file:
             yield file
-        part.replace(target)
     except OSError as error:
         raise SolveError(f"{path}: {error.strerror}; nothing was kept there") from None
-    finally:
-        if not special:
-            with suppress(OSError):
-                part.unlink()
 
 
 def _size_of(matrix: Csr) -> tuple[int, int]:

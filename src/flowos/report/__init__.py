@@ -3,11 +3,13 @@
 from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv
 from flowos.report._json import json, json_schema, read_json
+from flowos.report._log_text import log_text
 from flowos.report._markdown import markdown
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._text import runs_text, text, verdicts_text
+from flowos.report._timeline import chrome_trace
 from flowos.report._units import number
-from flowos.report.page import convergence_html, convergence_svg, html
+from flowos.report.page import convergence_html, convergence_svg, html, timeline_html
 
 __all__ = [
     "ChartStep",
@@ -15,6 +17,7 @@ __all__ = [
     "HeadlineNumber",
     "Report",
     "Section",
+    "chrome_trace",
     "convergence_html",
     "convergence_svg",
     "convergence_text",
@@ -22,10 +25,12 @@ __all__ = [
     "html",
     "json",
     "json_schema",
+    "log_text",
     "markdown",
     "number",
     "read_json",
     "runs_text",
     "text",
+    "timeline_html",
     "verdicts_text",
 ]

@@ -25,7 +25,7 @@ from flowos.report._words import (
     why_of,
     worth_of,
 )
-from flowos.report._wrap import wrapped
+from flowos.report._wrap import safe, wrapped
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
 _MOST_DOUBTS = 10
@@ -45,12 +45,12 @@ def text(book: Report) -> str:
     if book.run.environments:
         sections = (_head, _worth, _findings, _gaps, _doubts)
     parts = [line for section in sections for line in section(book)]
-    return "\n".join(_safe(line) for line in parts).rstrip() + "\n"
+    return "\n".join(safe(line) for line in parts).rstrip() + "\n"
 
 
 def verdicts_text(verdicts: Sequence[Verdict]) -> str:
     """Summary of the answers, then a table for each probe, for `flowos compare`."""
-    return "\n".join(_safe(line) for line in lines_of(verdicts)) + "\n"
+    return "\n".join(safe(line) for line in lines_of(verdicts)) + "\n"
 
 
 def runs_text(
@@ -66,7 +66,7 @@ def runs_text(
     changes: what else differs between them. everything: include the numbers whose ranges overlap.
     """
     lines = lines_of_runs(outcome, probes, numbers, changes=changes, everything=everything)
-    return "\n".join(map(_safe, lines)) + "\n"
+    return "\n".join(map(safe, lines)) + "\n"
 
 
 def _head(book: Report) -> list[str]:
@@ -186,9 +186,3 @@ def _worth(book: Report) -> Iterator[str]:
 
 def _item(words: str) -> Sequence[str]:
     return wrapped(words, "  ", "    ")
-
-
-def _safe(line: str) -> str:
-    """No control character reaches a terminal; characters without an encoding become '?'."""
-    printable = "".join(c if c.isprintable() else "?" for c in line)
-    return printable.encode("utf-8", "replace").decode("utf-8")

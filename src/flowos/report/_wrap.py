@@ -26,3 +26,9 @@ def wrapped(words: str, first: str = "", rest: str = "") -> Sequence[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_HELD, " ") for line in lines]
+
+
+def safe(line: str) -> str:
+    """No control character reaches a terminal; characters without an encoding become '?'."""
+    printable = "".join(c if c.isprintable() else "?" for c in line)
+    return printable.encode("utf-8", "replace").decode("utf-8")

@@ -135,8 +135,11 @@ def test_show_adds_up_by_task_and_writes_a_timeline(tmp_path: Path) -> None:
             s.run(3)
     with log.open("a") as file:
         file.write('{"task": "cut o')  # as a killed program may leave it
-    done = show(log, "--trace", trace)
-    assert (done.returncode, done.stderr) == (0, "")
+    page = tmp_path / "page.html"
+    done = show(log, "--trace", trace, "--html", page)
+    assert (done.returncode, done.stderr) == (0, f"written: {trace}\nwritten: {page}\n")
+    assert "6 tasks on 1 worker of 1 node" in page.read_text()
+    assert "the slice still writes, or was killed" in page.read_text()
     by_task = {
         line.split()[-3 if "failed" in line else -1]: line for line in done.stdout.splitlines()
     }
@@ -157,20 +160,81 @@ def test_show_adds_up_by_task_and_writes_a_timeline(tmp_path: Path) -> None:
     assert "not three" in ran[-1]["args"]["error"]
 
 
-def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text('{"task": 1}\n')
-    done = show(tmp_path / "log")
-    assert done.returncode == 2
-    assert f"{tmp_path}/log:1 is no line of a slice's log: " in done.stderr
-    line = '{"task": "a", "worker": "n:0", "start": 1, "end": 1e999, "bytes_in": 0}'
+def test_damaged_lines_are_left_out_and_said(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with fo.slice(flow(), log=log, cores=1) as s:
+        s.run(5)
+        with log.open("a") as file:
+            file.write('{"task": "cut o')  # as a full disk leaves it
+        s.run(5)
+    done = show(log, "--html", tmp_path / "page")
+    assert done.returncode == 0
+    assert f"1 damaged line is left out; {log}:3 is no line of a slice's log: " in done.stderr
+    assert len(done.stdout.splitlines()) == 2
+    assert "1 line of the log could not be read" in (tmp_path / "page").read_text()
+
+
+def test_a_log_of_a_later_version_is_said_to_be_one(tmp_path: Path) -> None:
+    line = '{"task": "a", "worker": "n:0", "start": 1, "end": 2, "bytes_in": 0, "joules": 3}'
     (tmp_path / "log").write_text(f"{line}\n")
     done = show(tmp_path / "log")
+    assert done.returncode == 2
+    assert "LoggedTask has no field 'joules'" in done.stderr
+
+
+GOOD = '{"task": "a", "worker": "n:0", "start": 1, "end": 2, "bytes_in": 0}'
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"task": 1}',
+        GOOD.replace('"end": 2', '"end": 1e999'),
+        GOOD.replace('"end": 2', '"end": 0.5'),
+        GOOD.replace('"end": 2', '"end": NaN'),
+        GOOD.replace('"bytes_in": 0', '"bytes_in": -1'),
+        GOOD.replace('"bytes_in": 0', '"bytes_in": 1e3'),
+        GOOD.replace('"a"', "null"),
+        "[" * 100_000,
+        "\0" * 50,
+        "null",
+        "3" * 5000,
+    ],
+)
+def test_what_is_no_log_is_refused_with_its_line(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "log").write_text(f"{bad}\n")
+    for more in ([], ["--html", tmp_path / "page"], ["--json"]):
+        done = show(tmp_path / "log", *more)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"flowos show: {tmp_path}/log:1 is no line of a slice's log")
+        assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_large_file_that_is_no_log_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as file:
+        file.truncate(1 << 40)  # a hole
+    done = show(tmp_path / "log")
     assert (done.returncode, "log:1 is no line" in done.stderr) == (2, True)
-    done = show("last", "--trace", tmp_path / "out")
+
+
+@pytest.mark.parametrize("option", ["--trace", "--html"])
+def test_what_is_written_is_written_whole_or_said(tmp_path: Path, option: str) -> None:
+    done = show("last", option, tmp_path / "out")
     assert done.returncode == 2
-    assert "--trace takes the log of a slice" in done.stderr
-    (tmp_path / "log").write_text("")
-    done = show(tmp_path / "log", "--trace", Path("/proc/no/out"))
-    assert done.returncode == 2
-    assert "/proc/no/out cannot be written: " in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert f"{option} takes the log of a slice" in done.stderr
+    log = tmp_path / "log"
+    log.write_text(f"{GOOD}\n")
+    (tmp_path / "link").symlink_to(log)
+    for own in (log, tmp_path / "link"):
+        done = show(log, option, own)
+        assert (done.returncode, f"{own} is the log itself" in done.stderr) == (2, True)
+        assert log.read_text() == f"{GOOD}\n"
+    for nowhere in ("/proc/no/out", "/dev/full", str(tmp_path)):
+        done = show(log, option, nowhere)
+        assert done.returncode == 2
+        assert f"{nowhere} cannot be written: " in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    done = show(log, option, "/dev/stdout")
+    assert (done.returncode, len(done.stdout) > 100) == (0, True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "log"]

@@ -2,5 +2,6 @@
 
 from flowos.report.page._convergence import convergence_html, convergence_svg
 from flowos.report.page._page import html
+from flowos.report.page._timeline import timeline_html
 
-__all__ = ["convergence_html", "convergence_svg", "html"]
+__all__ = ["convergence_html", "convergence_svg", "html", "timeline_html"]

@@ -1,6 +1,7 @@
 """Parts shared by all plots: markers, swatches of the legend, and the frame with its title."""
 
 from flowos.report._panels import Panel
+from flowos.report._units import number
 from flowos.report._words import spans_of
 from flowos.report.page._markup import Markup, join, tag
 
@@ -27,6 +28,14 @@ def people(words: str) -> str:
     """A number with its unit as shown on the page, without a line break."""
     head, space, unit = words.rpartition(" ")
     return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
+
+
+def seconds_of(value: float) -> str:
+    return people(number(value, "second"))
+
+
+def bytes_of(count: float) -> str:
+    return people(number(count, "byte"))
 
 
 def words(text: str) -> Markup:

@@ -152,6 +152,20 @@ fill:var(--muted);font-variant-numeric:tabular-nums}
 .ceiling.nominal{stroke-dasharray:1.5 3.5}
 .step{stroke:var(--muted);stroke-width:1;stroke-dasharray:2 3}
 .sw{stroke:var(--c);stroke-width:2.4;fill:none}
+.lanes{display:grid;grid-template-columns:fit-content(28vw) minmax(0,1fr);gap:0 10px;
+font-size:.8rem;color:var(--muted);font-variant-numeric:tabular-nums;margin-top:14px}
+.lanes ul{list-style:none;margin:0;padding:0;overflow:hidden}
+.lanes li{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.lanes svg{display:block;width:100%}
+.lanes svg *{vector-effect:non-scaling-stroke}
+.lanes .track{fill:var(--track);opacity:.5}
+.ticks{grid-column:2;position:relative;height:2em}
+.ticks span{position:absolute;top:3px;transform:translateX(-50%);white-space:nowrap}
+.ticks span:first-child{transform:none}
+.cards+figure{margin-top:26px}
+.failed{stroke:var(--warn);stroke-width:3;pointer-events:none}
+.again{stroke:var(--ink);stroke-width:2;stroke-dasharray:3 2;pointer-events:none}
+.idle{fill:none;stroke:var(--warn);stroke-width:1.5;stroke-dasharray:5 3}
 details{margin-top:10px}
 summary{cursor:pointer;font-size:.9rem;color:var(--c0);padding:4px 0;width:fit-content}
 summary:hover{text-decoration:underline}

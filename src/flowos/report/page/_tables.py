@@ -1,6 +1,6 @@
 """Renders every number as a table, accessible by keyboard and screen reader."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from flowos.model import Measurement
 from flowos.report._panels import Panel, in_order, varying
@@ -18,9 +18,13 @@ def scrolled(
     rows: Sequence[Markup],
     name: str,
     kind: str | None = None,
+    numeric: Collection[str] = _NUMBERS[:-1],
 ) -> Markup:
-    """A table that scrolls inside its own focusable box. kind: its class."""
-    head = tag("tr", *(tag("th", n, scope="col", class_=_side(n)) for n in names))
+    """A table that scrolls inside its own focusable box. kind: its class. numeric: columns whose
+    names are on the right."""
+    sides = (("n" if n in numeric else None) for n in names)
+    named = zip(names, sides, strict=True)
+    head = tag("tr", *(tag("th", n, scope="col", class_=side) for n, side in named))
     return tag(
         "div",
         tag(
@@ -90,7 +94,3 @@ def number_cells(m: Measurement, scale: Scale) -> Markup:
     )
     rest = (tag("td", word, class_="n") for word in words)
     return join(median, tag("td", people(spread_of(m, scale)), class_="n"), best, *rest)
-
-
-def _side(name: str) -> str | None:
-    return "n" if name in _NUMBERS[:-1] else None
