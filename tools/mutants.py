@@ -74,7 +74,10 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Seen:
-    """Which tests ran a module, and which of them each of its lines; the seconds of each test."""
+    """Which tests ran a module, and which of them each of its lines; the seconds of each test.
+
+    Where no test ran a function of the module, all of the room's: what an import makes is used.
+    """
 
     tests: frozenset[str]
     by_line: dict[int, frozenset[str]]
@@ -165,7 +168,8 @@ def seconds_of_tests(room: str) -> dict[str, float]:
 
 def digest(*folders: str) -> str:
     files = (file for folder in folders for file in sorted(Path(folder).rglob("*.py")))
-    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    here = str(Path.cwd()).encode()  # what is covered is noted by its whole path
+    return hashlib.sha256(b"\0".join([here, *map(Path.read_bytes, files)])).hexdigest()[:16]
 
 
 def cover(room: str, file: Path) -> None:
@@ -190,11 +194,8 @@ def seen(module: Path, slowest: float) -> Seen:
         for line, names in contexts.items()
     }
     seconds = seconds_of_tests(module.parts[2])
-    tests = frozenset(
-        test
-        for test in frozenset[str]().union(*by_line.values())
-        if seconds.get(test, 0.0) <= slowest
-    )
+    ran = frozenset[str]().union(*by_line.values()) or seconds.keys()
+    tests = frozenset(test for test in ran if seconds.get(test, 0.0) <= slowest)
     return Seen(tests, {line: own & tests for line, own in by_line.items()}, seconds)
 
 

@@ -83,6 +83,10 @@ def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
         "--time=0-02:00:00",
         "--switches=1",
     )
+    assert hold_words(POOL, Ask(gpus=1, memory_bytes=1), "n", ())[9:] == (
+        "--gres=gpu:1",
+        "--mem=1M",
+    )
     shorter = Ask(cores=3, seconds=61.0, topology="spread")
     assert hold_words(pool, shorter, "n", ())[-4:] == (
         *("--gres=fpga:1", "--mincpus=3", "--time=0-00:02:00", "--spread-job"),
@@ -178,6 +182,9 @@ def test_gpus_are_counted_and_what_cannot_be_read_is_none() -> None:
     (node,) = read_nodes("gpu01|idle~|64+|?|gpu:a100:4(S:0-1),gpu:h100:2|\n")
     assert node == NodeInfo(name="gpu01", cores=64, gpus=6, devices=(("gpu", 6),), state="idle~")
     assert read_nodes("(null)|idle|1|1|(null)|none")[0].name == ""
+    assert read_nodes("n[1-2]|idle|?|1|(null)|none") == (
+        NodeInfo(name="n1", cores=0, memory_bytes=1 << 20, state="idle"),
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -346,6 +353,9 @@ def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> No
     assert too_few(POOL, Ask(gpus=2), (plain, gpu)) == ""
     assert too_few(POOL, Ask(nodes=2, gpus=1), (plain, gpu)) == (
         "2 nodes asked for, 1 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"
+    )
+    assert too_few(POOL, Ask(devices=(("nic", 1),)), (plain, gpu)) == (
+        "1 nodes asked for, 0 of 2 have what each has to have: 1 nic asked for, n1 has 0"
     )
     pool = Pool(name="c", kind="slurm", gres="gpu:a100:3", cores=4)
     assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 gpu asked for, g1 has 2")

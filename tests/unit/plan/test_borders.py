@@ -12,6 +12,7 @@ from flowos.plan._few import ANY_NOISE, MIN_FACTOR, Noise, beyond_noise
 from flowos.plan._intervals import Interval
 from flowos.plan._pairs import Round, Turns
 from flowos.plan._regimes import _best_cut
+from flowos.plan._tails import Tail, tail_of, together
 
 
 def turns(*logs: float, marked: bool = False, in_turns: bool = False) -> Turns:
@@ -131,9 +132,32 @@ def test_a_state_is_marked_beyond_its_limit_and_not_at_it(
     assert not assess_trust([beyond], limits=limits).good
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("margin", "most", "second"), [(0.0, 1, 1), (0.1875, 1, 1), (0.19, 1, 0)])
+def test_a_fifth_of_the_lags_counts_from_their_median_on_and_at_least_the_margin(
+    sign: int, margin: float, most: int, second: int
+) -> None:
+    """Ten lags: the two that are farthest from the middle, one on each side, and none below."""
+    off = (0.25, -0.1875, 0.125, -0.125, 0.0625, -0.0625, 0.03125, -0.03125, 0.0, 0.0)
+    lags = turns(*(0.5 + sign * each for each in off))
+    found = tail_of([[Round(("r", 0), turns(*[0.0] * 10), lags)]], margin)
+    assert (found.base, found.other) == (most, second)[::sign]
+
+
+def test_a_stall_takes_longer_than_its_limit() -> None:
+    costs = (0.3, -0.3, 0.31, -0.31, -0.4)
+    tail = Tail(excesses=(), base=0, other=0, chance=1.0, p90=0.0, costs=costs)
+    assert tail.stalls(0.3) == (2, 1)
+
+
+def test_rounds_count_that_half_of_the_cases_have() -> None:
+    assert together([{1: 2.0, 2: 4.0}, {1: 7.0}]) == [4.5, 6.0]
+    assert together([{1: 2.0, 2: 4.0}, {1: 7.0}, {1: 1.0}]) == [pytest.approx(11 / 3 - 1 / 3)]
+
+
 def test_the_spread_inside_two_regimes_does_not_drown_in_the_size_of_the_numbers() -> None:
     """Squares of logarithms of 690 leave 1e-5 of a spread of 0, unless they are centred first."""
     large = math.log(1e300)
-    cut, inside = _best_cut([large] * 8 + [large + 0.1] * 5)
+    cut, inside = _best_cut([large + at + off for at in (0, 0.1) for off in [-1e-6, 1e-6] * 4])
     assert cut == 8
-    assert inside < 1e-7
+    assert inside == pytest.approx(1e-6 * math.sqrt(16 / 14), rel=1e-3)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -65,6 +66,21 @@ def test_noisy_cases_tell_together_what_none_tells_by_itself() -> None:
     alone = compare(samples, axis="env", base="a", margin=0.03)
     assert all(v.answer == "inconclusive" for v in alone)
     assert verdict(samples).answer == "equal"
+
+
+def test_turns_that_differ_inside_rounds_that_agree_widen_the_interval() -> None:
+    """Turns d above and below their mean: a round has a deviation of d, and the mean of three cases
+    that of their squares' sum. 5.8409 is Student's t for 3 degrees of freedom and 99 %.
+    """
+    samples = [
+        replace(
+            s, values=(s.values[0] * math.exp((0.1, 0.2, 0.3)[n // 4 % 3] * (0, 1, -1, 0)[n % 4]),)
+        )
+        for n, s in enumerate(seen([1.0, 1.0, 1.0], 4))
+    ]
+    found = verdict(samples)
+    reach = 5.8409 * math.sqrt(0.01 + 0.04 + 0.09) / 3 / math.sqrt(4)
+    assert (math.log(found.low), math.log(found.high)) == pytest.approx((-reach, reach), rel=1e-4)
 
 
 def test_a_case_that_lacks_rounds_shifts_nothing() -> None:

@@ -34,7 +34,7 @@ def test_a_few_slow_first_repetitions_are_no_regime() -> None:
 
 def test_a_step_below_a_tenth_is_no_regime() -> None:
     assert regimes([1.0] * 8 + [1.09] * 8) is None
-    assert regimes([1.0] * 8 + [1.11] * 8) is not None
+    assert regimes([1.0] * 8 + [1.1] * 8) is not None
 
 
 def test_seven_values_are_too_few() -> None:

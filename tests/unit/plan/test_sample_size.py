@@ -49,3 +49,13 @@ def test_what_is_told_or_was_never_interleaved_or_is_out_of_reach_needs_no_round
 
 def test_too_few_rounds_need_the_least_number() -> None:
     assert rounds_to_tell(compared(0.9, 0.1, 2, 1)) == 4
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 2.0), (0.5, math.inf), (0.0, math.inf)])
+def test_an_interval_without_an_end_needs_the_least_number(low: float, high: float) -> None:
+    assert rounds_to_tell(replace(compared(0.9, 0.1, 2, 1), low=low, high=high)) == 4
+
+
+def test_what_a_narrow_interval_leaves_open_needs_a_round_more() -> None:
+    narrow = replace(compared(1.0, 0.0, 8, 1), low=0.999, high=1.001, answer="inconclusive")
+    assert rounds_to_tell(replace(narrow, needed=0)) == 9

@@ -59,7 +59,7 @@ def test_memory_begins_beyond_the_last_cache_of_a_recorded_curve(name: str) -> N
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_a_recorded_curve_shows_does_not_depend_on_the_unit_of_the_rate(name: str) -> None:
     sizes, rates, _ = recorded(name)
-    scaled = [rate / 1e9 for rate in rates]
+    scaled = [rate / 1e12 for rate in rates]
     assert [s.size_bytes for s in find_steps(sizes, scaled)] == pytest.approx(
         [s.size_bytes for s in find_steps(sizes, rates)]
     )
@@ -120,6 +120,38 @@ def test_levels_that_are_hardly_apart_are_one() -> None:
     assert len(find_steps(sizes, rates)) == 2
 
 
+@pytest.mark.parametrize(
+    ("levels", "steps"),
+    [
+        ((400.0, 120.0, 100.0, 40.0), 3),
+        ((400.0, 119.9, 100.0, 40.0), 2),
+        ((470.0, 400.0, 100.0, 40.0), 2),
+    ],
+)
+def test_levels_are_two_from_a_fifth_more_on(levels: tuple[float, ...], steps: int) -> None:
+    assert len(find_steps(*staircase(levels))) == steps
+
+
+@pytest.mark.parametrize(("last", "count"), [(19.0, 3), (18.9, 2)])
+def test_a_plateau_between_two_falls_is_nearly_an_octave_wide(last: float, count: int) -> None:
+    sizes = [1.0, 2.0, 4.0, 8.0, 10.0, last, 40.0, 80.0, 160.0]
+    found = find_plateaus(sizes, [400.0] * 4 + [200.0] * 2 + [50.0] * 3)
+    assert len(found) == count
+    memory = memory_plateau(sizes, [400.0] * 4 + [200.0] * 2 + [50.0] * 3)
+    assert memory is not None
+    assert (memory.first_bytes, memory.rate) == (40.0, 50.0)
+
+
+def test_the_rate_of_a_plateau_is_its_median() -> None:
+    (found,) = find_plateaus([1.0, 2.0, 4.0, 8.0, 16.0], [105.0, 104.0, 103.0, 102.0, 101.0])
+    assert found.rate == 103.0
+
+
+def test_the_last_rate_of_a_curve_is_the_median_of_three() -> None:
+    *_, last = find_plateaus([1.0, 2.0, 4.0, 8.0], [80.0, 40.0, 20.0, 10.0])
+    assert (last.first_bytes, last.rate) == (4.0, 20.0)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_curve_of_few_points_is_read_without_an_error(count: int) -> None:
     sizes, rates = [1e4, 1e6, 1e8][:count], [90.0, 40.0, 10.0][:count]
@@ -132,6 +164,7 @@ def test_a_curve_of_few_points_is_read_without_an_error(count: int) -> None:
         ([], [], "0 sizes, 0 rates"),
         ([1.0, 2.0], [1.0], "2 sizes, 1 rates"),
         ([2.0, 1.0], [1.0, 1.0], "must rise"),
+        ([1.0, 1.0], [1.0, 1.0], "must rise"),
         ([0.0, 1.0], [1.0, 1.0], "must rise"),
         ([1.0, 2.0], [1.0, 0.0], "above 0"),
     ],

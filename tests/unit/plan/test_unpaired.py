@@ -225,3 +225,116 @@ def test_half_of_the_numbers_of_a_run_that_ended_early_are_too_few(kept: int, an
     cut = whole(base, replace(some, ended_early="it was interrupted"))
     assert cut.answer == answer
     assert ("b ended early: it was interrupted" in cut.why) == (answer != "equal")
+
+
+FLAT = replace(RATE, low=40.0, high=40.0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "count", "answer"),
+    [
+        (1.0499, 4, "equal"),
+        (1.0501, 4, "faster"),
+        (1 / 1.0499, 4, "equal"),
+        (1 / 1.0501, 4, "slower"),
+        (1.05**3 - 1e-4, 3, "inconclusive"),
+        (1.05**3 + 1e-4, 3, "faster"),
+        (1.05**-3 + 1e-4, 3, "inconclusive"),
+        (1.05**-3 - 1e-4, 3, "slower"),
+        (1.0499, 2, "equal"),
+        (1.0499, 1, "inconclusive"),
+    ],
+)
+def test_a_number_differs_beyond_the_margin_and_of_few_values_beyond_three(
+    factor: float, count: int, answer: str
+) -> None:
+    other = replace(scaled(FLAT, factor), count=count)
+    assert judged(of("a", FLAT), of("b", other)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("other", "answer"),
+    [
+        (replace(FLAT, low=40 / 1.05**2 + 0.01), "equal"),
+        (replace(FLAT, low=40 / 1.05**2 - 0.01), "inconclusive"),
+        (replace(FLAT, high=40 * 1.05**2 - 0.01), "equal"),
+        (replace(FLAT, high=40 * 1.05**2 + 0.01), "inconclusive"),
+        (replace(FLAT, median=44.0, low=40.0, high=44.0), "inconclusive"),
+        (replace(FLAT, median=44.0, low=40.1, high=44.0), "faster"),
+        (replace(FLAT, median=36.0, low=36.0, high=40.0), "inconclusive"),
+        (replace(FLAT, median=36.0, low=36.0, high=39.9), "slower"),
+    ],
+)
+def test_middle_halves_may_be_two_margins_wide_and_may_not_meet(
+    other: Measurement, answer: str
+) -> None:
+    assert judged(of("a", FLAT), of("b", other)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("mean", "row", "probe"),
+    [
+        (40 / 1.0499, "equal", "equal"),
+        (40 / 1.0501, "inconclusive", "inconclusive"),
+        (40 * 1.0499, "equal", "equal"),
+        (40 * 1.0501, "inconclusive", "inconclusive"),
+        (0.0, "equal", "equal"),
+        (0.5, "inconclusive", "inconclusive"),
+    ],
+)
+def test_means_may_be_a_margin_apart_where_the_medians_are_equal(
+    mean: float, row: str, probe: str
+) -> None:
+    base, other = (of(r, RATE, samples=(sample(RATE, v),)) for r, v in (("a", 40.0), ("b", mean)))
+    found = judged(base, other)
+    assert found.mean == (pytest.approx(mean / 40) if mean else None)
+    assert (found.answer, whole(base, other).answer) == (row, probe)
+
+
+@pytest.mark.parametrize(
+    ("factors", "answer"),
+    [
+        ([0.92, 1.05**-2 / 0.92 - 1e-4], "slower"),
+        ([0.92, 1.05**-2 / 0.92 + 1e-4], "inconclusive"),
+        ([1.1, 1.05**2 / 1.1 + 1e-4], "faster"),
+        ([1.1, 1.05**2 / 1.1 - 1e-4], "equal"),
+        ([1.0] * 9 + [1.05**-3 - 1e-4], "slower"),
+        ([1.0] * 9 + [1.05**-3 + 1e-4], "inconclusive"),
+    ],
+)
+def test_a_probe_differs_by_a_margin_on_the_whole_or_by_three_in_one_number(
+    factors: list[float], answer: str
+) -> None:
+    base, other = of("a", *many([1.0] * len(factors))), of("b", *many(factors))
+    assert whole(base, other).answer == answer
+
+
+@pytest.mark.parametrize(("wide", "answer"), [(2, "equal"), (3, "inconclusive")])
+def test_a_probe_is_equal_where_half_of_its_numbers_are(wide: int, answer: str) -> None:
+    base = many([1.0] * (2 + wide))
+    other = [*base[:2], *(replace(m, low=30.0, high=50.0) for m in base[2:])]
+    assert whole(of("a", *base), of("b", *other)).answer == answer
+
+
+@pytest.mark.parametrize(("good", "answer"), [(2, "inconclusive"), (3, "equal")])
+def test_more_than_half_of_the_numbers_have_to_be_comparable(good: int, answer: str) -> None:
+    base = many([1.0] * (2 + good))
+    other = [replace(base[0], trust=MARKED), replace(base[1], low=0.0), *base[2:]]
+    found = whole(of("a", *base), of("b", *other))
+    assert found.answer == answer
+    if good == 2:
+        assert found.why == (
+            "1 of 4 numbers are marked, 1 of 4 have no ratio, as a value is not above 0"
+        )
+    assert (found.ratio, found.disturbed) == (1.0, 1)
+
+
+def test_a_case_that_failed_takes_all_points_that_its_program_sweeps() -> None:
+    base, other = of("a", *many([1.0] * 4)), of("b", *many([1.0] * 3))
+    for failed, answer in (
+        (Case("stream"), "inconclusive"),
+        (Case("stream", (("n", "3"),)), "inconclusive"),
+        (Case("stream", (("n", "3"), ("isa", "avx2"))), "equal"),
+        (Case("mpi"), "equal"),
+    ):
+        assert whole(base, replace(other, failed=[failed])).answer == answer
