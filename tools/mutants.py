@@ -9,14 +9,12 @@ survivor is a missing test, or a change without meaning. Where time is limited m
 """
 
 import argparse
-import ast
 import difflib
 import functools
 import gc
 import hashlib
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -35,10 +33,8 @@ import hypothesis
 import pytest
 import scipy.stats  # noqa: F401 - what tests import and takes long, so that no process need
 from changed_modules import OneModule, Place, changed_functions, place
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.operators.provider import OperatorProvider
 from coverage import CoverageData
+from mutations import Mutant, mutants
 
 COVERAGE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flowos/mutants"
 TESTS = {
@@ -48,28 +44,8 @@ TESTS = {
     "probes": ("tests/unit/probes",),
     "report": ("tests/unit/report",),
 }
-OPERATORS = re.compile(
-    r"BinaryOperator_((Add|Sub|Mul|Div)_(Add|Sub|Mul|Div)|(FloorDiv|Mod|Pow)_Mul)$"
-    r"|ComparisonOperator_(Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is|Lt_(LtE|GtE)|LtE_(Lt|Gt)"
-    r"|Gt_(GtE|LtE)|GtE_(Gt|Lt))$"
-    r"|UnaryOperator_Delete_|AddNot|True|With(And|Or|Break|Continue)|Number|Exception|ZeroIteration"
-    r"|RemoveDecorator"
-)
-"""One of each kind: that others, such as shifts of floats, are noticed says nothing."""
-OF_TYPES = re.compile(r"@(overload|dataclass|staticmethod|final)|TYPE_CHECKING|Literal\[")
-"""Lines at which mypy looks."""
-LARGE = re.compile(r"\d{4,}(\.\d*)?|[\d.]+e\d+")
-"""Numbers of which one more or less says nothing."""
 SERVERS = 2
 IMPORT_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A module's source with one change, and the line that it is in."""
-
-    line: int
-    source: str
 
 
 @dataclass(frozen=True)
@@ -120,26 +96,6 @@ def modules(names: Sequence[str]) -> Iterator[Path]:
         if path.parts[2:3] == () or path.parts[2] not in TESTS or not found[0].exists():
             sys.exit(f"{name} is no module of a pure room: give flowos.{'|'.join(TESTS)}")
         yield from (file for file in found if "programs" not in file.parts)
-
-
-def mutants(source: str) -> Iterator[Mutant]:
-    lines, tree, meaning = source.splitlines(), get_ast(source), ast.dump(ast.parse(source))
-    provider = OperatorProvider()
-    for operator in (provider[name]() for name in provider if OPERATORS.search(name)):
-        nodes = ((n, at) for n in ast_nodes(tree) for at, _ in operator.mutation_positions(n))
-        for occurrence, (node, (line, _)) in enumerate(nodes):
-            if OF_TYPES.search(lines[line - 1]) or LARGE.fullmatch(node.get_code().strip()):
-                continue
-            changed = mutate_code(source, operator, occurrence)
-            if changed and has_other(changed, meaning):
-                yield Mutant(line, changed)
-
-
-def has_other(source: str, meaning: str) -> bool:
-    try:
-        return ast.dump(ast.parse(source)) != meaning
-    except SyntaxError:
-        return False
 
 
 @cache

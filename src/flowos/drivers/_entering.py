@@ -68,8 +68,10 @@ def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tu
     if any(t.works for t in attempts):
         return ()
     asked = attempts or [t for name in conditions if (t := tried(facts, name))]
-    found = [explain(runtime, t.says) for t in asked if not t.works]
-    return tuple({reason.code: reason for reason in reversed(found)}.values())[::-1]
+    found: dict[str, Reason] = {}
+    for reason in (explain(runtime, t.says) for t in asked if not t.works):
+        found.setdefault(reason.code, reason)
+    return tuple(found.values())
 
 
 def version_of(tool: Tool) -> tuple[int, ...]:

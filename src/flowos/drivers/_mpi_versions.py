@@ -98,6 +98,7 @@ def incompatibility(
     inside = tuple(inside)
     of_family = [mpi for mpi in inside if mpi.family == wished]
     name, version = _NAMES[wished], outside.series if outside else ""
+    has = ", ".join(map(str, inside))
     needed = f"{name} {version}".strip()
     install = f"have {needed} in the image (Debian: apt install {_PACKAGES[wished]})"
     if not inside:
@@ -107,7 +108,6 @@ def incompatibility(
             remedy=f"{install}; if it lies apart, name its bin folder in PATH",
         )
     if not of_family:
-        has = ", ".join(map(str, inside))
         return Reason(
             code="mpi-family",
             text=f"it has {has}, but the node starts ranks with {outside or name}: "
@@ -119,7 +119,7 @@ def incompatibility(
     if version and all(mpi.series not in ("", version) for mpi in of_family):
         return Reason(
             code="mpi-version",
-            text=f"it has {of_family[0]}, but the node starts ranks with {outside}",
+            text=f"it has {has}, but the node starts ranks with {outside}",
             remedy=install,
         )
     return None

@@ -1,6 +1,5 @@
 """Advice from a sweep of STREAM: what to set, and what that gains."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ def advice(found: Worth) -> tuple[Advice, ...]:
     """Advice for each axis on which the default level, or the worst of several, is slower."""
     best: dict[str, Verdict] = {}
     for v in found.settings:
-        if v.answer == "slower" and _is_usual(found, v) and 0 < v.ratio < math.inf:
+        if v.answer == "slower" and _is_usual(found, v) and v.ratio > 0:
             axis = "places" if v.axis == "bind" else v.axis
             best[axis] = min(best.get(axis, v), v, key=lambda each: each.ratio)
     return tuple(_advice(found, axis, v) for axis, v in best.items())

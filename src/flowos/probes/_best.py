@@ -6,6 +6,7 @@ that minute the best. Each turn is taken as case effect plus round effect, fitte
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from statistics import fmean, median
 from typing import TypeVar
@@ -29,7 +30,7 @@ def case_effects(samples: Sequence[Sample], limits: NoiseThresholds) -> dict[Cas
         sign = -1 if lower_is_better(s.unit) else 1
         turns.setdefault((s.case, (s.run, s.round)), []).append(sign * math.log(median(s.values)))
     cells = {cell: fmean(logs) for cell, logs in turns.items()}
-    cases = {case: 0.0 for case, _ in cells}
+    cases: dict[Case, float] = defaultdict(float)
     for _ in range(SWEEPS):
         rounds = _medians((number, log - cases[case]) for (case, number), log in cells.items())
         cases = _medians((case, log - rounds[number]) for (case, number), log in cells.items())

@@ -57,7 +57,7 @@ def placement(affinity: Affinity, cpus: Sequence[LogicalCpu], threads: int) -> P
     places = _places(affinity.places, cpus)
     count = len(places)
     if affinity.bind == "close":
-        chosen = [i * count // threads if threads > count else i for i in range(threads)]
+        chosen = [i * count // max(count, threads) for i in range(threads)]
     elif affinity.bind == "spread":
         chosen = [i * count // threads for i in range(threads)]
     else:
@@ -94,8 +94,8 @@ def _places(kind: Places, cpus: Iterable[LogicalCpu]) -> list[tuple[int, ...]]:
 
 def _scattered(cpus: Iterable[LogicalCpu]) -> list[LogicalCpu]:
     """Alternate sockets, then cores; second hardware threads last."""
-    ranks: list[tuple[int, int, int, LogicalCpu]] = []
-    for socket, in_socket in groupby(_compact(cpus), key=lambda c: c.socket):
+    ranks: dict[LogicalCpu, tuple[int, int]] = {}
+    for _, in_socket in groupby(_compact(cpus), key=lambda c: c.socket):
         for core, (_, in_core) in enumerate(groupby(in_socket, key=lambda c: c.core)):
-            ranks += [(thread, core, socket, cpu) for thread, cpu in enumerate(in_core)]
-    return [cpu for *_, cpu in sorted(ranks, key=lambda r: r[:3])]
+            ranks |= {cpu: (thread, core) for thread, cpu in enumerate(in_core)}
+    return sorted(ranks, key=ranks.__getitem__)

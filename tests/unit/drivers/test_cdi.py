@@ -192,6 +192,8 @@ def test_all_gpus_of_a_node_by_name() -> None:
     [
         ("text", "the file is no mapping"),
         (said(kind=None), "kind is missing or no text"),
+        (said(kind=""), "kind is missing or no text"),
+        (said(kind="v.com/\0"), "kind is missing or no text"),
         (said(kind="gpu"), "kind 'gpu' is not like vendor.com/class"),
         (said(cdiVersion=1), "cdiVersion is missing or no text"),
         (said(devices={"name": "0"}), "devices is no list"),

@@ -107,7 +107,12 @@ def test_of_several_open_mpis_in_an_image_one_of_the_series_is_enough() -> None:
 @pytest.mark.parametrize(
     ("outside", "inside", "code", "text"),
     [
-        (OPEN_MPI, [], "mpi-missing", "it has no MPI, and the node starts ranks with Open MPI"),
+        (
+            OPEN_MPI,
+            [],
+            "mpi-missing",
+            "it has no MPI, and the node starts ranks with Open MPI 4.1.4",
+        ),
         (
             OPEN_MPI,
             [MPICH],
@@ -120,6 +125,12 @@ def test_of_several_open_mpis_in_an_image_one_of_the_series_is_enough() -> None:
             [MpiSaid("openmpi", "5.0.9")],
             "mpi-version",
             "it has Open MPI 5.0.9, but the node starts ranks with Open MPI 4.1.4",
+        ),
+        (
+            OPEN_MPI,
+            [MpiSaid("openmpi", "4.0.3"), MpiSaid("openmpi", "5.0.9")],
+            "mpi-version",
+            "it has Open MPI 4.0.3, Open MPI 5.0.9, but the node starts ranks with Open MPI 4.1.4",
         ),
         (
             MPICH,
@@ -137,6 +148,12 @@ def test_what_would_not_form_one_world_is_refused_with_the_reason(
     assert reason.code == code
     assert text in reason.text
     assert reason.remedy
+
+
+def test_without_a_version_the_family_of_the_node_is_named() -> None:
+    reason = incompatibility("mpich", None, [])
+    assert reason is not None
+    assert reason.text == "it has no MPI, and the node starts ranks with MPICH"
 
 
 def test_a_starter_of_another_mpi_than_asked_for_is_refused_by_what_it_says() -> None:

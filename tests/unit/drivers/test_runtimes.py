@@ -117,6 +117,39 @@ def test_what_a_runtime_says_itself_counts_before_what_it_needs() -> None:
     assert reason.code == "user-namespaces-restricted"
 
 
+def test_reasons_come_in_the_order_of_the_tries_and_each_once_as_it_was_first_said() -> None:
+    says = {
+        "podman folder": "Error: cgroups in hybrid mode not supported",
+        "podman squashfs": "odd: one",
+        "podman sif": "odd: two",
+    }
+    tried = tuple(Tried(name=name, works=False, says=said) for name, said in says.items())
+    reasons = runtime_named("podman").usable(replace(node("podman"), tried=tried))
+    assert [(r.code, r.text) for r in reasons] == [
+        ("hybrid-cgroups", "crun refuses cgroup v1 and v2 side by side"),
+        ("unknown", "odd: one"),
+    ]
+
+
+@pytest.mark.parametrize("word", ["a\ud800", "\udc80b", "\udfff"])
+@pytest.mark.parametrize("name", ["podman", "apptainer"])
+def test_runtimes_in_go_refuse_words_that_are_no_utf8(name: str, word: str) -> None:
+    """Linux gives bytes that are none as U+DC80 to U+DCFF; no surrogate has a UTF-8."""
+    runtime = runtime_named(name)
+    image = runtime.entered(replace(IMAGE, form="folder"), PurePath("/tmp/flowos-7/abc/1"))
+    inside = Launch(argv=("x",), env=Environment(image=image))
+    with pytest.raises(LaunchFailed, match="takes only UTF-8"):
+        runtime.wrap(("init", word), inside, AT)
+    assert runtime.wrap(("\ud7ff", "\ue000"), inside, AT)[-2:] == ("\ud7ff", "\ue000")
+
+
+def test_a_runtime_has_no_trait_that_it_does_not_state_but_read_only_binds() -> None:
+    traits = runtime_named("bare").traits
+    assert [name for name in traits.__dataclass_fields__ if getattr(traits, name)] == [
+        "binds_read_only"
+    ]
+
+
 def test_a_bind_of_our_own_is_read_only_where_the_runtime_can() -> None:
     assert bind_for_us("bwrap", "/a", "/b") == ("/a", "/b:ro")
     assert bind_for_us("ch-run", "/a", "/b") == ("/a", "/b")

@@ -3,11 +3,16 @@
 `benchmarks/aa.py` prints these rates with their intervals, for more kinds of noise.
 """
 
+import math
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import stats
 
 from flowos.model import Case, Design
 from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
@@ -66,9 +71,9 @@ def test_a_rhythm_of_the_machine_is_not_called_a_difference(period: float) -> No
 
 def test_a_machine_is_slower_from_one_switch_to_the_next() -> None:
     noise = NoiseModel(spread=0.0, spikes=0.0, wander=0.0, regime=1.5)
-    machine = SimulatedMachine(1, noise, switches=(3.0, 7.0))
-    measured = [machine.measure(1.0) for _ in range(5)]
-    assert measured == pytest.approx([1.0, 1.5, 1.5, 1.0, 1.0])
+    machine = SimulatedMachine(1, noise, switches=(3.0, 7.0, 10.0))
+    measured = [machine.measure(1.0) for _ in range(6)]
+    assert measured == pytest.approx([1.0, 1.5, 1.5, 1.0, 1.5, 1.5])
 
 
 def test_the_same_seed_gives_the_same_samples() -> None:
@@ -112,3 +117,93 @@ def test_a_random_walk_goes_farther_than_noise_that_forgets() -> None:
 
     assert 1.02 < reach(0.5) < reach(1.0)
     assert rates(replace(PURE, spread=0.0)) == [1.0] * 16
+
+
+STILL = replace(PURE, spread=0.0)
+
+
+def logs(noise: NoiseModel, count: int, seed: int = 1) -> NDArray[np.float64]:
+    """Logarithms of so many turns of a program that takes a second."""
+    machine = SimulatedMachine(seed, noise)
+    return np.log([machine.measure(1.0) for _ in range(count)])
+
+
+def period_of(wave: NDArray[np.float64]) -> float:
+    """In turns; of a sine, x[n - 1] + x[n + 1] is 2 cos(2 pi / period) x[n]."""
+    middle, around = wave[1:-1], (wave[:-2] + wave[2:]) / 2
+    cosine = float(middle @ around / (middle @ middle))
+    assert around == pytest.approx(cosine * middle, abs=1e-9)
+    return 2 * math.pi / math.acos(cosine)
+
+
+@pytest.mark.parametrize("turns", [8 / 3, 8.0, 20.0])
+def test_a_rhythm_is_a_sine_of_its_period(turns: float) -> None:
+    wave = logs(replace(STILL, sine=0.03, sine_turns=turns), 400)
+    assert period_of(wave) == pytest.approx(turns)
+    assert abs(wave).max() == pytest.approx(0.03, rel=0.05)
+
+
+def test_a_drift_is_a_sine_of_20_to_400_seconds() -> None:
+    waves = [logs(replace(STILL, wander=0.05), 400, seed) for seed in range(60)]
+    seconds = [2.0 * period_of(wave) for wave in waves]
+    assert 20 <= min(seconds) < 40
+    assert 380 < max(seconds) <= 400
+    assert [abs(wave).max() for wave in waves] == pytest.approx([0.05] * 60, rel=0.1)
+
+
+def test_noise_that_remembers_is_an_autoregression() -> None:
+    walk = logs(replace(STILL, memory=0.9, memory_step=0.01), 4000)
+    assert np.corrcoef(walk[1:], walk[:-1])[0, 1] == pytest.approx(0.9, abs=0.03)
+    assert np.std(walk[1:] - 0.9 * walk[:-1]) == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("seconds", [10.0, 180.0])
+def test_a_regime_lasts_as_long_as_is_said(seconds: float) -> None:
+    slow = logs(replace(STILL, regime=1.5, regime_seconds=seconds), 4000) > 0
+    switches = sum(a != b for a, b in pairwise(slow))
+    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / seconds)).pvalue > 0.01
+
+
+def test_as_many_turns_stall_as_is_said() -> None:
+    machine = SimulatedMachine(1)
+    drawn = [machine.stalled(Stalls(share=0.1, factor=2.0)) for _ in range(2000)]
+    assert set(drawn) == {1.0, 2.0}
+    assert stats.binomtest(drawn.count(2.0), 2000, 0.1).pvalue > 0.01
+
+
+def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
+    """Tails of 3 %, drifts of 3 %, and a fiftieth of the turns 15 % slower."""
+    plain = NoiseModel()
+    tailed = replace(plain, wander=0, spikes=0, regime=1)
+    assert stats.kstest(logs(tailed, 8000) / 0.03, stats.t(4).cdf).pvalue > 0.01
+    spikes = logs(replace(plain, spread=0, wander=0, regime=1), 8000)
+    assert stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
+    assert spikes[spikes > 0].mean() == pytest.approx(0.15, rel=0.2)
+    assert abs(logs(replace(plain, spread=0, spikes=0, regime=1), 400)).max() == pytest.approx(
+        0.03, rel=0.1
+    )
+    slow = logs(replace(plain, spread=0, spikes=0, wander=0), 4000)
+    assert set(np.exp(slow).round(9)) == {1.0, 1.5}
+    switches = sum(a != b for a, b in pairwise(slow))
+    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / 180)).pvalue > 0.01
+
+
+class Order(dict[Case, float]):
+    """Seconds of cases, which notes the order in which it is asked for them."""
+
+    def __init__(self) -> None:
+        super().__init__({BASE: 1.0, OTHER: 1.0})
+        self.asked: list[Case] = []
+
+    def __getitem__(self, case: Case) -> float:
+        self.asked.append(case)
+        return super().__getitem__(case)
+
+
+def test_programs_side_by_side_take_turns_there_and_back() -> None:
+    order = Order()
+    design = replace(DESIGN, axis="", min_rounds=1)
+    simulate(design, order, SimulatedMachine(1), 1, side_by_side=20)
+    fours = [order.asked[at : at + 4] for at in range(0, 40, 4)]
+    assert all(four in ([a, b, b, a] for a, b in ((BASE, OTHER), (OTHER, BASE))) for four in fours)
+    assert len({four[0] for four in fours}) == 2, "which comes first is drawn"

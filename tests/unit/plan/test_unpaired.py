@@ -218,9 +218,9 @@ def test_a_number_that_the_other_run_failed_to_measure_leaves_its_probe_open() -
     assert whole(replace(base, measurements=many([1.0] * 10)), slow).answer == "slower"
 
 
-@pytest.mark.parametrize(("kept", "answer"), [(2, "inconclusive"), (3, "equal")])
+@pytest.mark.parametrize(("kept", "answer"), [(3, "inconclusive"), (4, "equal")])
 def test_half_of_the_numbers_of_a_run_that_ended_early_are_too_few(kept: int, answer: str) -> None:
-    base, some = of("a", *many([1.0] * 4)), of("b", *many([1.0] * kept))
+    base, some = of("a", *many([1.0] * 6)), of("b", *many([1.0] * kept))
     assert whole(base, some).answer == "equal", "a smaller run, not one that was cut short"
     cut = whole(base, replace(some, ended_early="it was interrupted"))
     assert cut.answer == answer
@@ -268,7 +268,12 @@ def test_a_number_differs_beyond_the_margin_and_of_few_values_beyond_three(
 def test_middle_halves_may_be_two_margins_wide_and_may_not_meet(
     other: Measurement, answer: str
 ) -> None:
-    assert judged(of("a", FLAT), of("b", other)).answer == answer
+    found = judged(of("a", FLAT), of("b", other))
+    assert found.answer == answer
+    if answer == "inconclusive":
+        meet = found.ratio in (1.1, 0.9)
+        assert ("the middle halves meet" in found.why) is meet
+    assert found.rounds == 0, "it was not interleaved"
 
 
 @pytest.mark.parametrize(
@@ -338,3 +343,30 @@ def test_a_case_that_failed_takes_all_points_that_its_program_sweeps() -> None:
         (Case("mpi"), "equal"),
     ):
         assert whole(base, replace(other, failed=[failed])).answer == answer
+
+
+def test_a_mean_that_one_run_lacks_is_unknown() -> None:
+    seen = of("a", RATE, samples=(sample(RATE, 40.0),))
+    assert judged(seen, of("b", RATE)).mean is None
+    assert judged(of("a", RATE), replace(seen, run="b")).mean is None
+
+
+@pytest.mark.parametrize("zero", [replace(RATE, median=0.0, low=0.0), replace(RATE, low=-1.0)])
+def test_what_is_not_above_0_has_no_range(zero: Measurement) -> None:
+    for base, other in ((RATE, zero), (zero, RATE)):
+        found = judged(of("a", base), of("b", other))
+        assert (found.low, found.high, found.disturbed) == (0.0, math.inf, 0)
+        assert math.isnan(found.ratio) is (zero.median == 0)
+
+
+def test_of_many_marks_the_first_is_named() -> None:
+    first, second = (
+        replace(m, trust=Trust(marks=marks))
+        for m, marks in zip(many([1.0, 1.0]), (("hot", "late"), ("loud",)), strict=True)
+    )
+    base, other = of("a", first, second), of("b", first, second)
+    row, _ = side_by_side(base, other, margin=0.05)
+    assert (row.why, row.disturbed) == ("not to be trusted: a: hot", 2)
+    assert row.marks == ("a: hot", "a: late", "b: hot", "b: late")
+    assert whole(base, other).marks == ("a: hot",)
+    assert whole(base, other).rounds == 0

@@ -72,6 +72,7 @@ def test_what_is_not_slower_or_not_usual_is_no_advice() -> None:
     assert found(changed("flags", "O3-native-512", 0.5)) == ()
     assert found(changed("threads", "1", 0.5)) == ()
     assert found(changed("stores", "plain", math.nan)) == ()
+    assert found(changed("stores", "plain", 0.0)) == ()
 
 
 def test_the_worst_placement_stands_for_both_of_its_axes() -> None:

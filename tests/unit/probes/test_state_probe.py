@@ -17,6 +17,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes import state
+from flowos.probes._base import Program, built_by
 from flowos.probes.state import Spin
 
 GCC = Compiler(name="gcc", family="gcc", language="c", version="12", path=PurePath("/bin/gcc"))
@@ -63,6 +64,18 @@ def test_cores_of_two_kinds_are_not_compared_with_each_other() -> None:
 
 def test_efficiency_cores_spin_where_there_are_no_others() -> None:
     assert cpus_of(node("efficiency", "efficiency")) == "0,1"
+
+
+def test_all_cores_of_all_sockets_spin_for_half_a_minute_at_most() -> None:
+    one = node("", "", "")
+    assert state.program(replace(one, cpus=tuple(replace(c, socket=c.core) for c in one.cpus))) == (
+        Program(
+            argv=("--cpus", "0,1,2"),
+            build=built_by("state.c", GCC, ("-O2", "-pthread")),
+            cores=3,
+            limit_seconds=30.0,
+        )
+    )
 
 
 def test_a_quota_bounds_the_spinning_threads() -> None:

@@ -2,8 +2,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from flowos.model import Case, MachineState, Sample
-from flowos.probes._worth import in_words, worth
+import pytest
+
+from flowos.model import Answer, Case, MachineState, Sample
+from flowos.plan import compare
+from flowos.probes._worth import Worth, _alike, in_words, worth
 
 AXES = ("compiler", "flags", "stores")
 
@@ -84,6 +87,61 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
     clang = next(v for v in found.settings if v.other == "clang")
     assert (clang.base, clang.rest) == ("gcc", (("flags", "O3"), ("stores", "plain")))
     assert clang.answer == "faster"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "answer", "rival"),
+    [
+        (1 / 1.25, 1.25, "inconclusive", True),
+        (1 / 1.25 - 1e-9, 1.25, "inconclusive", False),
+        (1 / 1.25, 1.25 + 1e-9, "inconclusive", False),
+        (1.1, 1.6, "faster", True),
+        (0.9, 0.99, "slower", True),
+        (0.7, 0.79, "slower", False),
+    ],
+)
+def test_a_rival_is_faster_or_within_the_margin(
+    low: float, high: float, answer: Answer, rival: bool
+) -> None:
+    verdict = worth_of_two().settings[0]
+    found = replace(verdict, low=low, high=high, margin=0.25, answer=answer)
+    assert _alike(found) is rival
+
+
+def worth_of_two() -> Worth:
+    found = worth(sweep({("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9}), "triad")
+    assert found is not None
+    return found
+
+
+def test_a_sweep_is_looked_at_once() -> None:
+    """So that its intervals have the whole error, not a part for each look."""
+    rates = {("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9, ("icx", "O2", "nt"): 55e9}
+    samples = [replace(s, values=(s.values[0] * (1 + 0.01 * (s.round % 3)),)) for s in sweep(rates)]
+    found = worth(samples, "triad")
+    assert found is not None
+    expected = {
+        v.other: (v.low, v.high)
+        for v in compare(by_compiler(samples), axis="compiler", base="gcc", margin=0.03, looks=1)
+    }
+    assert {v.other: (v.low, v.high) for v in found.settings if v.axis == "compiler"} == expected
+
+
+def by_compiler(samples: list[Sample]) -> list[Sample]:
+    """With the compiler as the only level."""
+    return [
+        replace(s, case=Case("stream", levels=(("compiler", s.case.level("compiler")),)))
+        for s in samples
+    ]
+
+
+def test_what_is_not_above_0_is_no_rate_and_small_rates_are() -> None:
+    good = [one(name, n, rate) for n in (0, 1) for name, rate in (("gcc", 0.5), ("clang", 0.4))]
+    found = worth([*good, one("clang", 2, 0.0), one("icx", 2, -1.0)], "triad")
+    assert found is not None
+    assert found.best == case("gcc", "O3", "nt")
+    assert [v.other for v in found.settings] == ["clang"]
+    assert worth([one("gcc", 0, 0.0)], "triad") is None
 
 
 def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:

@@ -1,0 +1,136 @@
+"""What each probe measures on a node, compared whole with tests/golden/probes.
+
+FLOWOS_WRITE_GOLDEN=1 writes them anew; look at the difference before it is committed. A missing
+golden file is a failure. Every case of a quick run, first and last of the longer ones, with the
+programs that measure them.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path, PurePath
+from typing import Any, get_args
+
+import pytest
+
+from flowos.model import (
+    Blas,
+    Case,
+    Chart,
+    Compiler,
+    Effort,
+    Facts,
+    FileSystemFacts,
+    MeasurementRequest,
+    Mpi,
+    Tool,
+    Tried,
+    Unmeasured,
+)
+from flowos.probes._base import Headline, Probe, Program
+from flowos.probes._tables import PROBES
+
+GOLDEN = Path(__file__).parents[2] / "golden/probes"
+EFFORTS: Sequence[Effort] = get_args(Effort)
+
+
+def compiler(name: str, language: Any = "c") -> Compiler:
+    return Compiler(
+        name=name,
+        family="clang" if "clang" in name else "gcc",
+        language=language,
+        version="12.2.0",
+        path=PurePath("/usr/bin", name),
+        openmp=True,
+    )
+
+
+@pytest.fixture
+def rich(node: Callable[..., Facts]) -> Facts:
+    """Two sockets of two cores, with all that a probe may want."""
+    return replace(
+        node(sockets=2, cores=2, nominal_hz=2.4e9),
+        compilers=(compiler("gcc"), compiler("clang-16"), compiler("g++", "c++")),
+        blas=(
+            Blas(
+                name="openblas-pthread",
+                family="openblas",
+                version="0.3.21",
+                path=PurePath("/usr/lib/libopenblas.so.0"),
+            ),
+        ),
+        mpis=(
+            Mpi(
+                name="Open MPI 4.1.4",
+                family="openmpi",
+                version="4.1.4",
+                compiler=PurePath("/usr/bin/mpicc"),
+                mpirun=PurePath("/usr/bin/mpirun"),
+                cxx=PurePath("/usr/bin/mpicxx"),
+            ),
+        ),
+        tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
+        tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
+        storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),
+    )
+
+
+def stated(what: Headline | Chart | Program | Any, without: Sequence[str] = ()) -> str:
+    """The fields that are not as they are by default."""
+    found = ((f.name, getattr(what, f.name), f.default) for f in fields(what))
+    return ", ".join(f"{n} {v!r}" for n, v, usual in found if n not in without and v != usual)
+
+
+def of_program(program: Program) -> Iterator[str]:
+    yield f"    argv: {' '.join(program.argv)}"
+    yield f"    program: {stated(program, ('argv', 'build'))}"
+    if program.build is not None:
+        yield f"    build: {stated(program.build, ('also',))}"
+
+
+def of_effort(probe: Probe, facts: Facts, effort: Effort) -> Iterator[str]:
+    cases = probe.cases(facts, MeasurementRequest(effort=effort))
+    assert not isinstance(cases, Unmeasured), cases
+    seconds = sum(map(probe.seconds, cases))
+    yield f"\n{effort}: {len(cases)} cases, {seconds:.2f} s"
+    for case in cases if effort == "quick" else dict.fromkeys((cases[0], cases[-1])):
+        yield f"  {case.label}; {', '.join(map('='.join, case.details))}"
+        yield f"    {probe.seconds(case):.4g} s{_bound(probe.ceiling(case))}"
+        yield from of_program(probe.program(case))
+
+
+def _bound(ceiling: Case | None) -> str:
+    return f", at most that of {ceiling.label}" if ceiling else ""
+
+
+def of_environments(probe: Probe, facts: Facts) -> Iterator[str]:
+    cases = probe.compared(facts, MeasurementRequest(effort="quick"))
+    assert not isinstance(cases, Unmeasured), cases
+    for each in cases:
+        how = f"by {each.way}, stack {each.shown.detail('stack')!r}"
+        yield f"  {each.shown.label} {how}: {each.case.label}"
+
+
+def planned(probe: Probe, facts: Facts) -> str:
+    info = probe.info
+    lines = [
+        f"{info.name}: {stated(info, ('charts', 'env_charts', 'headlines', 'nominal', 'name'))}",
+        *(f"headline: {stated(each)}" for each in info.headlines),
+        *(f"chart: {stated(each)}" for each in info.charts),
+        *(f"chart of environments: {stated(each)}" for each in info.env_charts),
+        *(line for effort in EFFORTS for line in of_effort(probe, facts, effort)),
+        "\nin environments:",
+        *(of_environments(probe, facts) if info.deciding else ()),
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda p: p.name)
+def test_a_probe_plans_as_it_did(probe: Probe, rich: Facts) -> None:
+    file = GOLDEN / f"{probe.name}.txt"
+    text = planned(probe, rich)
+    if os.environ.get("FLOWOS_WRITE_GOLDEN") == "1":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    assert file.exists(), f"{file} is missing: see this test's first lines"
+    assert text == file.read_text()
