@@ -8,6 +8,11 @@ All daemons, and what they start, live in a process namespace of their own. Its 
 ends, and removes the folder. Ports are the kernel's choice, and reserved as long as the box is
 there.
 
+`Box(cloud=2)`: also nodes c1 and c2 of a partition `cloud`, which Slurm powers up by
+`box.folder/resume` and down by `box.folder/suspend`: flowos, whose settings are
+`box.folder/flowos.toml`. A machine of this cloud is a process that runs slurmd. Slurm gives up on
+one that has not come after `resume_seconds`.
+
 `Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
 machines have. `box.shared` is the one folder that all see, through a file system for each, so that
 neither FIFOs nor locks cross it. What talks to it has to be started by `box.enter`.
@@ -26,6 +31,8 @@ from types import TracebackType
 UNPACKED = Path(__file__).parents[2] / ".deps/debian/usr"
 PLACES = (UNPACKED / "bin", UNPACKED / "sbin", *map(Path, ("/usr/bin", "/usr/sbin", "/bin")))
 """First what tools/setup unpacked, not the commands of a cluster that this machine belongs to."""
+
+FLOWOS = Path(sys.executable).with_name("flowos")
 
 INSIDE = str(Path(__file__).with_name("inside.py"))
 
@@ -66,6 +73,36 @@ MailProg=/bin/true
 """
 NODE = "NodeName={name} {address} CPUs={cores} RealMemory={memory}\n"
 PARTITION = "PartitionName=main Nodes={nodes} Default=YES MaxTime=60 State=UP\n"
+CLOUD = """\
+PrivateData=cloud
+PartitionName=cloud Nodes={nodes} MaxTime=60 State=UP SuspendTime=1
+SlurmctldParameters=idle_on_node_suspend,power_save_interval=1,power_save_min_interval=1
+SuspendTime=-1
+SuspendTimeout=1
+ResumeTimeout={patience}
+ResumeRate=0
+SuspendRate=0
+ResumeProgram={folder}/resume
+SuspendProgram={folder}/suspend
+"""
+PROGRAM = """\
+#!/bin/sh
+export FLOWOS_CONFIG={folder}/flowos.toml PATH={path}
+exec {flowos} cloud {what} "$@"
+"""
+SETTINGS = """\
+[cloud.box]
+driver = "fake"
+nodes = "{nodes}"
+folder = "{folder}/cloud"
+user_data = "{folder}/boot"
+log = "{folder}/cloud.log"
+"""
+BOOT = """\
+export PATH={path} SLURM_CONF={folder}/@NODE@/slurm.conf
+exec slurmd -b -D -N @NODE@ -d {stepd}
+"""
+"""-b: it counts as a machine that has just started."""
 
 
 class BoxError(Exception):
@@ -83,13 +120,17 @@ def which(name: str) -> str:
 class Box:
     """A running Slurm. nodes: their names."""
 
-    def __init__(self, nodes: int = 2, *, apart: bool = False) -> None:
+    def __init__(
+        self, nodes: int = 2, *, apart: bool = False, cloud: int = 0, resume_seconds: int = 60
+    ) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
+        self.cloud = tuple(f"c{number}" for number in range(1, cloud + 1))
         self.apart = apart
+        self._resume_seconds = resume_seconds
         # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
         self.folder = Path(tempfile.mkdtemp(prefix="flowos-slurm-", dir="/tmp"))
         self.shared = self.folder / "shared"
-        self._ports = [reserved_port() for _ in range(nodes + 1)]
+        self._ports = [reserved_port() for _ in range(nodes + cloud + 1)]
         self._first: subprocess.Popen[str] | None = None
 
     @property
@@ -101,12 +142,16 @@ class Box:
     @property
     def enter(self) -> tuple[str, ...]:
         """Words before those of a command that talks to it."""
-        if not self.apart or self._first is None:
+        return self.enter_as("--net", "--mount", "--uts", "--pid") if self.apart else ()
+
+    def enter_as(self, *spaces: str) -> tuple[str, ...]:
+        """Words before those of a command that is to share these namespaces with its daemons."""
+        if self._first is None:
             return ()
         unshare = f"/proc/{self._first.pid}/task/{self._first.pid}/children"
         (first,) = Path(unshare).read_text().split()
-        spaces = ("--user", "--preserve-credentials") * (os.geteuid() != 0)
-        return ("nsenter", f"--target={first}", *spaces, "--net", "--mount", "--uts", "--pid", "--")
+        user = ("--user", "--preserve-credentials") * (os.geteuid() != 0)
+        return ("nsenter", f"--target={first}", *user, *spaces, "--")
 
     def ask(self, *words: str) -> str:
         """Standard output of one of Slurm's commands."""
@@ -179,12 +224,16 @@ class Box:
             plugins=plugins(),
             controller=controller,
         )
-        for number, (name, port) in enumerate(zip(self.nodes, ports, strict=True), 1):
+        every = (*self.nodes, *self.cloud)
+        for number, (name, port) in enumerate(zip(every, ports, strict=True), 1):
             address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
             address = f"NodeAddr=10.77.0.{number} Port=6818" if self.apart else address
+            address += " State=CLOUD" * (name in self.cloud)
             conf += NODE.format(name=name, address=address, cores=CORES, memory=MEMORY_MIB)
         conf += PARTITION.format(nodes=",".join(self.nodes))
-        for name in ("", *self.nodes):
+        if self.cloud:
+            conf += self._write_cloud()
+        for name in ("", *every):
             place = self.folder / name
             for folder in ("tmp", "state", "shared", "content"):
                 (place / folder).mkdir(parents=True, exist_ok=True)
@@ -195,6 +244,27 @@ class Box:
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
+
+    def set_cloud(self, *lines: str, boot: str = BOOT) -> None:
+        """Its settings, and these lines in addition. boot: what a machine runs."""
+        path = os.pathsep.join(map(str, PLACES))
+        text = boot.format(folder=self.folder, path=path, stepd=which("slurmstepd"))
+        (self.folder / "boot").write_text(text)
+        text = SETTINGS.format(folder=self.folder, nodes=",".join(self.cloud))
+        (self.folder / "flowos.toml").write_text("\n".join((text.rstrip(), *lines, "")))
+
+    def _write_cloud(self) -> str:
+        """The programs that Slurm calls, and what they read; its settings for them."""
+        path = os.pathsep.join(map(str, PLACES))
+        for what in ("resume", "suspend"):
+            program = self.folder / what
+            text = PROGRAM.format(folder=self.folder, path=path, flowos=FLOWOS, what=what)
+            program.write_text(text)
+            program.chmod(0o755)
+        self.set_cloud()
+        return CLOUD.format(
+            nodes=",".join(self.cloud), folder=self.folder, patience=self._resume_seconds
+        )
 
 
 def reserved_port() -> socket.socket:

@@ -14,6 +14,7 @@ COMMANDS = {
     "ps": "the programs that used slices, newest first, those that run too",
     "results": "results of tasks that are kept: by a journal, or by cache=True; remove old ones",
     "pools": "where nodes come from, as flowos.toml says",
+    "cloud": "machines of a cloud for the nodes that Slurm powers up and down",
     "image": "images: root file systems that work can be started in, each one file in your library",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",
     "solve": "solve a symmetric positive definite sparse system, and see how its residual falls",

@@ -13,6 +13,9 @@ _PARTS = {
     "_provider": "Held HoldEvent OnHoldEvent Provider ignore",
     "_providers": "PROVIDERS provider_of",
     "_ready": "Ready",
+    "cloud._detached": "start_detached",
+    "cloud._machines": "Machines",
+    "cloud._open_cloud": "open_cloud",
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._runs": "Emit Event",
     "flow._slice": "Slice",
@@ -30,6 +33,7 @@ _PARTS = {
     "results._record": "KeptResult",
     "results._slice_results": "results_folder",
     "results._value_digest": "NoDigest",
+    "slurm._power_saving": "PowerSaving",
 }
 
 if TYPE_CHECKING:
@@ -68,6 +72,15 @@ if TYPE_CHECKING:
     )
     from flowos.engine._ready import (
         Ready as Ready,
+    )
+    from flowos.engine.cloud._detached import (
+        start_detached as start_detached,
+    )
+    from flowos.engine.cloud._machines import (
+        Machines as Machines,
+    )
+    from flowos.engine.cloud._open_cloud import (
+        open_cloud as open_cloud,
     )
     from flowos.engine.flow._failures import (
         RemoteTraceback as RemoteTraceback,
@@ -129,6 +142,9 @@ if TYPE_CHECKING:
     )
     from flowos.engine.results._value_digest import (
         NoDigest as NoDigest,
+    )
+    from flowos.engine.slurm._power_saving import (
+        PowerSaving as PowerSaving,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

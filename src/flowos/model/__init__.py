@@ -6,6 +6,9 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_bodies": "Captured Command Gang In Out PortSpec Python Word",
+    "_cloud": (
+        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
+    ),
     "_codec": "from_plain to_json to_plain",
     "_composite_ports": (
         "Choice Complex Composite DictOf ListOf ObjectOf OneOf TupleOf complex64 complex128"
@@ -13,9 +16,9 @@ _PARTS = {
     "_define": "task",
     "_define_commands": "command gang",
     "_errors": (
-        "Cancelled EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError NoRetry "
-        "SampleError SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
-        "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
+        "Cancelled CloudError EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
+        "NoRetry SampleError SettingsError SliceFreed SliceRefused SolveError StoreError "
+        "TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
     "_facts": (
         "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
@@ -40,7 +43,7 @@ _PARTS = {
         "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
     ),
     "_schema": "schema_of",
-    "_settings": "Settings pool_fields read_settings settings_schema",
+    "_settings": "Settings cloud_fields pool_fields read_settings settings_schema",
     "_task_log": "LoggedTask SliceLog",
 }
 
@@ -54,6 +57,17 @@ if TYPE_CHECKING:
         PortSpec as PortSpec,
         Python as Python,
         Word as Word,
+    )
+    from flowos.model._cloud import (
+        ActionKind as ActionKind,
+        Cloud as Cloud,
+        CloudAction as CloudAction,
+        CloudDriver as CloudDriver,
+        CloudRefusal as CloudRefusal,
+        RefusalKind as RefusalKind,
+        Vm as Vm,
+        VmOrder as VmOrder,
+        tag_values as tag_values,
     )
     from flowos.model._codec import (
         from_plain as from_plain,
@@ -81,6 +95,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._errors import (
         Cancelled as Cancelled,
+        CloudError as CloudError,
         EnvironmentRefused as EnvironmentRefused,
         FeedError as FeedError,
         FlowosError as FlowosError,
@@ -216,6 +231,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._settings import (
         Settings as Settings,
+        cloud_fields as cloud_fields,
         pool_fields as pool_fields,
         read_settings as read_settings,
         settings_schema as settings_schema,

@@ -10,6 +10,7 @@ FlowosError
  +- SliceRefused       a request for a slice cannot be met here: cores, environment, workers
  +- NoRetry            raised by a task: to run it again is of no use
  +- Cancelled          the run was interrupted
+ +- CloudError         machines of a cloud cannot be made or ended
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
@@ -60,6 +61,10 @@ class NoRetry(FlowosError):  # noqa: N818
 
 class Cancelled(FlowosError):  # noqa: N818
     """The run was interrupted."""
+
+
+class CloudError(FlowosError):
+    """Machines of a cloud cannot be made or ended."""
 
 
 class SettingsError(FlowosError):

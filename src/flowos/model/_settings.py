@@ -5,8 +5,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import Field, dataclass, field, fields
 from itertools import accumulate
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
+from flowos.model._cloud import Cloud, CloudDriver
 from flowos.model._codec import from_plain
 from flowos.model._errors import SettingsError
 from flowos.model._pool import LOCAL, Pool, PoolKind, Price
@@ -16,6 +17,7 @@ _SYNTAX = re.compile(r"(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|end 
 _HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 _NESTED: Mapping[str, type] = {"price": Price}
+_Noun = TypeVar("_Noun", Pool, Cloud)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,10 @@ class Settings:
 
     pools: tuple[Pool, ...] = field(
         default=(LOCAL,), metadata={"doc": "[pools.NAME]: where nodes come from"}
+    )
+    cloud: tuple[Cloud, ...] = field(
+        default=(),
+        metadata={"doc": "[cloud.NAME]: where the machines of Slurm's cloud nodes come from"},
     )
 
 
@@ -36,39 +42,50 @@ def read_settings(text: str, file: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(_syntax(str(error), text, file)) from None
     reader = _Reader(text, file)
-    reader.refuse_unknown(raw, ["pools"], ())
-    tables = raw.get("pools", {})
-    reader.refuse_no_table(tables, ("pools",))
-    pools = [reader.pool(name, table) for name, table in tables.items()]
-    own = () if LOCAL.name in tables else (LOCAL,)
-    return Settings(pools=(*own, *pools))
+    reader.refuse_unknown(raw, [f.name for f in fields(Settings)], ())
+    pools = reader.tables(raw, "pools", Pool, "kind", PoolKind)
+    clouds = reader.tables(raw, "cloud", Cloud, "driver", CloudDriver)
+    own = () if LOCAL.name in raw.get("pools", {}) else (LOCAL,)
+    return Settings(pools=(*own, *pools), cloud=tuple(clouds))
 
 
 def pool_fields() -> tuple[Field[Any], ...]:
     """Keys that may appear below [pools.NAME], with default and description (`doc`)."""
-    return tuple(f for f in fields(Pool) if f.name != "name")
+    return _keys(Pool)
+
+
+def cloud_fields() -> tuple[Field[Any], ...]:
+    """Keys that may appear below [cloud.NAME]."""
+    return _keys(Cloud)
+
+
+def _keys(noun: Any) -> tuple[Field[Any], ...]:
+    return tuple(f for f in fields(noun) if f.name != "name")
 
 
 def settings_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of flowos.toml."""
-    found = schema_of(Pool)
-    pool, price = found["$defs"]["Pool"], found["$defs"]["Price"]
-    del pool["properties"]["name"]
-    for part in (pool, price):
+    parts = schema_of(Pool)["$defs"] | schema_of(Cloud)["$defs"]
+    for noun in (Pool, Cloud):
+        del parts[noun.__name__]["properties"]["name"]
+    for part in parts.values():
         part["additionalProperties"] = False
         del part["required"]
-    (pools,) = fields(Settings)
+    nouns = {"pools": "Pool", "cloud": "Cloud"}
     top = {
-        "type": "object",
-        "additionalProperties": {"$ref": "#/$defs/Pool"},
-        "description": pools.metadata["doc"],
+        f.name: {
+            "type": "object",
+            "additionalProperties": {"$ref": f"#/$defs/{nouns[f.name]}"},
+            "description": f.metadata["doc"],
+        }
+        for f in fields(Settings)
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "additionalProperties": False,
-        "properties": {"pools": top},
-        "$defs": found["$defs"],
+        "properties": top,
+        "$defs": parts,
     }
 
 
@@ -79,22 +96,33 @@ class _Reader:
         self._file = file
         self._lines = _lines_of_keys(text)
 
-    def pool(self, name: str, table: Any) -> Pool:
-        at = ("pools", name)
+    def tables(
+        self, raw: Mapping[str, Any], top: str, noun: type[_Noun], kind: str, kinds: Any
+    ) -> list[_Noun]:
+        """What is below [TOP.NAME]. kind: the key that has one of `kinds`."""
+        tables = raw.get(top, {})
+        self.refuse_no_table(tables, (top,))
+        return [
+            self._table((top, name), table, noun, (kind, get_args(kinds)))
+            for name, table in tables.items()
+        ]
+
+    def _table(
+        self, at: tuple[str, str], table: Any, noun: type[_Noun], kind: tuple[str, tuple[str, ...]]
+    ) -> _Noun:
         self.refuse_no_table(table, at)
-        self.refuse_unknown(table, [f.name for f in pool_fields()], at)
-        for key, noun in _NESTED.items():
+        self.refuse_unknown(table, [f.name for f in _keys(noun)], at)
+        for key, part in _NESTED.items():
             if key in table:
                 self.refuse_no_table(table[key], (*at, key))
-                self.refuse_unknown(table[key], [f.name for f in fields(noun)], (*at, key))
-        kind = table.get("kind", LOCAL.kind)
-        if kind not in get_args(PoolKind):
-            known = ", ".join(get_args(PoolKind))
-            raise self._wrong(
-                (*at, "kind"), f"{_short(kind)}: one of {known}{_near(kind, get_args(PoolKind))}"
-            )
+                self.refuse_unknown(table[key], [f.name for f in fields(part)], (*at, key))
+        key, known = kind
+        given = table.get(key, known[0])
+        if given not in known:
+            said = f"{_short(given)}: one of {', '.join(known)}{_near(given, known)}"
+            raise self._wrong((*at, key), said)
         try:
-            return from_plain(Pool, {"name": name, **table}, ".".join(at))
+            return from_plain(noun, {"name": at[1], **table}, ".".join(at))
         except ValueError as error:
             raise self._refused(str(error), at) from None
 

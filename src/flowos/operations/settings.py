@@ -16,6 +16,7 @@ from flowos.model import (
     Settings,
     SettingsError,
     SliceRefused,
+    cloud_fields,
     pool_fields,
     read_settings,
 )
@@ -26,7 +27,8 @@ NAME = "flowos.toml"
 _PAGE = """\
 # flowos.toml
 
-`flowos.toml` defines the pools of your nodes. FlowOS reads the first of these files that exists:
+`flowos.toml` defines the pools of your nodes, and the clouds that a Slurm cluster's machines come
+from. FlowOS reads the first of these files that exists:
 
 1. the file named by `FLOWOS_CONFIG`,
 2. `flowos.toml` in the current folder,
@@ -118,8 +120,16 @@ def settings_page() -> str:
     """The page of the documentation, generated from the dataclasses of the settings."""
     rows = [_row(f.name, f.default, f.metadata["doc"]) for f in pool_fields()]
     rows += [_row(f"price.{f.name}", f.default, f.metadata["doc"]) for f in fields(Price)]
-    head = ("| key of `[pools.NAME]` | default | says |", "| --- | --- | --- |")
-    return "\n".join((_PAGE, *head, *rows, ""))
+    clouds = [_row(f.name, f.default, f.metadata["doc"]) for f in cloud_fields()]
+    line = "| --- | --- | --- |"
+    return "\n".join(
+        (
+            _PAGE,
+            *("| key of `[pools.NAME]` | default | says |", line, *rows, ""),
+            "Machines for the nodes that Slurm powers up: see [cloud.md](cloud.md).",
+            *("", "| key of `[cloud.NAME]` | default | says |", line, *clouds, ""),
+        )
+    )
 
 
 def _row(name: str, default: object, doc: str) -> str:

@@ -8,6 +8,7 @@ _PARTS = {
     "_compare": "compare",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_tell",
+    "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
     "_order": "drawn",
     "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
     )
     from flowos.plan._sample_size import (
         rounds_to_tell as rounds_to_tell,
+    )
+    from flowos.plan._machines import (
+        ORPHAN_SECONDS as ORPHAN_SECONDS,
+        left_over as left_over,
+        next_try as next_try,
+        nonce_at as nonce_at,
+        orphans as orphans,
+        superseded as superseded,
+        without_machine as without_machine,
     )
     from flowos.plan._order import (
         drawn as drawn,

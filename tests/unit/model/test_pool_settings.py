@@ -11,6 +11,7 @@ from flowos.model import (
     Pool,
     Price,
     SettingsError,
+    pool_fields,
     read_settings,
     settings_schema,
 )
@@ -89,7 +90,7 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("a = ", ":1: Invalid value"),
         ("\n[pools.gpu\n", ":2: Expected ']' at the end of a table declaration"),
         ("[pool.gpu]", ":1: pool: no such key; did you mean 'pools'?"),
-        ("colour = 1", ":1: colour: no such key; known are pools"),
+        ("xyz = 1", ":1: xyz: no such key; known are pools, cloud"),
         ("pools = 3", ":1: pools: 3: a table is expected, as [pools]"),
         ("[pools]\ngpu = 1", ":2: pools.gpu: 1: a table is expected, as [pools.gpu]"),
         ("[[pools.gpu]]", ":1: pools.gpu: [{}]: a table is expected, as [pools.gpu]"),
@@ -136,7 +137,7 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
     schema = settings_schema()
     assert not schema["additionalProperties"]
     pool = schema["$defs"]["Pool"]
-    assert "name" not in pool["properties"]
+    assert set(pool["properties"]) == {field.name for field in pool_fields()}
     assert pool["properties"]["kind"]["enum"] == ["local", "fake", "slurm"]
     assert all(each["description"] for each in pool["properties"].values())
     assert not pool["additionalProperties"]

@@ -1,0 +1,138 @@
+"""`flowos cloud`: machines of a cloud for the nodes that Slurm powers up and down."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from flowos.cli._output import print_json
+from flowos.cli._shared import add_json, top_command, with_example
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flowos.model import CloudAction
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_EXIT_LEFT = 1
+
+
+def add(commands: "Commands") -> None:
+    cloud = top_command(commands, "cloud", "flowos cloud reconcile --dry-run")
+    commands = cloud.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
+    _add_power(
+        commands,
+        "resume",
+        "make a machine for each node: Slurm's ResumeProgram",
+        "flowos cloud resume c[1-4] --dry-run",
+        "0, and with --wait 1 if a node got no machine",
+    )
+    _add_power(
+        commands,
+        "suspend",
+        "end the machines of nodes: Slurm's SuspendProgram",
+        "flowos cloud suspend c3 --wait",
+        "0, and with --wait 1 if a machine runs on",
+    )
+    _add_reconcile(commands)
+
+
+def _add_power(commands: "Commands", name: str, about: str, example: str, codes: str) -> None:
+    command = with_example(commands, name, about, example, codes)
+    command.add_argument("nodes", metavar="NODES", help="nodes as Slurm lists them, as in c[1-4]")
+    command.add_argument(
+        "--wait",
+        action="store_true",
+        help="do it in this process, and end when it is done; else it goes on in the background",
+    )
+    _add_output(command)
+
+
+def _add_reconcile(commands: "Commands") -> None:
+    from flowos.plan import ORPHAN_SECONDS
+
+    command = with_example(
+        commands,
+        "reconcile",
+        "end machines that no node owns, and give back nodes that are to be tried anew: for cron",
+        "flowos cloud reconcile --dry-run",
+        "0, and 1 if a machine runs on that no node owns",
+    )
+    command.add_argument(
+        "nodes", metavar="NODES", nargs="?", default="", help="of these nodes only (default: all)"
+    )
+    command.add_argument(
+        "--min-age",
+        type=_seconds,
+        default=ORPHAN_SECONDS,
+        metavar="SECONDS",
+        help="younger machines stay, as Slurm may not count them yet (default: %(default)g)",
+    )
+    _add_output(command)
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dry-run", action="store_true", help="show what would be done, do nothing"
+    )
+    add_json(command)
+
+
+def _seconds(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected seconds, 0 or more")
+    return seconds
+
+
+def run(args: argparse.Namespace) -> int:
+    from flowos.operations import cloud
+
+    show = _shower(as_json=args.json, dry_run=args.dry_run)
+    if args.subcommand == "reconcile":
+        done = cloud.reconcile(args.nodes, show, min_age=args.min_age, dry_run=args.dry_run)
+    elif args.wait or args.dry_run:
+        power = {"resume": cloud.resume, "suspend": cloud.suspend}[args.subcommand]
+        done = power(args.nodes, show, dry_run=args.dry_run)
+    else:
+        return _start(args.subcommand, args.nodes, as_json=args.json)
+    return 0 if done else _EXIT_LEFT
+
+
+def _start(what: str, nodes: str, *, as_json: bool) -> int:
+    from flowos.operations.cloud import in_background
+
+    work = in_background(what, nodes)
+    if as_json:
+        print_json(work)
+    else:
+        print(f"{what} {nodes}: goes on as process {work.pid}, see {work.log}")
+    return 0
+
+
+def _shower(*, as_json: bool, dry_run: bool) -> "Callable[[CloudAction], None]":
+    """Shows each action as it is done, in JSON one a line."""
+
+    def show(action: "CloudAction") -> None:
+        if as_json:
+            print_json(action, indent=None)
+        else:
+            print(f"{'would: ' if dry_run else ''}{_line(action)}")
+        sys.stdout.flush()
+
+    return show
+
+
+def _line(action: "CloudAction") -> str:
+    took = "" if action.seconds is None else f" in {action.seconds:.2f} s"
+    says = {
+        "create": f"machine {action.vm or action.why} made{took}",
+        "end": f"machine {action.vm} ended{took}: {action.why}",
+        "keep": f"machine {action.vm} runs on: {action.why}",
+        "refuse": f"no machine: {action.why}",
+        "back": f"given back to Slurm: {action.why}",
+    }
+    return f"{action.node}: {says[action.what]}"

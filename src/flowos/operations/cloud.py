@@ -1,0 +1,165 @@
+"""`flowos cloud`: machines for the nodes that Slurm powers up, and none for those that it does not.
+
+Slurm calls `resume` and `suspend`, which return at once: a process of its own does the work, says
+in Slurm what a cloud refuses, and gives the node back later. `reconcile` mends what such a process
+could not, or left when it was ended.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import environ
+from pathlib import Path
+
+from flowos.drivers.allocators.slurm_power import read_node_names
+from flowos.engine import ON_DISK, Machines, now, open_cloud, own_folder, start_detached, utc_of
+from flowos.model import (
+    Cloud,
+    CloudAction,
+    CloudError,
+    CloudRefusal,
+    FlowosError,
+    SettingsError,
+    Vm,
+)
+from flowos.operations._cloud_resume import RefusedNodes, make_machines
+from flowos.operations._cloud_tables import (
+    Acting,
+    CloudNodes,
+    OnAction,
+    RefusedNode,
+    by_table,
+    cloud_nodes,
+    cloud_tables,
+)
+from flowos.plan import ORPHAN_SECONDS, left_over, nonce_at, orphans, without_machine
+
+_LATEST = "~"
+"""Sorts behind what is random in a nonce."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundWork:
+    """The process that goes on, and the file that it writes to."""
+
+    pid: int
+    log: Path
+
+
+def in_background(what: str, hosts: str) -> BackgroundWork:
+    """Start `resume` or `suspend` as a process of its own.
+
+    Raises SliceRefused if `hosts` is no list of nodes. Raises SettingsError after the process was
+    started, which says the same in Slurm.
+    """
+    nodes = read_node_names(hosts)
+    mistake: SettingsError | None = None
+    log = ""
+    try:
+        shares, _ = by_table(nodes)
+        log = next((share.cloud.log for share in shares if share.cloud.log), "")
+    except SettingsError as error:
+        mistake = error
+    path = Path(log) if log else own_folder(ON_DISK, "cloud") / "flowos-cloud.log"
+    words = (sys.executable, "-m", "flowos", "cloud", what, "--wait", "--json", hosts)
+    try:
+        pid = start_detached(words, environ, path)
+    except OSError as error:
+        raise CloudError(f"{path}: {error.strerror}") from None
+    if mistake is not None:
+        raise mistake
+    return BackgroundWork(pid=pid, log=path)
+
+
+def resume(hosts: str, on_action: OnAction, *, dry_run: bool = False) -> bool:
+    """Make a machine for each node; True if all have one. It returns when all refused are back.
+
+    What was left of these nodes is ended before: Slurm takes a machine only if it has just started.
+    """
+    nodes, act, since = read_node_names(hosts), Acting(on_action, dry_run=dry_run), now()
+    refused = RefusedNodes(act)
+    try:
+        shares, without = by_table(nodes)
+    except FlowosError as error:
+        shares, without = (), [RefusedNode(node=node, why=str(error)) for node in nodes]
+    for each in without:
+        refused.add(each, now() - since)
+    all_made = not without
+    for share in shares:
+        for each in make_machines(share, act):
+            refused.add(each, now() - since)
+            all_made = False
+    refused.await_return()
+    return all_made
+
+
+def suspend(hosts: str, on_action: OnAction, *, dry_run: bool = False) -> bool:
+    """End the machines of these nodes; True if none runs on.
+
+    Those that a later request makes meanwhile stay.
+    """
+    nonce = nonce_at(time.time(), _LATEST)
+    act = Acting(on_action, dry_run=dry_run)
+    shares, without = by_table(read_node_names(hosts))
+    ended = [_suspended(share, nonce, act) for share in shares]
+    for each in without:
+        raise CloudError(each.why)
+    return all(ended)
+
+
+def _suspended(share: CloudNodes, nonce: str, act: Acting) -> bool:
+    machines = open_cloud(share.cloud)
+    found = machines.existing(act.cluster(share.cloud))
+    if isinstance(found, CloudRefusal):
+        for node in share.nodes:
+            act.say(CloudAction(what="keep", node=node, why=f"{share.cloud.name}: {found}"))
+        return False
+    vms = left_over(share.nodes, found, nonce)
+    return not any([act.end(machines, vm, "its node is powered down") for vm in vms])
+
+
+def reconcile(
+    hosts: str, on_action: OnAction, *, min_age: float = ORPHAN_SECONDS, dry_run: bool = False
+) -> bool:
+    """End machines that no node owns, older than `min_age` seconds, and give back nodes that are
+    due, or whose machine is gone.
+
+    hosts: of which nodes; "" for all. True if nothing runs on that should not. Slurm is asked after
+    the cloud: of a node that was powered up meanwhile the machine stays.
+    """
+    act = Acting(on_action, dry_run=dry_run)
+    clouds = cloud_tables()
+    only = frozenset(read_node_names(hosts)) if hosts else None
+    return all(
+        [_reconciled(cloud, cloud_nodes(cloud, clouds, only), act, min_age) for cloud in clouds]
+    )
+
+
+def _reconciled(cloud: Cloud, mine: Callable[[str], bool], act: Acting, min_age: float) -> bool:
+    machines, cluster = open_cloud(cloud), act.cluster(cloud)
+    vms = _existing(cloud, machines, cluster)
+    states = [state for state in act.slurm.states().values() if mine(state.node)]
+    powered = [state.node for state in states if state.owns_machine]
+    found = orphans([vm for vm in vms if mine(vm.node)], powered, time.time(), min_age)
+    refusals = [act.end(machines, vm, why) for vm, why in found]
+    for state in states:
+        if state.is_due(utc_of(time.time()), _local(time.time() - cloud.retry_seconds)):
+            act.give_back(state.node, state.reason)
+    lost = without_machine([state.node for state in states if state.is_up], vms)
+    if lost:  # or it was not there yet when the cloud was asked
+        for node in without_machine(lost, _existing(cloud, machines, cluster)):
+            act.lose(node)
+    return not any(refusals)
+
+
+def _existing(cloud: Cloud, machines: Machines, cluster: str) -> tuple[Vm, ...]:
+    found = machines.existing(cluster)
+    if isinstance(found, CloudRefusal):
+        raise CloudError(f"cloud.{cloud.name}: {found}")
+    return found
+
+
+def _local(seconds: float) -> str:
+    """As Slurm prints times."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
