@@ -5,12 +5,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, top_command, with_example
+from flowos.cli._shared import add_json, positive, top_command, with_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flowos.model import CloudAction
+    from flowos.model import CloudAction, VmSize
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -35,6 +35,7 @@ def add(commands: "Commands") -> None:
         "0, and with --wait 1 if a machine runs on",
     )
     _add_reconcile(commands)
+    _add_sizes(commands)
 
 
 def _add_power(commands: "Commands", name: str, about: str, example: str, codes: str) -> None:
@@ -71,6 +72,21 @@ def _add_reconcile(commands: "Commands") -> None:
     _add_output(command)
 
 
+def _add_sizes(commands: "Commands") -> None:
+    command = with_example(
+        commands,
+        "sizes",
+        "sizes of machines with their prices on one day, the cheapest first",
+        "flowos cloud sizes --gpus 1 --region us-east-1",
+    )
+    command.add_argument("--region", default="", metavar="REGION", help="in this region only")
+    for name, of in (("vcpus", "vCPUs"), ("gpus", "GPUs"), ("memory", "GiB of memory")):
+        command.add_argument(
+            f"--{name}", type=positive, default=0, metavar="N", help=f"with N {of} at least"
+        )
+    add_json(command)
+
+
 def _add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dry-run", action="store_true", help="show what would be done, do nothing"
@@ -89,6 +105,8 @@ def _seconds(word: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.subcommand == "sizes":
+        return _show_sizes(args)
     from flowos.operations import cloud
 
     show = _shower(as_json=args.json, dry_run=args.dry_run)
@@ -100,6 +118,33 @@ def run(args: argparse.Namespace) -> int:
     else:
         return _start(args.subcommand, args.nodes, as_json=args.json)
     return 0 if done else _EXIT_LEFT
+
+
+def _show_sizes(args: argparse.Namespace) -> int:
+    from flowos.operations.vm_sizes import fitting_sizes
+
+    least = {"vcpus": args.vcpus, "gpus": args.gpus, "memory_bytes": args.memory << 30}
+    found = fitting_sizes(region=args.region, **least)
+    if args.json:
+        print_json(list(found))
+        return 0
+    for size in found:
+        print(_size_line(size))
+    for source in sorted({size.source for size in found}):
+        print(f"# {source}")
+    if not found:
+        print("no size of the catalogue has all of that")
+    return 0
+
+
+def _size_line(size: "VmSize") -> str:
+    gpus = f"{size.gpus} {size.gpu}" if size.gpus else ""
+    network = "" if size.network_bytes is None else f"{size.network_bytes * 8e-9:g} Gbit/s"
+    spot = "" if size.spot is None else f"spot {size.spot:.4f}"
+    return (
+        f"{size.cloud:6}{size.size:19}{size.vcpus:4} vCPUs{size.memory_bytes >> 30:5} GiB  "
+        f"{gpus:5}{network:>12}  {size.region:15}{size.price:8.4f} {size.currency}/h  {spot}"
+    )
 
 
 def _start(what: str, nodes: str, *, as_json: bool) -> int:

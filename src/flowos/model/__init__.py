@@ -7,7 +7,8 @@ from flowos._lazy import lazily
 _PARTS = {
     "_bodies": "Captured Command Gang In Out PortSpec Python Word",
     "_cloud": (
-        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
+        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder "
+        "VmSize tag_values"
     ),
     "_codec": "from_plain to_json to_plain",
     "_composite_ports": (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         RefusalKind as RefusalKind,
         Vm as Vm,
         VmOrder as VmOrder,
+        VmSize as VmSize,
         tag_values as tag_values,
     )
     from flowos.model._codec import (
