@@ -11,7 +11,8 @@ import pytest
 
 import flowos as fo
 from flowos.engine import HoldEvent
-from flowos.operations.settings import load_settings, settings_file, settings_page
+from flowos.operations.settings import settings_page
+from flowos.operations.settings_file import load_settings, settings_file
 
 PATIENCE_SECONDS = 60.0
 FLOWOS = str(Path(sys.executable).with_name("flowos"))

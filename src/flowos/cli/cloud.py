@@ -107,16 +107,16 @@ def _seconds(word: str) -> float:
 def run(args: argparse.Namespace) -> int:
     if args.subcommand == "sizes":
         return _show_sizes(args)
+    if args.subcommand != "reconcile" and not (args.wait or args.dry_run):
+        return _start(args.subcommand, args.nodes, as_json=args.json)
     from flowos.operations import cloud
 
     show = _shower(as_json=args.json, dry_run=args.dry_run)
     if args.subcommand == "reconcile":
         done = cloud.reconcile(args.nodes, show, min_age=args.min_age, dry_run=args.dry_run)
-    elif args.wait or args.dry_run:
+    else:
         power = {"resume": cloud.resume, "suspend": cloud.suspend}[args.subcommand]
         done = power(args.nodes, show, dry_run=args.dry_run)
-    else:
-        return _start(args.subcommand, args.nodes, as_json=args.json)
     return 0 if done else _EXIT_LEFT
 
 
@@ -148,7 +148,7 @@ def _size_line(size: "VmSize") -> str:
 
 
 def _start(what: str, nodes: str, *, as_json: bool) -> int:
-    from flowos.operations.cloud import in_background
+    from flowos.operations.cloud_background import in_background
 
     work = in_background(what, nodes)
     if as_json:

@@ -29,7 +29,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     from flowos.model import settings_schema
-    from flowos.operations.settings import pools, settings_file
+    from flowos.operations.settings import pools
+    from flowos.operations.settings_file import settings_file
 
     if args.schema:
         print_json(settings_schema())

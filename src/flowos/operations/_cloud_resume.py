@@ -8,7 +8,8 @@ from secrets import token_hex
 from flowos.drivers.allocators.slurm_power import reason_for, refused_step
 from flowos.engine import Machines, now, open_cloud, utc_of
 from flowos.model import Cloud, CloudAction, CloudRefusal, FlowosError, SliceRefused, Vm, VmOrder
-from flowos.operations._cloud_tables import Acting, CloudNodes, RefusedNode
+from flowos.operations._cloud_acting import Acting
+from flowos.operations._cloud_tables import CloudNodes, RefusedNode
 from flowos.plan import left_over, nonce_at, superseded
 
 _AT_ONCE = 8

@@ -5,29 +5,23 @@ in Slurm what a cloud refuses, and gives the node back later. `reconcile` mends 
 could not, or left when it was ended.
 """
 
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from os import environ
-from pathlib import Path
 
 from flowos.drivers.allocators.slurm_power import read_node_names
-from flowos.engine import ON_DISK, Machines, now, open_cloud, own_folder, start_detached, utc_of
+from flowos.engine import Machines, now, open_cloud, utc_of
 from flowos.model import (
     Cloud,
     CloudAction,
     CloudError,
     CloudRefusal,
     FlowosError,
-    SettingsError,
     Vm,
 )
+from flowos.operations._cloud_acting import Acting, OnAction
 from flowos.operations._cloud_resume import RefusedNodes, make_machines
 from flowos.operations._cloud_tables import (
-    Acting,
     CloudNodes,
-    OnAction,
     RefusedNode,
     by_table,
     cloud_nodes,
@@ -37,39 +31,6 @@ from flowos.plan import ORPHAN_SECONDS, left_over, nonce_at, orphans, without_ma
 
 _LATEST = "~"
 """Sorts behind what is random in a nonce."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundWork:
-    """The process that goes on, and the file that it writes to."""
-
-    pid: int
-    log: Path
-
-
-def in_background(what: str, hosts: str) -> BackgroundWork:
-    """Start `resume` or `suspend` as a process of its own.
-
-    Raises SliceRefused if `hosts` is no list of nodes. Raises SettingsError after the process was
-    started, which says the same in Slurm.
-    """
-    nodes = read_node_names(hosts)
-    mistake: SettingsError | None = None
-    log = ""
-    try:
-        shares, _ = by_table(nodes)
-        log = next((share.cloud.log for share in shares if share.cloud.log), "")
-    except SettingsError as error:
-        mistake = error
-    path = Path(log) if log else own_folder(ON_DISK, "cloud") / "flowos-cloud.log"
-    words = (sys.executable, "-m", "flowos", "cloud", what, "--wait", "--json", hosts)
-    try:
-        pid = start_detached(words, environ, path)
-    except OSError as error:
-        raise CloudError(f"{path}: {error.strerror}") from None
-    if mistake is not None:
-        raise mistake
-    return BackgroundWork(pid=pid, log=path)
 
 
 def resume(hosts: str, on_action: OnAction, *, dry_run: bool = False) -> bool:

@@ -1,11 +1,7 @@
-"""`flowos.toml`: where it is searched, its contents, and `flowos pools`."""
+"""`flowos pools`: the pools of flowos.toml, its page, and which pool a name is."""
 
 import difflib
-import os
 from dataclasses import MISSING, dataclass, fields
-from os.path import isfile
-from pathlib import Path
-from stat import S_ISREG
 
 from flowos.engine import provider_of
 from flowos.model import (
@@ -13,16 +9,12 @@ from flowos.model import (
     NodeInfo,
     Pool,
     Price,
-    Settings,
-    SettingsError,
     SliceRefused,
     cloud_fields,
     pool_fields,
-    read_settings,
 )
 from flowos.operations.environment import environment
-
-NAME = "flowos.toml"
+from flowos.operations.settings_file import NAME, load_settings, settings_file
 
 _PAGE = """\
 # flowos.toml
@@ -64,40 +56,6 @@ class PoolState:
     pool: Pool
     nodes: tuple[NodeInfo, ...] = ()
     refused: str = ""
-
-
-def settings_file() -> Path | None:
-    """The file that is used. Raises SettingsError if FLOWOS_CONFIG names none."""
-    if named := os.environ.get("FLOWOS_CONFIG", ""):
-        _check_named(Path(named))
-        return Path(named)
-    places = (Path(NAME), _own_file())
-    return next((file for file in places if isfile(file)), None)  # noqa: PTH113 - which never fails
-
-
-def _check_named(file: Path) -> None:
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        raise SettingsError(f"FLOWOS_CONFIG={file}: there is no such file; name {NAME}") from None
-    except OSError as error:
-        raise SettingsError(f"FLOWOS_CONFIG={file}: {error.strerror}") from None
-    if not S_ISREG(mode):
-        raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
-
-
-def load_settings() -> Settings:
-    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it."""
-    file = settings_file()
-    if file is None:
-        return Settings()
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
-    return read_settings(text, str(file))
 
 
 def pool_named(name: str) -> Pool:
@@ -143,9 +101,3 @@ def _checked(pool: Pool) -> PoolState:
         return PoolState(pool=pool, nodes=provider_of(pool).nodes())
     except FlowosError as error:
         return PoolState(pool=pool, refused=str(error))
-
-
-def _own_file() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
-    return base / "flowos" / NAME

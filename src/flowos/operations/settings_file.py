@@ -1,0 +1,50 @@
+"""`flowos.toml`: where it is searched, and its contents. Loads nothing that others do not need."""
+
+import os
+from os.path import isfile
+from pathlib import Path
+from stat import S_ISREG
+
+from flowos.model import Settings, SettingsError, read_settings
+
+NAME = "flowos.toml"
+
+
+def settings_file() -> Path | None:
+    """The file that is used. Raises SettingsError if FLOWOS_CONFIG names none."""
+    if named := os.environ.get("FLOWOS_CONFIG", ""):
+        _check_named(Path(named))
+        return Path(named)
+    places = (Path(NAME), _own_file())
+    return next((file for file in places if isfile(file)), None)  # noqa: PTH113 - which never fails
+
+
+def _check_named(file: Path) -> None:
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        raise SettingsError(f"FLOWOS_CONFIG={file}: there is no such file; name {NAME}") from None
+    except OSError as error:
+        raise SettingsError(f"FLOWOS_CONFIG={file}: {error.strerror}") from None
+    if not S_ISREG(mode):
+        raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
+
+
+def load_settings() -> Settings:
+    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it."""
+    file = settings_file()
+    if file is None:
+        return Settings()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
+    return read_settings(text, str(file))
+
+
+def _own_file() -> Path:
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
+    return base / "flowos" / NAME
