@@ -23,7 +23,7 @@ else
 	$(PY)/pytest $(TOGETHER) tests/integration
 endif
 
-test-environments:  ## images, runtimes and a Slurm for real, as an ordinary user (ARGS="-k name")
+test-environments:  ## images, runtimes, a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
 	@tools/setup test
 	$(PY)/pytest -p no:cacheprovider tests/environments tests/cluster $(ARGS)
 

@@ -120,6 +120,8 @@ def which(name: str) -> str:
 class Box:
     """A running Slurm. nodes: their names."""
 
+    name = "slurm"
+
     def __init__(
         self, nodes: int = 2, *, apart: bool = False, cloud: int = 0, resume_seconds: int = 60
     ) -> None:
@@ -128,7 +130,7 @@ class Box:
         self.apart = apart
         self._resume_seconds = resume_seconds
         # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
-        self.folder = Path(tempfile.mkdtemp(prefix="flowos-slurm-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"flowos-{self.name}-", dir="/tmp"))
         self.shared = self.folder / "shared"
         self._ports = [reserved_port() for _ in range(nodes + cloud + 1)]
         self._first: subprocess.Popen[str] | None = None
@@ -138,6 +140,14 @@ class Box:
         """Of commands that are to find it."""
         path = os.pathsep.join((str(Path(which("srun")).parent), os.environ["PATH"]))
         return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
+
+    @property
+    def _of_daemons(self) -> dict[str, str]:
+        return {"PATH": os.pathsep.join(map(str, (*PLACES, os.environ["PATH"])))}
+
+    @property
+    def _kind(self) -> str:
+        return "apart" if self.apart else "here"
 
     @property
     def enter(self) -> tuple[str, ...]:
@@ -176,12 +186,10 @@ class Box:
 
     def __enter__(self) -> "Box":
         self._write()
-        where = "apart" if self.apart else "here"
-        inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), where, *self.nodes)
-        path = os.pathsep.join(map(str, (*PLACES, os.environ["PATH"])))
+        inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), self._kind, *self.nodes)
         self._first = subprocess.Popen(
             (*namespace(apart=self.apart), *inside),
-            env={**os.environ, **self.variables, "PATH": path},
+            env={**os.environ, **self.variables, **self._of_daemons},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -291,8 +299,8 @@ def namespace(*, apart: bool = False) -> tuple[str, ...]:
     return ("unshare", *mine, *others, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
-def show() -> None:
-    with Box(apart="apart" in sys.argv) as box:
+def show(box: Box) -> None:
+    with box:
         lines = [f"export {name}={value}" for name, value in box.variables.items()]
         lines.append(" ".join(("#", *box.enter)))
         sys.stdout.write("\n".join((*lines, "")))
@@ -301,4 +309,4 @@ def show() -> None:
 
 
 if __name__ == "__main__":
-    show()
+    show(Box(apart="apart" in sys.argv))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from .box import Box, namespace
+from .grid import Grid
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,3 +32,10 @@ def machines(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
     """One whose nodes are apart, for all tests that leave it as it was."""
     with Box(apart=True) as box:
         yield box
+
+
+@pytest.fixture(scope="session")
+def grid(namespaces: None) -> Iterator[Grid]:  # noqa: ARG001
+    """One Grid Engine for all tests that leave no job in it."""
+    with Grid() as grid:
+        yield grid

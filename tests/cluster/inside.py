@@ -1,7 +1,7 @@
-"""First process of the namespaces of a `Box`: starts Slurm there, and ends with its standard input.
+"""First process of the namespaces of a `Box`: starts a cluster there, ends with its standard input.
 
-`python inside.py FOLDER here|apart NODE...`; it prints `idle`, or what did not start. Then a line
-`stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is answered by `done`.
+`python inside.py FOLDER here|apart|grid NODE...`; it prints `idle`, or what did not start. Then a
+line `stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is answered by `done`.
 """
 
 import contextlib
@@ -48,9 +48,10 @@ def which(name: str) -> str:
     return path
 
 
-def main(folder: Path, apart: bool, nodes: tuple[str, ...]) -> None:
+def main(folder: Path, kind: str, nodes: tuple[str, ...]) -> None:
+    apart = kind != "here"
     try:
-        cluster = Cluster(folder, apart, nodes)
+        cluster = (GridEngine if kind == "grid" else Cluster)(folder, apart, nodes)
         cluster.start()
         say("idle")
         signal.signal(signal.SIGCHLD, reap)
@@ -90,9 +91,7 @@ class Cluster:
             self._begin(name)
         for name in self.nodes * self.apart:
             self._give_link(name)
-        states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
-        idle = ["idle"] * len(self.nodes)
-        self._await(lambda: said(*states).split() == idle, "no idle nodes")
+        self._await(self._is_idle, "no idle nodes")
 
     def stop(self, node: str) -> None:
         """All its processes are gone at once, as of a machine whose power fails."""
@@ -118,8 +117,15 @@ class Cluster:
         ping = (which("scontrol"), "ping")
         self._await(lambda: " UP" in said(*ping), "slurmctld does not answer")
 
+    def _is_idle(self) -> bool:
+        states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
+        return said(*states).split() == ["idle"] * len(self.nodes)
+
+    def _daemon(self, node: str) -> tuple[str, ...]:
+        return (which("slurmd"), "-D", "-N", node, "-d", which("slurmstepd"))
+
     def _begin(self, node: str) -> None:
-        words = (which("slurmd"), "-D", "-N", node, "-d", which("slurmstepd"))
+        words = self._daemon(node)
         env = {**os.environ, "SLURM_CONF": str(self.folder / node / "slurm.conf")}
         if not self.apart:
             start(*words, env=env)
@@ -181,6 +187,25 @@ class Cluster:
             time.sleep(0.005)
 
 
+class GridEngine(Cluster):
+    """Its programs search their libraries and plugins where Debian installs them."""
+
+    def _start_controller(self) -> None:
+        lower = f"lowerdir={os.environ['FLOWOS_GRID_USR']}:/usr"
+        must("mount", "-t", "overlay", "-o", lower, "overlay", "/usr")
+        start(which("sge_qmaster"))
+        self._await(lambda: bool(said(which("qconf"), "-sh")), "sge_qmaster does not answer")
+
+    def _daemon(self, node: str) -> tuple[str, ...]:  # noqa: ARG002 - it asks for its host's name
+        return (which("sge_execd"),)
+
+    def _is_idle(self) -> bool:
+        """All have told what they have."""
+        rows = [line.split() for line in said(which("qstat"), "-f").splitlines() if "@" in line]
+        ready = [row for row in rows if len(row) == 5 and row[3] != "-NA-"]  # a sixth: its state
+        return len(ready) == len(self.nodes)
+
+
 def tail(log: Path) -> str:
     return log.read_text(errors="replace")[-2000:]
 
@@ -228,4 +253,4 @@ def end_all() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] == "apart", tuple(sys.argv[3:]))
+    main(Path(sys.argv[1]), sys.argv[2], tuple(sys.argv[3:]))
