@@ -200,7 +200,7 @@ class GridEngine(Cluster):
         return (which("sge_execd"),)
 
     def _is_idle(self) -> bool:
-        """All have told what they have."""
+        """All have said what they have."""
         rows = [line.split() for line in said(which("qstat"), "-f").splitlines() if "@" in line]
         ready = [row for row in rows if len(row) == 5 and row[3] != "-NA-"]  # a sixth: its state
         return len(ready) == len(self.nodes)

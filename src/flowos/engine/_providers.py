@@ -7,6 +7,7 @@ from functools import cache
 from flowos.engine._provider import Provider
 from flowos.engine.local._fake_provider import FakeProvider
 from flowos.engine.local._local_provider import LocalProvider
+from flowos.engine.sge._sge_provider import SgeProvider
 from flowos.engine.slurm._slurm_provider import SlurmProvider
 from flowos.model import Pool, PoolKind
 
@@ -14,6 +15,7 @@ PROVIDERS: dict[PoolKind, Callable[[Pool], Provider]] = {
     "local": LocalProvider,
     "fake": FakeProvider,
     "slurm": SlurmProvider,
+    "sge": SgeProvider,
 }
 
 

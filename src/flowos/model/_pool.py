@@ -6,12 +6,16 @@ from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
 
-PoolKind = Literal["local", "fake", "slurm"]
+PoolKind = Literal["local", "fake", "slurm", "sge"]
 Topology = Literal["", "pack", "spread", "switch"]
 Counts = tuple[tuple[str, int], ...]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_OF_SLURM = ("partition", "account", "qos", "constraint", "gres", "shared", "scratch")
+_OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
+    **dict.fromkeys(("partition", "account", "qos", "constraint", "gres"), ("slurm",)),
+    **dict.fromkeys(("queue", "pe"), ("sge",)),
+    **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
+}
 _ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
 _GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
 
@@ -46,9 +50,9 @@ class Pool:
     kind: PoolKind = field(
         default="local",
         metadata=_doc(
-            "what holds its nodes: `local`, this machine; `slurm`, the cluster of this login "
-            "node; `fake`, nodes that this machine stands in for, with answers from a script, for "
-            "tests",
+            "what holds its nodes: `local`, this machine; `slurm` and `sge` (Grid Engine), the "
+            "cluster of this login node; `fake`, nodes that this machine stands in for, with "
+            "answers from a script, for tests",
         ),
     )
     nodes: int = field(
@@ -81,12 +85,20 @@ class Pool:
         default="",
         metadata=_doc("of a slurm pool: generic resources of each node, as in `gpu:a100:2,fpga:1`"),
     )
+    queue: str = field(default="", metadata=_doc("of an sge pool, which needs one: its queue"))
+    pe: str = field(
+        default="",
+        metadata=_doc(
+            "of an sge pool, which needs one: the parallel environment that gives whole nodes; its "
+            "`allocation_rule` is the number of slots that each gives"
+        ),
+    )
     shared: str = field(
         default="",
-        metadata=_doc("of a slurm pool: a folder that this machine and all its nodes see"),
+        metadata=_doc("of a cluster: a folder that this machine and all its nodes see"),
     )
     scratch: str = field(
-        default="", metadata=_doc("of a slurm pool: a folder on the own storage of each node")
+        default="", metadata=_doc("of a cluster: a folder on the own storage of each node")
     )
     script: tuple[str, ...] = field(
         default=(),
@@ -110,12 +122,14 @@ class Pool:
             raise ValueError("script: only a fake pool has one")
         for line in self.script:
             read_script(line)
-        for name in _OF_SLURM:
-            self._check_of_slurm(name, getattr(self, name))
+        for name, kinds in _OF_KINDS.items():
+            self._check_of_kinds(name, getattr(self, name), kinds)
 
-    def _check_of_slurm(self, name: str, value: str) -> None:
-        if value and self.kind != "slurm":
-            raise ValueError(f"{name}: only a slurm pool has one")
+    def _check_of_kinds(self, name: str, value: str, kinds: tuple[PoolKind, ...]) -> None:
+        if value and self.kind not in kinds:
+            raise ValueError(f"{name}: only a pool of kind {' or '.join(kinds)} has one")
+        if not value and self.kind == "sge" and kinds == ("sge",):
+            raise ValueError(f"{name}: an sge pool needs one")
         if not value.isprintable() or value != value.strip():
             raise ValueError(f"{name}: {value!r}: expected printable characters, no space around")
         if name == "gres" and value and not _GRES.fullmatch(value):

@@ -46,6 +46,19 @@ with fo.slice(pool="test", nodes=2) as s:
     s.run(flow, 1, 2)
     s.resize(3)
 ```
+
+A pool of Grid Engine names a queue and a parallel environment that gives whole nodes:
+
+```toml
+[pools.hpc]
+kind = "sge"
+nodes = 8
+queue = "all.q"
+pe = "whole"
+```
+
+There are no pools of PBS, LSF and HTCondor: for them FlowOS has command lines and readers of
+answers alone (`drivers/allocators/`), tested on texts in their formats and never on a cluster.
 """
 
 

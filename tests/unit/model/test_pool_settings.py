@@ -80,6 +80,20 @@ def test_a_pool_of_a_cluster_is_what_its_table_says() -> None:
     )
 
 
+def test_a_pool_of_grid_engine_has_a_queue_and_a_parallel_environment() -> None:
+    text = """
+        [pools.sge]
+        kind = "sge"
+        nodes = 2
+        queue = "all.q"
+        pe = "whole"
+        scratch = "/local"
+    """
+    assert read(text)[1] == Pool(
+        name="sge", kind="sge", nodes=2, queue="all.q", pe="whole", scratch="/local"
+    )
+
+
 def test_the_local_pool_may_be_bounded() -> None:
     assert read("[pools.local]\ncores = 1") == (Pool(name="local", cores=1),)
 
@@ -96,7 +110,10 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[[pools.gpu]]", ":1: pools.gpu: [{}]: a table is expected, as [pools.gpu]"),
         ("[pools.a]\n\nnodez = 4", ":3: pools.a.nodez: no such key; did you mean 'nodes'?"),
         ("[pools.a]\nname = 'b'", ":2: pools.a.name: no such key; known are kind, nodes, cores, "),
-        ("[pools.a]\nkind = 'fak'", "kind: 'fak': one of local, fake, slurm; did you mean 'fake'?"),
+        (
+            "[pools.a]\nkind = 'fak'",
+            "kind: 'fak': one of local, fake, slurm, sge; did you mean 'fake'?",
+        ),
         ("[pools.a]\nkind = ['fake']", ":2: pools.a.kind: ['fake']: one of local, fake, slurm"),
         ("[pools.a]\nnodes = '4'", ":2: pools.a.nodes: int expected, got '4'"),
         ("[pools.a]\ncores = true", ":2: pools.a.cores: int expected, got True"),
@@ -115,7 +132,10 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.b]\n\n[pools.'a b']\nnodes = 1", ":3: pools.a b.name: 'a b': expected letters"),
         ("[pools.'']", "name: '': expected letters"),
         ("pools.a.nodez = 4", ":1: pools.a.nodez: no such key"),
-        ("[pools.a]\npartition = 'x'", ":2: pools.a.partition: only a slurm pool has one"),
+        ("[pools.a]\npartition = 'x'", ":2: pools.a.partition: only a pool of kind slurm has"),
+        ("[pools.a]\nscratch = '/x'", ":2: pools.a.scratch: only a pool of kind slurm or sge has"),
+        ("[pools.a]\nkind = 'sge'\npe = 'x'", ":1: pools.a.queue: an sge pool needs one"),
+        ("[pools.a]\nkind = 'sge'\nqueue = 'x'", ":1: pools.a.pe: an sge pool needs one"),
         ("[pools.a]\nkind = 'slurm'\nqos = ' x'", ":3: pools.a.qos: ' x': expected printable"),
         ('[pools.a]\nkind = "slurm"\nqos = "a\\nb"', ":3: pools.a.qos: 'a\\nb': expected print"),
         ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:'", ":3: pools.a.gres: 'gpu:': expected NAME["),
@@ -138,7 +158,7 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
     assert not schema["additionalProperties"]
     pool = schema["$defs"]["Pool"]
     assert set(pool["properties"]) == {field.name for field in pool_fields()}
-    assert pool["properties"]["kind"]["enum"] == ["local", "fake", "slurm"]
+    assert pool["properties"]["kind"]["enum"] == ["local", "fake", "slurm", "sge"]
     assert all(each["description"] for each in pool["properties"].values())
     assert not pool["additionalProperties"]
     for key in pool["properties"]:

@@ -1,0 +1,115 @@
+"""`flowos pools --check` of a pool that is a queue of a real Grid Engine: each says one line."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+from flowos.engine import Held, provider_of
+from flowos.model import Lost, Pool
+
+from .grid import Grid
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+NOT_YET = "but this version of FlowOS cannot hold them yet"
+QUEUE = ('queue = "main.q"', 'pe = "nodes"')
+CANNOT = "cannot be used: pool c: "
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no"))
+    monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
+    """Exit code of the check, and its last line, of a pool with these keys."""
+    Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "sge"', *keys, "")))
+    words = (FLOWOS, "pools", "--check")
+    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()[-1].strip()
+
+
+def test_a_pool_shows_what_the_cluster_has_for_it_and_says_that_it_is_not_held_yet(
+    grid: Grid,
+) -> None:
+    code, said = checked(grid.outside, "nodes = 2", *QUEUE)
+    assert code == 1
+    assert re.fullmatch(
+        rf"{CANNOT}the cluster has n1 \([^()]+\), n2 \([^()]+\) for it, {NOT_YET}", said
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        (('queue = "mian.q"', 'pe = "x"'), "no queue 'mian.q'; did you mean 'main.q'?"),
+        (
+            ('queue = "main.q"', 'pe = "node"'),
+            "no parallel environment in queue 'main.q': 'node'; did you mean 'nodes'?",
+        ),
+        (
+            ('queue = "main.q"', 'pe = "mixed"'),
+            "parallel environment 'mixed' gives slots as they come ($fill_up); one whose "
+            "allocation_rule is a number gives whole nodes",
+        ),
+        (
+            ("nodes = 2", 'queue = "main.q"', 'pe = "one"'),
+            "parallel environment 'one' gives slots of one node",
+        ),
+        (("nodes = 3", *QUEUE), "3 nodes asked for, 2 of 2 have what each has to have"),
+        (
+            ("nodes = 300", *QUEUE),
+            "300 nodes asked for, parallel environment 'nodes' has 999 slots",
+        ),
+    ],
+)
+def test_what_the_cluster_can_never_give_is_said_at_once(
+    grid: Grid, keys: tuple[str, ...], complaint: str
+) -> None:
+    code, said = checked(grid.outside, *keys)
+    assert (code, said[: len(CANNOT)]) == (1, CANNOT)
+    assert said.endswith(complaint)
+
+
+def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path, grid: Grid) -> None:
+    path = str(Path(sys.executable).parent)
+    assert checked({"PATH": path}, *QUEUE) == (
+        1,
+        f"{CANNOT}no qconf here: this machine is no login node of a Grid Engine cluster",
+    )
+    (tmp_path / "qconf").write_text("#!/bin/sh\n")
+    assert checked({"PATH": str(tmp_path)}, *QUEUE) == (
+        1,
+        f"{CANNOT}qconf cannot be started: Permission denied",
+    )
+    nowhere = {**grid.outside, "SGE_QMASTER_PORT": "9"}
+    code, said = checked(nowhere, *QUEUE)
+    assert (code, "unable to send message to qmaster using port 9" in said) == (1, True)
+
+
+def test_a_slice_of_the_cluster_is_refused_in_one_line(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "sge"', "nodes = 2", *QUEUE)))
+    for name, value in grid.outside.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(fo.SliceRefused, match=NOT_YET):
+        fo.slice(pool="c", nodes=2)
+    with pytest.raises(fo.SliceRefused, match="9 nodes asked for, 2 of 2 have"):
+        fo.slice(pool="c", nodes=9)
+
+
+def test_nothing_is_held_of_it_yet() -> None:
+    provider = provider_of(Pool(name="c", kind="sge", queue="main.q", pe="nodes"))
+    held = Held(id="c-1", pool="c", nodes=())
+    with pytest.raises(fo.SliceRefused, match="2 nodes asked for, and none is held"):
+        provider.resize(held, 2)
+    provider.free(held)
+    assert isinstance(provider.attach(held.id), Lost)

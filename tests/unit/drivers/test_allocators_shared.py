@@ -1,0 +1,58 @@
+"""What the drivers of resource managers share."""
+
+import pytest
+
+from flowos.drivers._allocators import (
+    Complaint,
+    classify_complaint,
+    no_such,
+    node_names,
+    read_clock,
+    refuse_topology,
+    too_few,
+)
+from flowos.model import Ask, NodeInfo, SliceRefused
+
+
+def test_nodes_are_named_once_in_order() -> None:
+    assert node_names("X", ["n2", "", "n1", "n2"]) == ("n2", "n1")
+    with pytest.raises(SliceRefused, match=r"X names a node '\.\./etc', which is no node's name"):
+        node_names("X", ["n1", "../etc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("00:00:07", 7.0), ("100:01:02", 360062.0), ("1:2:3", None), ("", None), ("INFINITY", None)],
+)
+def test_times_of_the_clock(text: str, seconds: float | None) -> None:
+    assert read_clock(text) == seconds
+
+
+def test_a_complaint_is_its_last_line_and_the_kind_of_any() -> None:
+    patterns = (("gone", "no such job"), ("refused", "denied"))
+    assert classify_complaint("x: No such job\nx: bye\n\n", patterns, "x: ") == Complaint(  # type: ignore[arg-type]
+        kind="gone", text="bye"
+    )
+
+
+def test_the_nearest_name_is_offered_or_all() -> None:
+    assert no_such("queue", "mian", ("main", "gpu")) == (
+        "the cluster has no queue 'mian'; did you mean 'main'?"
+    )
+    assert no_such("queue", "x", ("main", "gpu")).endswith("no queue 'x'; there are main, gpu")
+    assert no_such("queue", "x", ()).endswith("; there are none")
+
+
+def test_nodes_have_to_have_what_is_asked_of_each() -> None:
+    nodes = [NodeInfo(name=f"n{cores}", cores=cores) for cores in (2, 4)]
+    assert too_few(Ask(nodes=2), nodes) == ""
+    assert too_few(Ask(nodes=2, cores=4), nodes) == (
+        "2 nodes asked for, 1 of 2 have what each has to have: 4 cores asked for, n2 has 2"
+    )
+    assert too_few(Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
+
+
+def test_where_nodes_are_to_each_other_is_refused() -> None:
+    refuse_topology("X", Ask())
+    with pytest.raises(SliceRefused, match="topology='pack': X does not place nodes"):
+        refuse_topology("X", Ask(topology="pack"))
