@@ -26,7 +26,7 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.engine.slurm._allocation import allocate
 from flowos.model import Ask, Pool
 held = allocate(LaunchSession(), Pool(name="c", kind="slurm", nodes=2), Ask(nodes=2), print, 4.0)
-print("held", *held.nodes, flush=True)
+print("held", *[node.name for node in held.nodes], flush=True)
 input()
 """
 GROUPS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None]
@@ -80,7 +80,7 @@ def hold(nodes: int = 2, pool: Pool = POOL) -> Allocation:
 
 def test_nodes_are_held_until_they_are_freed(box: Box) -> None:
     held = hold()
-    assert held.nodes == ("n1", "n2")
+    assert [node.name for node in held.nodes] == ["n1", "n2"]
     assert box.ask("squeue", "--noheader", "--format=%A %T %D") == f"{held.job} RUNNING 2"
     assert held.ended() is None
     step = ("srun", f"--jobid={held.job}", "--overlap", "--nodes=2", "printenv", "SLURMD_NODENAME")

@@ -13,7 +13,6 @@ import flowos as fo
 from .box import Box
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
-NOT_YET = "but this version of FlowOS cannot hold them yet"
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +32,10 @@ def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
     return done.returncode, done.stdout.splitlines()[-1].strip()
 
 
-def test_a_pool_shows_what_the_cluster_has_for_it_and_says_that_it_is_not_held_yet(
-    box: Box,
-) -> None:
+def test_a_pool_shows_the_nodes_that_the_cluster_has_for_it(box: Box) -> None:
     code, said = checked(box.variables, "nodes = 2", 'partition = "main"')
-    assert code == 1
-    has = r"cannot be used: pool c: the cluster has n1 \(\w+\), n2 \(\w+\) for it, "
-    assert re.fullmatch(has + NOT_YET, said)
+    assert code == 0
+    assert re.match(r"n2 .*4 cores", said)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +76,13 @@ def test_a_cluster_that_is_not_set_up_is_said_in_slurms_words(box: Box, tmp_path
     assert said == (1, "cannot be used: pool c: scontrol: Unable to process configuration file")
 
 
-def test_a_slice_of_the_cluster_is_refused_in_one_line(
+def test_a_slice_of_the_cluster_is_held_or_refused_in_one_line(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("flowos.toml").write_text('[pools.c]\nkind = "slurm"\nnodes = 2\n')
     for name, value in box.variables.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(fo.SliceRefused, match=NOT_YET):
-        fo.slice(pool="c", nodes=2)
+    with fo.slice(pool="c", nodes=2) as s:
+        assert s.nodes == ("n1", "n2")
     with pytest.raises(fo.SliceRefused, match="9 nodes asked for, partition 'main' gives 2"):
         fo.slice(pool="c", nodes=9)

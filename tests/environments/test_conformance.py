@@ -71,7 +71,7 @@ def numbers_in(path: Path, count: int) -> list[int]:
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found]
+            return [int(word) for word in found[:count]]
         time.sleep(0.01)
     raise AssertionError(f"{path} never got {count} numbers")
 

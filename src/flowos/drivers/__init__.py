@@ -8,7 +8,7 @@ _PARTS = {
     "_base": "Launcher Reason RunDir Runtime SetupStep",
     "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
     "_complaints": "explain",
-    "_exit_status": "Seen StoppedBy classify_end",
+    "_exit_status": "Seen StoppedBy classify_end read_progress",
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
         "ASKS_INSIDE MpiFamily MpiSaid family_of incompatibility mpi_said mpis_in_files"
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Seen as Seen,
         StoppedBy as StoppedBy,
         classify_end as classify_end,
+        read_progress as read_progress,
     )
     from flowos.drivers._inside import (
         SHARED as SHARED,

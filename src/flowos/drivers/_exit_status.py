@@ -133,6 +133,16 @@ def _read(text: bytes, launch: Launch) -> _Rank:
     )
 
 
+def read_progress(status: bytes) -> tuple[int, int]:
+    """Of a relaying command (see flowos-init's relay.h): what it began last, of how many runs."""
+    lines = status.decode("ascii", errors="replace").splitlines()
+    said = dict(words for line in lines if len(words := line.split(" ")) == 2)
+    try:
+        return int(said.get("begun", 0)), int(said.get("runs", 0))
+    except ValueError:
+        return 0, 0
+
+
 def _end(words: list[str], launch: Launch) -> End:
     match words:
         case ["exit", code]:

@@ -40,6 +40,12 @@ def read_hosts(text: str) -> tuple[str, ...]:
     return names
 
 
+def read_pairs(line: str) -> dict[str, str]:
+    """Of words NAME=VALUE."""
+    pairs = (word.partition("=") for word in line.split())
+    return {name: value for name, _, value in pairs}
+
+
 def _hosts(text: str) -> Iterator[str]:
     if len(text) > _MAX_CHARACTERS:
         raise _refused(text, "too long")

@@ -28,6 +28,23 @@ class Node(Protocol):
     def name(self) -> str: ...
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is this machine: threads of this process run on it, and it sees its files."""
+        ...
+
+    @property
+    def our_address(self) -> str:
+        """Of this machine, as another node sees it."""
+        ...
+
+    def why_unreachable(self) -> str:
+        """Words for a process of it whose connection ended: why the node may be lost too, or "".
+
+        If it is, the provider says so first.
+        """
+        ...
+
+    @property
     def ledger(self) -> ResourceLedger: ...
 
     def resources(self) -> Resources:

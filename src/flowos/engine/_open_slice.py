@@ -64,7 +64,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     own = replace(has, cpus=tuple(range(held)))
     _refuse_unmet(schedule, own, node)
     node.ledger.widen(has)
-    kind = _keeping_limits(schedule, _workers(schedule, workers, env))
+    kind = _keeping_limits(schedule, _workers(schedule, workers, env, node))
     places = 1 if workers == "inline" else held
     usage = SliceUsage(flow.name, node.name, env.label)
     undo = ExitStack()
@@ -166,15 +166,18 @@ def _held(cores: int | None, have: int) -> int:
     return held
 
 
-def _workers(schedule: Schedule, wished: Workers | None, env: Environment) -> Workers:
+def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
     python = [stage for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)]
-    if env.image is None or not python:
+    if not python or (env.image is None and node.is_here):
         return wished or "thread"
     if wished not in (None, "process"):
+        where = (
+            f"on node {node.name}" if env.image is None else f"with image {env.image.source.name}"
+        )
+        outside = "on this machine" if env.image is None else "outside"
         raise SliceRefused(
-            f"slice: workers={wished!r} with image {env.image.source.name}: Python task "
-            f"{python[0].steps[0].label!r} would run outside, as threads cannot enter an image; "
-            "leave workers away, or give 'process'"
+            f"slice: workers={wished!r} {where}: Python task {python[0].steps[0].label!r} would "
+            f"run {outside}, as threads cannot go there; leave workers away, or give 'process'"
         )
     return "process"
 

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Seen, classify_end
+from flowos.drivers import Seen, classify_end, read_progress
 from flowos.model import (
     End,
     Environment,
@@ -253,3 +253,16 @@ def test_of_an_unreadable_status_a_hundred_bytes_are_shown() -> None:
 
 def test_a_status_of_a_later_init_may_tell_more_than_we_know() -> None:
     assert end(ONE, seen(b"exit 0\nnew_thing 7\n")) == Exited(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "progress"),
+    [
+        (b"signal 9\nstopped 0\nbegun 12884901890\nruns 7\n", (12884901890, 7)),
+        (b"exit 0\nstopped 0\n", (0, 0)),
+        (b"exit 0\nbegun x\nruns 1\n", (0, 0)),
+        (b"", (0, 0)),
+    ],
+)
+def test_what_a_worker_began_last_is_read(text: bytes, progress: tuple[int, int]) -> None:
+    assert read_progress(text) == progress

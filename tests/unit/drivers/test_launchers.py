@@ -136,6 +136,15 @@ def test_srun_starts_a_step_with_what_the_mpi_of_the_program_speaks(mpi: str, op
     )
 
 
+@pytest.mark.parametrize(("binds", "options"), [(True, ("--cpu-bind=none",)), (False, ())])
+def test_srun_gives_one_rank_all_cpus_unbound(binds: bool, options: tuple[str, ...]) -> None:
+    step = Srun(job="17", nodes=("n1",), shares=True, binds=binds)
+    assert step.wrap(("x",), Launch(argv=("x",), needs=Needs(cores=2))) == (
+        *["srun", "--jobid=17", "--overlap", "--mpi=none", "-n", "1", "--nodes=1", "--nodelist=n1"],
+        *(*options, "--kill-on-bad-exit=1", "--no-kill", "x"),
+    )
+
+
 def test_srun_shares_cores_where_it_oversubscribes() -> None:
     assert line("srun-mpich", oversubscribe=True) == (
         "/bin/mpirun.srun-mpich --overlap --mpi=pmi2 -n 2 --overcommit "

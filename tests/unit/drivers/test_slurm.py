@@ -19,9 +19,7 @@ from flowos.drivers.allocators.slurm import (
     cancel_words,
     hold_words,
     jobs_words,
-    join_words,
     keep_words,
-    more_words,
     nodes_words,
     partition_of,
     partitions_words,
@@ -93,14 +91,7 @@ def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
     )
 
 
-def test_more_nodes_are_held_and_joined_and_given_back() -> None:
-    assert " ".join(more_words(POOL, Ask(nodes=3, topology="pack"), "n", "17")) == (
-        "salloc --no-shell --dependency=expand:17 --job-name=n --nodes=3 --exclusive --contiguous"
-    )
-    assert [" ".join(words) for words in join_words("17", "18")] == [
-        "scontrol update JobId=18 NumNodes=0",
-        "scontrol update JobId=17 NumNodes=ALL",
-    ]
+def test_nodes_are_given_back() -> None:
     assert " ".join(keep_words("17", ("a", "b"))) == "scontrol update JobId=17 NodeList=a,b"
     assert cancel_words("17") == ("scancel", "17")
 

@@ -14,6 +14,7 @@ from flowos.drivers._slurm_values import (
     read_amount,
     read_gres,
     read_hosts,
+    read_pairs,
     read_seconds,
     read_tres,
     write_seconds,
@@ -112,16 +113,6 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
     )
 
 
-def more_words(pool: Pool, ask: Ask, name: str, job: str) -> Argv:
-    """Hold more nodes for a job that runs; `join_words` gives them to it."""
-    return (
-        "salloc",
-        *("--no-shell", f"--dependency=expand:{job}", f"--job-name={name}"),
-        *(f"--nodes={ask.nodes}", "--exclusive"),
-        *_options(pool, ask),
-    )
-
-
 def _options(pool: Pool, ask: Ask) -> Argv:
     seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
     gres = [pool.gres] * bool(pool.gres) + [f"gpu:{ask.gpus}"] * (ask.gpus > 0)
@@ -145,14 +136,6 @@ _TOPOLOGIES: dict[Topology, Argv] = {
     "spread": ("--spread-job",),
     "switch": ("--switches=1",),
 }
-
-
-def join_words(job: str, more: str) -> tuple[Argv, Argv]:
-    """Give the nodes of another job to this one: both in turn."""
-    return (
-        ("scontrol", "update", f"JobId={more}", "NumNodes=0"),
-        ("scontrol", "update", f"JobId={job}", "NumNodes=ALL"),
-    )
 
 
 def keep_words(job: str, nodes: tuple[str, ...]) -> Argv:
@@ -233,13 +216,8 @@ def _node(names: str, state: str, cores: str, mib: str, gres: str, reason: str) 
 
 def read_partitions(text: str) -> tuple[SlurmPartition, ...]:
     """Of `partitions_words`."""
-    pairs = (dict(_pair(word) for word in line.split()) for line in text.splitlines())
+    pairs = map(read_pairs, text.splitlines())
     return tuple(_partition(found) for found in pairs if "PartitionName" in found)
-
-
-def _pair(word: str) -> tuple[str, str]:
-    name, _, value = word.partition("=")
-    return name, value
 
 
 def _partition(found: dict[str, str]) -> SlurmPartition:
@@ -292,6 +270,8 @@ _WAITS = re.compile(
     r"\bjob (?P<job>\d+) (?:queued and waiting|(?P<held>has been allocated))"
     r"|(?:Pending|(?P<granted>Granted)) job allocation (?P<id>\d+)"
 )
+
+
 _NOISE = re.compile(r"^(?:slurm_load_\w+ error: |(?:\w+: )?(?:(?:error|fatal): )?)")
 _SAYS: tuple[tuple[Literal["gone", "unreachable", "refused"], str], ...] = (
     ("gone", r"invalid job id|job/step already completing|job allocation \d+ has been revoked"),

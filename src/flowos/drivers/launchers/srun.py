@@ -12,6 +12,8 @@ or none runs as so many worlds of one rank, without any message; Open MPI under 
 """
 
 _OF_RANK = {"openmpi": ("PMIX_", "OMPI_"), "mpich": ("PMI_",), "": ()}
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+"""Which GPUs Slurm gave to the step."""
 _GUARDS = {"openmpi": (REFUSES_MPICH,), "mpich": (REFUSES_OPEN_MPI,), "": ()}
 
 
@@ -19,7 +21,8 @@ _GUARDS = {"openmpi": (REFUSES_MPICH,), "mpich": (REFUSES_OPEN_MPI,), "": ()}
 class Srun:
     """job: the number of the job. mpi: whose the program is, "openmpi" or "mpich"; "" for one rank.
 
-    nodes: of the job, those on which the ranks are; all of them by default.
+    nodes: of the job, those on which the ranks are; all of them by default. shares: one rank gets
+    all CPUs of its node, unbound: what it starts is bound by others. binds: Slurm binds steps.
 
     The step shares the cores of the job with other steps; the site says how ranks are bound.
     `env_kept` is how srun finds the cluster.
@@ -30,6 +33,8 @@ class Srun:
     nodes: tuple[str, ...] = ()
     mpirun: str = "srun"
     oversubscribe: bool = False
+    shares: bool = False
+    binds: bool = True
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
     env_kept: tuple[str, ...] = ("SLURM_CONF",)
@@ -45,7 +50,7 @@ class Srun:
 
     @property
     def env_forwarded(self) -> tuple[str, ...]:
-        return ("SLURM_", "SLURMD_", *_OF_RANK[self.mpi])
+        return ("SLURM_", "SLURMD_", *_DEVICES, *_OF_RANK[self.mpi])
 
     @property
     def guards(self) -> Pairs:
@@ -71,5 +76,7 @@ class Srun:
 
     def _placement(self, cores: int) -> Argv:
         where = (f"--nodes={len(self.nodes)}", f"--nodelist={','.join(self.nodes)}")
-        cpus = ("--overcommit",) if self.oversubscribe else (f"--cpus-per-task={cores}",)
+        cpus: Argv = ("--overcommit",) if self.oversubscribe else (f"--cpus-per-task={cores}",)
+        if self.shares:  # to name a number of CPUs would bind to the first ones
+            cpus = ("--cpu-bind=none",) * self.binds
         return (*where * bool(self.nodes), *cpus)

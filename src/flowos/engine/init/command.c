@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,12 +161,36 @@ static void take_limits(int folder) {
   free(text);
 }
 
+/* As far as they are ours. */
+static void take_cpus(int folder) {
+  cpu_set_t cpus;
+  char* text = read_file(folder, "cpus", NULL);
+  if (text == NULL) return;
+  CPU_ZERO(&cpus);
+  for (char *at = text, *end = text;; at = end) {
+    long cpu = strtol(at, &end, 10);
+    if (end == at) break;
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET((size_t)cpu, &cpus);
+  }
+  free(text);
+  sched_setaffinity(0, sizeof cpus, &cpus);
+}
+
 struct start {
+  const struct relay* relay;
   char** argv;
   char** variables;
   pid_t parent;
   int report;
 };
+
+/* Where our own is the lifeline. Returns errno. */
+static int take_input(int folder) {
+  if (faccessat(folder, "lifeline", F_OK, 0) != 0) return 0;
+  int input = openat(folder, "stdin", O_RDONLY | O_CLOEXEC);
+  if (input < 0 && errno == ENOENT) input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return input >= 0 && dup2(input, STDIN_FILENO) >= 0 ? 0 : errno;
+}
 
 /* SIGTTOU is ignored here: we are not the terminal's foreground group yet. */
 static void take_terminal(void) {
@@ -176,39 +201,42 @@ static void take_terminal(void) {
 }
 
 /* In the child: becomes the command, or says through `report` why not. */
-static _Noreturn void become(const struct run_folder* folder, struct job job,
-                             const struct start* start) {
+static _Noreturn void become(struct run_folder folder, struct job job, struct start start) {
   setpgid(0, job.group);
   if (job.terminal) take_terminal();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != start->parent) _exit(EXIT_FAILURE); /* it died before the line above */
+  if (getppid() != start.parent) _exit(EXIT_FAILURE); /* it died before the line above */
   default_signals();
-  struct failure f;
-  const char* cwd = read_file(folder->fd, "cwd", NULL);
-  if (cwd == NULL || chdir(cwd) != 0)
-    f = (struct failure){CWD, errno};
-  else {
+  int kept[] = {folder.fd, start.report};
+  struct failure f = {OWN, take_input(folder.fd)};
+  if (f.error == 0) f.error = take_relay(start.relay, kept, 2);
+  folder.fd = kept[0];
+  start.report = kept[1];
+  const char* cwd = read_file(folder.fd, "cwd", NULL);
+  if (f.error == 0 && (cwd == NULL || chdir(cwd) != 0)) f = (struct failure){CWD, errno};
+  if (f.error == 0) {
     /* before it can do anything that should be found */
-    publish_started(folder, start->parent, getpid());
-    take_limits(folder->fd);
-    f = execute(start->argv, start->variables);
-    take_back_started(folder);
+    publish_started(&folder, start.parent, getpid());
+    take_limits(folder.fd);
+    take_cpus(folder.fd);
+    f = execute(start.argv, start.variables);
+    take_back_started(&folder);
   }
-  while (write(start->report, &f, sizeof f) < 0 && errno == EINTR) continue;
+  while (write(start.report, &f, sizeof f) < 0 && errno == EINTR) continue;
   _exit(EXIT_FAILURE);
 }
 
-pid_t start_command(const struct run_folder* folder, struct job job, char** argv, char** variables,
-                    struct failure* why) {
+pid_t start_command(const struct run_folder* folder, struct job job, const struct relay* relay,
+                    char** argv, char** variables, struct failure* why) {
   int report[2];
   *why = (struct failure){OWN, 0};
   if (pipe2(report, O_CLOEXEC) != 0) {
     why->error = errno;
     return -1;
   }
-  const struct start start = {argv, variables, getpid(), report[1]};
+  const struct start start = {relay, argv, variables, getpid(), report[1]};
   pid_t command = fork();
-  if (command == 0) become(folder, job, &start);
+  if (command == 0) become(*folder, job, start);
   why->error = errno;
   close(report[1]);
   if (command > 0) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "relay.h"
 #include "run_folder.h"
 
 enum stage { ENV, CWD, EXEC, INTERPRETER, OWN, ENTER };
@@ -28,7 +29,7 @@ struct job {
 
 /* Its process id, once it runs in its process group with no signal blocked, to be killed when this
  * process dies. Or -1 and why not. */
-pid_t start_command(const struct run_folder* folder, struct job job, char** argv, char** variables,
-                    struct failure* why);
+pid_t start_command(const struct run_folder* folder, struct job job, const struct relay* relay,
+                    char** argv, char** variables, struct failure* why);
 
 #endif

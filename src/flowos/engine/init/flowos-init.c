@@ -20,17 +20,25 @@
  *   cwd       the folder to start in
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
+ *   lifeline  optional, instead: our standard input does the same. The supervisor is on another
+ *             node, to which FIFOs do not reach. If it says `alone`, an end that `status` tells is
+ *             no failure of what started us, and our exit code is 0
+ *   cpus      optional: numbers of the CPUs that the command is to run on
+ *   stdin     with `lifeline`, optional: what the command reads as standard input; else nothing
+ *   relay     optional: the command sends on what is printed itself, see relay.h
  *   grace     optional: seconds between the two, 2 if it is not there
  *   group     optional: the number of the process group that the terminal of a person listens to.
  *             The command and we join it, so that it is a job like any other: Ctrl-C, Ctrl-Z and a
  *             new window size reach it from the terminal itself. Where the runtime made a terminal
  *             of its own, that one listens to the command
  * and writes there, by rename
- *   started.RANK  "INIT_PID COMMAND_PID SESSION PIDS MOUNTS", just before the command runs:
- *                 numbers in the pid namespace PIDS; MOUNTS is the mount namespace (0: not known)
+ *   started.RANK  "INIT_PID COMMAND_PID SESSION PIDS MOUNTS BOOT NODE", just before the command
+ *                 runs: numbers in the pid namespace PIDS; MOUNTS is the mount namespace (0: not
+ *                 known); BOOT is the kernel's boot_id, NODE its name
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
- *                 and what all processes that were reaped used together
+ *                 what all processes that were reaped used together, and what the page of `relay`
+ *                 says
  * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
  * enter.
  *
@@ -62,6 +70,7 @@
 #include "descriptors.h"
 #include "enter.h"
 #include "overlay.h"
+#include "relay.h"
 #include "run_folder.h"
 
 enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SIGNALLED = 128 };
@@ -76,11 +85,12 @@ static const double same_signal_seconds = 1.0;
 struct run {
   struct run_folder folder;
   struct job job;
-  int alive;      /* -1: no supervisor to watch, or not any more */
+  struct relay relay;
+  int alive;      /* -1: no supervisor to watch, or not any more; 0: its lifeline */
   int signals;    /* signalfd */
   pid_t guardian; /* 0: none */
   pid_t command;
-  bool stopped;
+  bool alone, stopped;
   double kill_at; /* monotonic seconds; 0: not set */
   double began;
   double from_terminal[NSIG]; /* when the terminal sent it to all of the group; 0: never */
@@ -92,30 +102,18 @@ static double now_seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void tell_status(const struct run* run, const char* end) {
-  publish_status(&run->folder, end, run->stopped, run->began, now_seconds());
+/* The exit code that goes with it. */
+static int tell_status(struct run* run, const char* end, int code) {
+  struct progress said = close_relay(&run->relay);
+  bool told = publish_status(&run->folder, end, run->stopped, run->began, now_seconds(), said);
+  return told && run->alone ? 0 : code;
 }
 
-static int fail(const struct run* run, struct failure f) {
+static int fail(struct run* run, struct failure f) {
   char end[64];
   snprintf(end, sizeof end, "error %s %d", stage_names[f.stage], f.error);
-  tell_status(run, end);
-  if (f.stage != EXEC && f.stage != INTERPRETER) return OWN_FAILURE;
-  return f.error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
-}
-
-/* Which rank the launcher made us; 0 without one. */
-static unsigned long own_rank(void) {
-  static const char* const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                      "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char* value = getenv(names[i]);
-    if (value == NULL || *value < '0' || *value > '9') continue;
-    char* end = NULL;
-    unsigned long rank = strtoul(value, &end, 10);
-    if (*end == '\0') return rank;
-  }
-  return 0;
+  int code = f.error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+  return tell_status(run, end, f.stage == EXEC || f.stage == INTERPRETER ? code : OWN_FAILURE);
 }
 
 static sigset_t block_signals(void) {
@@ -227,7 +225,7 @@ static void kill_when_due(struct run* run) {
 static void wait_for_command(struct run* run) {
   while (!is_over(run)) {
     keep_going(run);
-    struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}};
+    struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}}; /* its end alone */
     int ready = poll(on, 2, run->kill_at > 0.0 ? milliseconds_until(run->kill_at) : -1);
     kill_when_due(run);
     if (ready <= 0) continue;
@@ -257,7 +255,7 @@ static void sweep(void) {
   }
 }
 
-static int finish(const struct run* run) {
+static int finish(struct run* run) {
   int status = 0;
   char end[32];
   kill(-run->command, SIGKILL);
@@ -266,16 +264,26 @@ static int finish(const struct run* run) {
   if (lost_guardian(run)) return OWN_FAILURE; /* as if we had been killed: without an answer */
   int code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   snprintf(end, sizeof end, "%s %d", WIFSIGNALED(status) ? "signal" : "exit", code);
-  tell_status(run, end);
-  return WIFSIGNALED(status) ? SIGNALLED + code : code;
+  return tell_status(run, end, WIFSIGNALED(status) ? SIGNALLED + code : code);
 }
 
 /* ---- from start to end ---- */
+
+/* Our standard input: nothing is sent along it. */
+static bool lifeline_holds(struct run* run, char* said) {
+  struct pollfd on = {STDIN_FILENO, 0, 0};
+  run->alive = STDIN_FILENO;
+  run->alone = strcmp(said, "alone") == 0;
+  free(said);
+  return poll(&on, 1, 0) == 0;
+}
 
 /* Opens `alive`. False if the supervisor is gone already. */
 static bool supervisor_lives(struct run* run, struct failure* f) {
   char byte = 0;
   *f = (struct failure){OWN, 0};
+  char* lifeline = read_file(run->folder.fd, "lifeline", NULL);
+  if (lifeline != NULL) return lifeline_holds(run, lifeline);
   run->alive = openat(run->folder.fd, "alive", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (run->alive < 0 && errno != ENOENT) f->error = errno;
   /* poll() does not tell of a writer that left before we came; read() does: 0, not EAGAIN */
@@ -306,12 +314,12 @@ static int supervise(struct run* run, char** argv) {
     return fail(run, (struct failure){OWN, errno});
   if (!supervisor_lives(run, &f)) {
     run->stopped = true;
-    tell_status(run, "signal 15");
-    return SIGNALLED + SIGTERM;
+    return tell_status(run, "signal 15", SIGNALLED + SIGTERM);
   }
+  if (f.error == 0) f.error = open_relay(run->folder.fd, &run->relay);
   if (f.error != 0) return fail(run, f);
   run->job = find_job(&run->folder);
-  run->command = start_command(&run->folder, run->job, argv, variables, &f);
+  run->command = start_command(&run->folder, run->job, &run->relay, argv, variables, &f);
   if (run->command < 0) return fail(run, f);
   wait_for_command(run);
   return finish(run);
@@ -371,7 +379,7 @@ int main(int argc, char** argv) {
     fputs("usage: flowos-init RUNDIR -- COMMAND [ARG...]\n", stderr);
     return OWN_FAILURE;
   }
-  struct run run = {.folder.rank = own_rank(), .began = now_seconds()};
+  struct run run = {.folder.rank = own_rank(), .relay.page = -1, .began = now_seconds()};
   run.folder.fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (run.folder.fd < 0) {
     fprintf(stderr, "flowos-init: cannot open %s: %s\n", argv[1], strerror(errno));

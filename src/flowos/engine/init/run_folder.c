@@ -9,7 +9,21 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+
+unsigned long own_rank(void) {
+  static const char* const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                      "SLURM_PROCID"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char* value = getenv(names[i]);
+    if (value == NULL || *value < '0' || *value > '9') continue;
+    char* end = NULL;
+    unsigned long rank = strtoul(value, &end, 10);
+    if (*end == '\0') return rank;
+  }
+  return 0;
+}
 
 ssize_t read_some(int fd, void* to, size_t most) {
   ssize_t got = 0;
@@ -63,7 +77,7 @@ static bool write_all(int fd, const char* text) {
   return true;
 }
 
-static void publish(const struct run_folder* folder, const char* what, const char* text) {
+static bool publish(const struct run_folder* folder, const char* what, const char* text) {
   char name[48];
   char hidden[sizeof name + 1];
   snprintf(name, sizeof name, "%s.%lu", what, folder->rank);
@@ -72,18 +86,24 @@ static void publish(const struct run_folder* folder, const char* what, const cha
                   S_IRUSR | S_IWUSR);
   bool good = fd >= 0 && write_all(fd, text);
   if (fd >= 0 && close(fd) != 0) good = false;
-  if (!good || renameat(folder->fd, hidden, folder->fd, name) != 0)
-    fprintf(stderr, "flowos-init: cannot write %s: %s\n", name, strerror(errno));
+  good = good && renameat(folder->fd, hidden, folder->fd, name) == 0;
+  if (!good) fprintf(stderr, "flowos-init: cannot write %s: %s\n", name, strerror(errno));
+  return good;
 }
 
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command) {
-  char text[128];
+  char text[256];
   struct stat pids = {0};
   struct stat mounts = {0};
+  struct utsname node = {0};
   stat("/proc/self/ns/pid", &pids);
   stat("/proc/self/ns/mnt", &mounts);
-  snprintf(text, sizeof text, "%ld %ld %ld %llu %llu\n", (long)init, (long)command, (long)getsid(0),
-           (unsigned long long)pids.st_ino, (unsigned long long)mounts.st_ino);
+  uname(&node);
+  char* boot = read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", NULL);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu %llu %.36s %s\n", (long)init, (long)command,
+           (long)getsid(0), (unsigned long long)pids.st_ino, (unsigned long long)mounts.st_ino,
+           boot == NULL ? "-" : boot, node.nodename);
+  free(boot);
   publish(folder, "started", text);
 }
 
@@ -95,15 +115,16 @@ void take_back_started(const struct run_folder* folder) {
 
 static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
 
-void publish_status(const struct run_folder* folder, const char* end, bool stopped,
-                    double began_seconds, double ended_seconds) {
+bool publish_status(const struct run_folder* folder, const char* end, bool stopped,
+                    double began_seconds, double ended_seconds, struct progress said) {
   struct rusage used;
   getrusage(RUSAGE_CHILDREN, &used);
   char text[512];
   snprintf(text, sizeof text,
            "%s\nstopped %d\nended_seconds %.6f\nwall_seconds %.6f\nuser_seconds %.6f\n"
-           "system_seconds %.6f\nmax_rss_bytes %lld\n",
+           "system_seconds %.6f\nmax_rss_bytes %lld\nbegun %llu\nruns %llu\n",
            end, stopped ? 1 : 0, ended_seconds, ended_seconds - began_seconds,
-           seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024);
-  publish(folder, "status", text);
+           seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024, said.begun,
+           said.runs);
+  return publish(folder, "status", text);
 }

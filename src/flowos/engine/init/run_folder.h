@@ -6,10 +6,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "relay.h"
+
 struct run_folder {
   int fd;
   unsigned long rank; /* which started.RANK and status.RANK are ours */
 };
+
+/* Which rank the launcher made us; 0 without one. */
+unsigned long own_rank(void);
 
 /* read() that is not put off by a signal. */
 ssize_t read_some(int fd, void* to, size_t most);
@@ -18,10 +23,10 @@ ssize_t read_some(int fd, void* to, size_t most);
 char* read_file(int folder, const char* name, size_t* size);
 
 /* Readers of what is published see the whole file or none. A failure to write is
- * reported on stderr: there is no better place. */
+ * reported on stderr: there is no better place. True if it is there. */
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command);
 void take_back_started(const struct run_folder* folder);
-void publish_status(const struct run_folder* folder, const char* end, bool stopped,
-                    double began_seconds, double ended_seconds);
+bool publish_status(const struct run_folder* folder, const char* end, bool stopped,
+                    double began_seconds, double ended_seconds, struct progress said);
 
 #endif

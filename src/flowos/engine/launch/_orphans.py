@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from flowos._dataclasses import dataclass
@@ -19,13 +20,15 @@ _UNUSED_SECONDS = 0.05
 class Started:
     """Where a flowos-init says that it runs. `here`: its numbers mean the same to us.
 
+    The first pid namespace has the same number on every machine, so its boot counts too.
     mounts: its mount namespace, if that is not ours too.
     """
 
     def __init__(self, text: bytes) -> None:
-        self.init, self.command, self.session, pids, mounts = map(int, text.split())
+        words = text.split()
+        self.init, self.command, self.session, pids, mounts = map(int, words[:5])
         self.pids = pids
-        self.here = pids == pid_namespace()
+        self.here = pids == pid_namespace() and words[5:6] in ([], [boot_id()])
         self.mounts = frozenset({mounts} - {0, _namespace("self", "mnt")})
 
 
@@ -41,9 +44,15 @@ class Answers:
         return any(_may_live(at) for rank, at in self.started.items() if rank not in self.statuses)
 
 
-def answers_in(folder: Path) -> Answers:
-    """What flowos-init of each rank has written into the run folder so far."""
+def answers_in(folder: Path, *, elsewhere: bool = False) -> Answers:
+    """What flowos-init of each rank has written into the run folder so far.
+
+    elsewhere: on another machine; what we write there ourselves makes NFS look anew.
+    """
     said = Answers()
+    if elsewhere:
+        with contextlib.suppress(OSError):
+            os.utime(folder)
     # another program may have cleaned /tmp
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -83,6 +92,18 @@ class Marks:
     sessions: frozenset[int] = frozenset()
     mounts: frozenset[int] = frozenset()
     pipes: frozenset[int] = frozenset()
+
+
+def marks_of(folder: Path, outermost: int, pipes: frozenset[int]) -> Marks:
+    """Of a launch with this run folder, of which the outermost process is known."""
+    said = [at for at in answers_in(folder).started.values() if at.here]
+    return Marks(
+        folder=folder,
+        # what runs in our terminal is of our own session, as are others
+        sessions=frozenset({outermost, *(at.session for at in said)} - {os.getsid(0)}),
+        mounts=frozenset[int]().union(*(at.mounts for at in said)) - others_mounts(folder),
+        pipes=pipes,
+    )
 
 
 def kill_leftovers(marks: Marks, *, helpers: bool = True) -> None:
@@ -154,6 +175,15 @@ def is_elsewhere(pids: int, file: Path) -> bool:
 
 def pid_namespace() -> int:
     return _namespace("self", "pid")
+
+
+@cache
+def boot_id() -> bytes:
+    """Of this machine's kernel since it was started."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return b"-"
 
 
 def unfinished(folder: Path) -> Iterator[tuple[Path, Started]]:

@@ -42,6 +42,7 @@ class PreparedLaunch:
 
     kept: variables by which the launcher keeps its files there too.
     captures: of its stdout and stderr.
+    relays: the command sends on itself what is printed.
     """
 
     launch: Launch
@@ -51,6 +52,7 @@ class PreparedLaunch:
     session: LaunchSession
     kept: Pairs = ()
     captures: tuple[Capture, Capture]
+    relays: bool = False
 
     @property
     def has_streams_beside(self) -> bool:
@@ -95,7 +97,8 @@ class PreparedLaunch:
     def command_line(self) -> tuple[Argv, dict[str, str]]:
         """All its words, and the variables of its first program."""
         session = self.session
-        init = session.init_seen_inside() if self.launch.env.image else session.init_program()
+        seen = self.launch.env.image or session.elsewhere
+        init = session.init_seen_inside() if seen else session.init_program()
         argv = _compose(self, init)
         return argv, {} if argv[0] == str(init) else _launchers_variables(self)
 
@@ -118,10 +121,12 @@ def prepare(
     launch: Launch,
     runtime: Runtime,
     session: LaunchSession,
+    driver: Launcher | None = None,
     **options: Unpack[LaunchKeywords],
 ) -> PreparedLaunch:
     """Check the launch and make its run folder.
 
+    driver: the launcher, instead of its name and what goes with it.
     runtime: enters the launch's environment, as it works on this node.
     mpirun: path of the launcher's program, where there are several MPIs.
     oversubscribe: allow more ranks than cpus, without binding.
@@ -130,7 +135,7 @@ def prepare(
     out, and said so.
     """
     oversubscribe = options.get("oversubscribe", False)
-    driver = launcher_named(
+    driver = driver or launcher_named(
         options.get("launcher", "direct"),
         options.get("mpirun", ""),
         oversubscribe=oversubscribe,
@@ -138,9 +143,9 @@ def prepare(
     )
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
-        _check_cpus(launch)
+        _check_cpus(launch, session.cpu_count())
     folder = session.run_folder()
-    alone = driver.name == "direct"
+    alone = driver.name == "direct" or session.elsewhere
     return PreparedLaunch(
         launch=launch,
         folder=folder,
@@ -170,9 +175,9 @@ def _check(launch: Launch) -> None:
         raise LaunchFailed(f"'{named}': a time limit of {launch.limit_seconds} s is not above 0")
 
 
-def _check_cpus(launch: Launch) -> None:
+def _check_cpus(launch: Launch, have: int) -> None:
     """Not every launcher counts them; here all refuse alike."""
-    ranks, cores, have = launch.ranks, launch.needs.cores, len(os.sched_getaffinity(0))
+    ranks, cores = launch.ranks, launch.needs.cores
     if ranks * cores > have:
         raise LaunchFailed(
             f"'{launch.argv[0]}': {ranks} ranks with {cores} core{'s' * (cores > 1)} each on "
@@ -182,6 +187,8 @@ def _check_cpus(launch: Launch) -> None:
 
 def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
     folder = prepared.folder
+    if prepared.session.elsewhere and isinstance(stdin, int):
+        raise LaunchFailed(f"'{prepared.launch.argv[0]}': no descriptor reaches another node")
     write_folder(prepared)
     if isinstance(stdin, bytes):
         (folder / "stdin").write_bytes(stdin)
@@ -189,11 +196,15 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
 
     def spawn() -> tuple["Popen[bytes]", Pipes]:
         with ExitStack() as undo, ExitStack() as after:
-            alive = _kept(undo, open_alive(folder))
+            if prepared.session.elsewhere:
+                alive, given = _lifeline(undo, after)
+            else:
+                alive = _kept(undo, open_alive(folder))
+                given = _stdin(stdin, folder, after)
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
             after.enter_context(_on_cpus(prepared.launch.cpus))
-            process = _spawn(argv, variables, (_stdin(stdin, folder, after), out_end, err_end))
+            process = _spawn(argv, variables, (given, out_end, err_end))
             undo.pop_all()
         return process, Pipes(alive, out, err)
 
@@ -211,11 +222,18 @@ def write_folder(prepared: PreparedLaunch) -> None:
         (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
         if prepared.has_streams_beside:
             (folder / "streams").touch()
-        if launch.env.image is not None:
+        if launch.env.image is not None and prepared.session.elsewhere is None:
             (folder / "limits").write_text(own_limits())
         if launcher.env_forwarded:
             (folder / "passes").write_text("\0".join(launcher.env_forwarded))
-        os.mkfifo(folder / "alive", 0o600)
+        if prepared.relays:
+            (folder / "relay").touch()
+        if prepared.session.elsewhere:
+            (folder / "lifeline").write_text("alone" * (launch.ranks == 1))
+            if launch.cpus:
+                (folder / "cpus").write_text(" ".join(map(str, launch.cpus)))
+        else:
+            os.mkfifo(folder / "alive", 0o600)
     except UnicodeEncodeError as error:
         raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
     except OSError as error:
@@ -354,6 +372,13 @@ def _pipe(undo: ExitStack, after: ExitStack) -> tuple[int, int]:
 def _kept(undo: ExitStack, fd: int) -> int:
     undo.callback(os.close, fd)
     return fd
+
+
+def _lifeline(undo: ExitStack, after: ExitStack) -> tuple[int, int]:
+    """Our end, whose closing ends the launch; that which the launcher hands on to flowos-init."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    after.callback(os.close, reader)
+    return _kept(undo, writer), reader
 
 
 def _stdin(stdin: Stdin, folder: Path, after: ExitStack) -> int:

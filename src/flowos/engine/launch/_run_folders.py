@@ -17,7 +17,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -47,10 +47,15 @@ class RunFolders:
     """The folders of one node's launches. That which they lie in is made when it is first needed.
 
     It is removed when this process ends, when this object is no longer referenced, or at the next
-    start of another process.
+    start of another process. base: makes the folder of all processes of this user and machine, for
+    launches `elsewhere`, whose answers may come a little later than their end. lost: none comes any
+    more, their node is gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, base: Callable[[], Path] | None = None) -> None:
+        self.elsewhere = base is not None
+        self.lost = False
+        self._base = base or _base
         self._begin()
         _open.add(self)
 
@@ -73,7 +78,7 @@ class RunFolders:
         with self._guard:
             if self._session is None:
                 try:
-                    base = _base()
+                    base = self._base()
                     remove_leftovers(base)
                     self._session = _new_session(base)
                 except OSError as error:
@@ -82,7 +87,8 @@ class RunFolders:
                 self._ending.atexit = False  # `_remove_all` comes once all launches have ended
             return self._session
 
-    def _remove(self) -> None:
+    def remove(self) -> None:
+        """None of their launches runs any more. Twice is once."""
         if self._session is not None and self._ending.detach():
             _remove_session(self._session)
             self._session = None
@@ -192,8 +198,9 @@ def _remove_left(folder: Path) -> None:
 
 
 def _remove_session(session: _Session) -> None:
-    for of_launch in session.folder.iterdir():
-        _remove_folder(_memory_folder(of_launch))
+    with suppress(OSError):  # one that is shared may be gone
+        for of_launch in session.folder.iterdir():
+            _remove_folder(_memory_folder(of_launch))
     _remove_folder(session.folder)
     os.close(session.lock)
 
@@ -204,7 +211,7 @@ _open: "weakref.WeakSet[RunFolders]" = weakref.WeakSet()
 
 def _remove_all() -> None:
     for folders in tuple(_open):
-        folders._remove()
+        folders.remove()
 
 
 def _forget_in_child() -> None:

@@ -10,17 +10,16 @@ from pathlib import Path
 from subprocess import Popen
 
 from flowos._dataclasses import replace
-from flowos.drivers import Seen, StoppedBy, classify_end, runtime_named
+from flowos.drivers import Seen, StoppedBy, classify_end, read_progress, runtime_named
 from flowos.engine.launch._capture import Capture, Spawn
 from flowos.engine.launch._end_reasons import explained, lives, without_root
 from flowos.engine.launch._orphans import (
     Answers,
-    Marks,
     answers_in,
     is_monitor,
     is_named,
     kill_leftovers,
-    others_mounts,
+    marks_of,
 )
 from flowos.engine.launch._run_folders import RunFolders, remove_run_folder
 from flowos.engine.launch._watch import Act, the_watch
@@ -44,6 +43,7 @@ class RunningProcess:
     """A started launch. Methods may be called from any thread.
 
     pid: of the outermost process, the guardian of flowos-init for a bare, direct launch.
+    progress: once a relaying command has ended, as `read_progress` has it.
     """
 
     pid: int
@@ -85,6 +85,7 @@ class RunningProcess:
         self._alarm = -1
         self._next_look = -1
         self._hung = False
+        self.progress = 0, 0
         self._hard_at = 0.0
         self._begun, self._ended = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
@@ -256,15 +257,8 @@ class RunningProcess:
     def _kill_leftovers(self, *, helpers: bool = True) -> None:
         """Some launchers give each rank a session of its own, so flowos-init names its own.
         A helper (podman's conmon) holds the pipes too."""
-        said = [at for at in answers_in(self.folder).started.values() if at.here]
-        marks = Marks(
-            folder=self.folder,
-            # what runs in our terminal is of our own session, as are others
-            sessions=frozenset({self.pid, *(at.session for at in said)} - {os.getsid(0)}),
-            mounts=frozenset[int]().union(*(at.mounts for at in said)) - others_mounts(self.folder),
-            pipes=frozenset(os.fstat(fd).st_ino for fd in self._open if helpers),
-        )
-        kill_leftovers(marks, helpers=helpers)
+        pipes = frozenset(os.fstat(fd).st_ino for fd in self._open if helpers)
+        kill_leftovers(marks_of(self.folder, self.pid, pipes), helpers=helpers)
 
     def _outermost_ended(self) -> None:
         if self._process.poll() is None:
@@ -275,10 +269,12 @@ class RunningProcess:
 
     def _finish_without_ranks(self, until: float) -> None:
         """A launcher may end before its ranks: then the closed FIFO ends them."""
-        said = answers_in(self.folder)
-        by_force = self._process.returncode < 0 or len(said.statuses) < self.launch.ranks
+        said = answers_in(self.folder, elsewhere=self._folders.elsewhere)
+        lacking, code = len(said.statuses) < self.launch.ranks, self._process.returncode
+        by_force = code < 0 or lacking
         wait = said.may_go_on() or (not by_force and self._is_watched())
-        if wait and time.monotonic() < until:
+        wait = wait or (self._folders.elsewhere and lacking and code == 0)
+        if wait and not self._folders.lost and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif by_force:
             self._finish_by_force(until)
@@ -297,12 +293,13 @@ class RunningProcess:
         if patient and is_named(self.folder):
             self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
             return
-        self._settle(self._judge(answers_in(self.folder)))
+        self._settle(self._judge(answers_in(self.folder, elsewhere=self._folders.elsewhere)))
 
     def _judge(self, said: Answers) -> Outcome:
         for fd in list(self._open):
             while self._read(fd):
                 pass
+        self.progress = read_progress(said.statuses.get(0, b""))
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
         seen = Seen(
             statuses=said.statuses,
@@ -365,6 +362,14 @@ class RunningProcess:
         for fd in (self._alive, self._pidfd, *self._open):
             if fd >= 0:
                 os.close(fd)
+
+
+def give_up_all(folders: RunFolders) -> None:
+    """Their node is gone: what started these launches is ended, and no answer waited for."""
+    folders.lost = True
+    for running in tuple(_all):
+        if running._folders is folders:
+            running._watch.ask(running._guarded(running._end_hard))
 
 
 # Of all nodes: the kernel forks and ends processes, and its hooks act on these.

@@ -1,21 +1,37 @@
 """What the launches of one node share: their run folders, flowos-init, the servers of images."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.engine.launch._init_program import find_init, link_or_copy
 from flowos.engine.launch._run_folders import RunFolders
 from flowos.engine.launch._running import RunningProcess
 from flowos.model import Image
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """base: makes the folder, which this machine and the other see, of run folders.
+
+    cpus: how many launches may use there.
+    """
+
+    base: Callable[[], Path]
+    cpus: int
+
+
 class LaunchSession:
     """Methods may be called from any thread.
 
     servers: by the folder that they show, the launches without which what enters it has no root.
+    elsewhere: they run on another machine, which sees their run folders but no FIFO of ours.
     """
 
-    def __init__(self) -> None:
-        self.folders = RunFolders()
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self.elsewhere = elsewhere
+        self.folders = RunFolders(elsewhere.base if elsewhere else None)
         self.servers: dict[PurePath, RunningProcess] = {}
         self._init: Path | None = None
 
@@ -26,6 +42,10 @@ class LaunchSession:
     def run_folder(self) -> Path:
         """A fresh one."""
         return self.folders.make()
+
+    def cpu_count(self) -> int:
+        """How many launches may use."""
+        return self.elsewhere.cpus if self.elsewhere else len(os.sched_getaffinity(0))
 
     def init_program(self) -> Path:
         """A flowos-init that runs on the node. Raises LaunchFailed if there is none."""

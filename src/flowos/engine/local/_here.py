@@ -37,6 +37,17 @@ class Here:
         _nodes.add(self)
 
     @property
+    def is_here(self) -> bool:
+        return True
+
+    @property
+    def our_address(self) -> str:
+        return "127.0.0.1"
+
+    def why_unreachable(self) -> str:
+        return ""
+
+    @property
     def ledger(self) -> "ResourceLedger":
         from flowos.engine._ledger import ResourceLedger
 

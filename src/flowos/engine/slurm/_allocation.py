@@ -10,18 +10,23 @@ steps run next to the keepers.
 import contextlib
 import os
 import secrets
+import shlex
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from flowos.drivers import runtime_named
 from flowos.drivers.allocators.slurm import (
     cancel_words,
     hold_words,
     jobs_words,
+    keep_words,
     read_complaint,
     read_jobs,
     read_waiting,
 )
+from flowos.drivers.allocators.slurm_nodes import KeptNode, read_keeper, read_lost
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._running import RunningProcess
@@ -33,7 +38,12 @@ _HELLO = "flowos-keeper"
 _FREE = b"free\n"
 _KEEPER = (
     "end() {{ [ $SLURM_PROCID = 0 ] || sleep $1; exec scancel $SLURM_JOB_ID; }}; "
-    f'trap "end 0" TERM; echo "{_HELLO} $SLURM_JOB_ID $SLURMD_NODENAME"; '
+    'trap "end 0" TERM; '
+    'while read -r name value; do [ "$name" = Cpus_allowed_list: ] && cpus=$value; done '
+    "</proc/self/status; "
+    'while read -r name value _; do [ "$name" = MemTotal: ] && kib=$value; done </proc/meminfo; '
+    f'echo "{_HELLO} $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_LAUNCH_NODE_IPADDR $cpus $kib '
+    '${{SLURM_MEM_PER_NODE:-0}} ${{SLURM_GPUS_ON_NODE:-0}} $(cat {proof} 2>/dev/null)"; '
     'while read -r -t {silence} line; do [ "$line" = free ] && exit; done; end 5'
 )
 """The first one ends the job at once; the others, should that node be lost, a little later.
@@ -44,18 +54,21 @@ A step that is ended leaves its job held, if srun dies meanwhile: so TERM ends t
 SILENCE_SECONDS = 120.0
 """Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed."""
 
+_FAILED = "Slurm says that it failed"
 _MAX_BYTES = 1 << 20
 _ASK_AGAIN_SECONDS = 1.0
 _FREE_SECONDS = 10.0
+_RELEASE_SECONDS = 10.0
 
 
 class Allocation:
-    """Nodes of a job that runs until `free`. job: its number. nodes: their names."""
+    """Nodes of a job that runs until `free`. job: its number."""
 
     def __init__(
         self, heard: "_Heard", srun: RunningProcess, name: str, lifeline: int, beat_seconds: float
     ) -> None:
         self._heard, self._srun, self._name, self._lifeline = heard, srun, name, lifeline
+        self._on_end: Callable[[str], None] = _ignore
         self._writing = threading.Lock()
         threading.Thread(target=self._beat, args=(beat_seconds,), daemon=True).start()
 
@@ -64,8 +77,9 @@ class Allocation:
         return self._heard.job
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(sorted(self._heard.nodes))
+    def nodes(self) -> tuple[KeptNode, ...]:
+        """By name."""
+        return tuple(self._heard.nodes[name] for name in sorted(self._heard.nodes))
 
     def ended(self, seconds: float | None = 0.0) -> str | None:
         """Why it is over, once it is; None if it still is not after so many seconds."""
@@ -77,13 +91,51 @@ class Allocation:
 
     def free(self) -> None:
         """Give all nodes back. Twice is once."""
+        self._on_end = _ignore
+        self._heard.follow(_ignore_lost)
         self._write(_FREE)
         with self._writing:
             if self._lifeline >= 0:
                 os.close(self._lifeline)
             self._lifeline = -1
-        if self.ended(_FREE_SECONDS) is None or self._srun.wait().end != Exited(0):
+        seconds = 0.0 if self._heard.lost else _FREE_SECONDS  # srun would wait for its keeper
+        if self.ended(seconds) is None or self._srun.wait().end != Exited(0):
             self.cancel()
+
+    def watch(self, on_lost: Callable[[str, str], None], on_end: Callable[[str], None]) -> None:
+        """on_lost: gets the name of a node that is gone, and why. on_end: why it is over, once it
+        is before it was freed."""
+        self._on_end = on_end
+        self._heard.follow(on_lost)
+        why = self.ended()
+        if why is not None and self._lifeline >= 0:
+            on_end(why)
+
+    def lose(self, name: str, why: str) -> None:
+        """This node is taken to be gone."""
+        self._heard.lose(name, why)
+
+    def release(self, names: set[str]) -> None:
+        """Give these nodes back; with the last of them all is freed.
+
+        Raises SliceRefused if Slurm keeps them until then.
+        """
+        left = tuple(sorted(set(self._heard.nodes) - names))
+        if not left:
+            self.free()
+            return
+        until = time.monotonic() + _RELEASE_SECONDS
+        while True:
+            try:
+                answered(keep_words(self.job, left), str)
+            except SliceRefused as error:  # in a job's first seconds it may be too early for Slurm
+                if time.monotonic() > until:
+                    kept = ", ".join(sorted(names))
+                    raise SliceRefused(f"{kept} held until all is freed: {error}") from None
+                time.sleep(_ASK_AGAIN_SECONDS)
+            else:
+                self._heard.forget(names)
+                return
 
     def cancel(self) -> None:
         """End it although its keepers do not answer, or before it has any."""
@@ -99,6 +151,7 @@ class Allocation:
             if not self._write(b"\n"):
                 return
         if self._lifeline >= 0:
+            self._on_end(self.ended() or "")
             with contextlib.suppress(SliceRefused):  # the controller is gone: keepers fall silent
                 self.cancel()
 
@@ -109,6 +162,14 @@ class Allocation:
             with contextlib.suppress(BlockingIOError, BrokenPipeError):  # srun hangs, or is gone
                 os.write(self._lifeline, line)
         return True
+
+
+def _ignore(why: str) -> None:
+    """Default callback: does nothing."""
+
+
+def _ignore_lost(name: str, why: str) -> None:
+    """Default callback: does nothing."""
 
 
 class _Lines(Capture):
@@ -133,27 +194,51 @@ class _Heard:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.nodes: set[str] = set()
+        self.nodes: dict[str, KeptNode] = {}
         self.job = ""
         self.waits = False
+        self.lost: dict[str, str] = {}
+        self._on_lost: Callable[[str, str], None] = _ignore_lost
         self._said: list[str] = []
 
     def keeper(self, line: str) -> None:
         words = line.split()
         with self.changed:
-            if len(words) == 3 and words[0] == _HELLO:
-                self.job = words[1]
-                self.nodes.add(words[2])
+            if words[:1] == [_HELLO] and (kept := read_keeper(words[1:])) is not None:
+                self.job, node = kept
+                self.nodes[node.name] = node
             self.changed.notify_all()
 
     def srun(self, line: str) -> None:
         said = read_waiting(line)
+        for name in read_lost(line):
+            self.lose(name, _FAILED)
         with self.changed:
             if said is None:
                 self._said.append(line)
             else:
                 self.waits = said[0] == "waiting"
             self.changed.notify_all()
+
+    def lose(self, name: str, why: str) -> None:
+        with self.changed:
+            if self.nodes.pop(name, None) is None:
+                return
+            self.lost[name] = why
+        self._on_lost(name, why)
+
+    def follow(self, on_lost: Callable[[str, str], None]) -> None:
+        """Call it of each node that is lost, those of before too."""
+        with self.changed:
+            self._on_lost = on_lost
+            before = tuple(self.lost.items())
+        for name, why in before:
+            on_lost(name, why)
+
+    def forget(self, names: set[str]) -> None:
+        with self.changed:
+            for name in names:
+                self.nodes.pop(name, None)
 
     def complaint(self) -> str:
         with self.changed:
@@ -166,15 +251,18 @@ def allocate(
     ask: Ask,
     on_waiting: Callable[[str], None],
     silence_seconds: float = SILENCE_SECONDS,
+    proof: Path = Path("/dev/null"),
 ) -> Allocation:
     """Wait until the nodes are there. Raises SliceRefused if they cannot be had, in Slurm's words.
 
+    proof: a file whose words each keeper says, if its node sees it.
     on_waiting: gets why it waits, in Slurm's word, as often as that changes. An exception of it,
     or an interrupt, leaves nothing held and nothing waiting.
     """
     name = f"flowos-{secrets.token_hex(8)}"
     heard = _Heard()
-    keeper = ("bash", "-c", _KEEPER.format(silence=silence_seconds))
+    script = _KEEPER.format(silence=silence_seconds, proof=shlex.quote(str(proof)))
+    keeper = ("bash", "-c", script)
     words = hold_words(pool, ask, name, keeper)
     prepared = prepare(
         Launch(argv=words, variables=_variables()),

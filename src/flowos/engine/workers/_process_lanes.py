@@ -41,6 +41,7 @@ from flowos.model import (
     Cancelled,
     FlowosError,
     LaunchFailed,
+    Outcome,
     Python,
     SliceFreed,
     TaskFailed,
@@ -190,7 +191,7 @@ class ProcessLane:
         again: bool = True,
     ) -> tuple[list[list[Any]], Sequence[Any], RowTimes]:
         """What the stages gave; (place, step, kind, ...) of the next one, if it failed; times."""
-        limit = self._shop.limits.get(stages[0].number)
+        limit = self._shop.program.limits.get(stages[0].number)
         try:
             worker.bind(self._cores)
             return worker.run(batch, seconds, limit and limit + (seconds or 0.0))
@@ -292,11 +293,16 @@ class ProcessLane:
         return over_limit(stages[worker.stage].steps[0], batch[worker.stage][1])
 
     def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
+        node = self._shop.start.around.node
         try:
-            how = how_ended(worker.running.wait(_TELL_SECONDS))
+            outcome = worker.running.wait(_TELL_SECONDS if node.is_here else 0.0)
+            how = how_ended(outcome)
         except TimeoutError:
             worker.kill()
-            how = "its connection ended"
+            how = f"its connection ended{worker.why_unreachable}"
+        else:
+            if not node.is_here:
+                self._shop.print_left(outcome)
         if self._stopped or self._shop.closed:
             return Cancelled(_STOPPED)
         place, step = worker.place or (0, 0)
@@ -324,7 +330,6 @@ class _Shop:
         self.max_files = max(1, max_files() // count)
         self._pool = SlabPool(next(owners) << OWNER_SHIFT, self.keep_bytes, max_files())
         self._constants: dict[int, list[Any]] = {}
-        self.limits = _limits(schedule)
 
     def pack(self, stage: Stage, values: Values) -> list[Any]:
         """The stage's inputs and constants. Constants are packed once."""
@@ -347,6 +352,12 @@ class _Shop:
         with self._lock:
             return self._pool.take(size)
 
+    def print_left(self, outcome: Outcome) -> None:
+        """What a worker of another node had printed and could not send on any more."""
+        for writer, data in zip(self.output.writers, (outcome.stdout, outcome.stderr), strict=True):
+            os.write(writer, data)
+        self.output.drain()
+
     def close(self) -> None:
         with self._lock:
             self._pool.close()
@@ -359,16 +370,6 @@ def _threads(schedule: Schedule) -> int | None:
         stage.needs for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)
     )
     return max((needs.cores for needs in python if is_bound(needs)), default=None)
-
-
-def _limits(schedule: Schedule) -> dict[int, float]:
-    """Of the stages that have one: a task with a time limit is a stage of its own."""
-    bodies = ((stage.number, stage.steps[0].task.body) for stage in schedule.stages)
-    return {
-        number: body.limit_seconds
-        for number, body in bodies
-        if isinstance(body, Python) and body.limit_seconds is not None
-    }
 
 
 def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:

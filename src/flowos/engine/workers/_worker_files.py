@@ -1,4 +1,4 @@
-"""Where a worker in an image finds its own file and the modules that it shares with us."""
+"""Where a worker in an image, or on another node, finds its file and the modules of ours."""
 
 import importlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flowos.engine._node import Node
 from flowos.engine.flow._inside import Surroundings
-from flowos.engine.workers import worker
+from flowos.engine.workers import stream_worker, worker
 
 _making = threading.Lock()
 
@@ -37,7 +37,8 @@ def path_there(around: Surroundings) -> list[str | None]:
 
 def _fill(folder: Path) -> None:
     folder.mkdir()
-    shutil.copy(worker.__file__, folder)
+    for module in (worker, stream_worker):
+        shutil.copy(str(module.__file__), folder)
     package = Path(str(importlib.import_module("cloudpickle").__file__)).parent
     (folder / package.name).mkdir()
     for file in package.glob("*.py"):

@@ -8,7 +8,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any
 
@@ -17,8 +17,10 @@ from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers import worker
 from flowos.engine.workers._blobs import Blob, Packed
 from flowos.engine.workers._functions import dumps
+from flowos.engine.workers._listeners import AnyChannel
 from flowos.engine.workers._worker_program import WorkerProgram
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start
+from flowos.engine.workers.stream_worker import STDOUT, StreamChannel
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
@@ -35,6 +37,14 @@ _MODULES = (
 """What a worker needs of FlowOS, which need not be installed where it runs."""
 
 
+_TELL_SECONDS = 0.5
+"""How long a worker of another node has to tell how it ended."""
+
+
+def _print_to(pipes: Sequence[int], stream: int, data: bytes) -> None:
+    os.write(pipes[stream - STDOUT], data)
+
+
 @cache
 def _modules() -> dict[str, bytes]:
     """Module -> marshalled code: the same Python version runs at the other end."""
@@ -49,8 +59,10 @@ def _modules() -> dict[str, bytes]:
 class WorkerProcess:
     """A worker, from its first word to its end. One conversation at a time, on any thread."""
 
-    def __init__(self, running: RunningProcess, channel: worker.Channel, start: Start) -> None:
+    def __init__(self, running: RunningProcess, channel: AnyChannel, start: Start) -> None:
         self.running = running
+        self._runs = 0
+        self._is_here = start.around.node.is_here
         self._start = start
         self._number = next(owners)
         self._channel = channel
@@ -58,35 +70,57 @@ class WorkerProcess:
         self._returned: deque[int] = deque()
         self._held: dict[int, tuple[Blob, int]] = {}
         self._progress: memoryview | list[int] = [0]
-        """A page that the worker writes to, from `greet` to `forget`."""
+        """A page that a worker of this machine writes to, from `greet` to `forget`."""
 
     def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
         """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
+        hello = {
+            "owner": self._number,
+            "keep_bytes": keep_bytes,
+            "max_files": max_files,
+            "modules": _modules(),
+            "in_image": self._start.around.in_image,
+        }
+        if isinstance(self._channel, StreamChannel):
+            self._channel.on_output = partial(_print_to, pipes)
+            self._channel.send(hello)
+            return
         page = os.memfd_create("flowos-progress")
         try:
             os.ftruncate(page, mmap.PAGESIZE)
             self._progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
-            hello = {
-                "owner": self._number,
-                "keep_bytes": keep_bytes,
-                "max_files": max_files,
-                "modules": _modules(),
-                "in_image": self._start.around.in_image,
-            }
-            self._channel.send(hello, (page, *pipes))
+            self._channel.send(hello, [(fd, 0) for fd in (page, *pipes)])
         finally:
             os.close(page)
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """Which stage of the batch, and which of its steps, the worker began last."""
-        begun = self._progress[0]
+        """Which stage of the batch, and which of its steps, the worker began last.
+
+        On another node that is known once it has ended; not if the node is gone too.
+        """
+        begun = self._progress[0] if self._is_here else self._begun_there()
         return divmod(begun - 1, 1 << 32) if begun else None
 
     @property
     def stage(self) -> int:
         """Which stage of the batch the worker began last, or is to begin first."""
         return self.place[0] if self.place else 0
+
+    @cached_property
+    def why_unreachable(self) -> str:
+        """Once its connection has ended: see `Node.why_unreachable`."""
+        return self._start.around.node.why_unreachable()
+
+    def _begun_there(self) -> int:
+        if self.why_unreachable:
+            return 1
+        try:
+            self.running.wait(_TELL_SECONDS)
+        except TimeoutError:
+            return 1  # it cannot be known: the first one may have begun
+        begun, runs = self.running.progress
+        return begun if runs == self._runs else 0
 
     def teach(self, program: WorkerProgram) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
@@ -115,24 +149,27 @@ class WorkerProcess:
         no answer comes within `limit` seconds, EOFError or OSError if the worker is gone.
         """
         files: list[tuple[int, int]] = []
-        fds: list[int] = []
+        sent: list[tuple[int, int]] = []
         rows: list[tuple[int, list[Any]]] = []
         places: dict[int, int] = {}
         for number, values in batch:
-            row = [self._wired(v, places, files, fds) if type(v) is Packed else v for v in values]
+            row = [self._wired(v, places, files, sent) if type(v) is Packed else v for v in values]
             rows.append((number, row))
         returned = [self._returned.popleft() for _ in range(len(self._returned))]
         self._progress[0] = 0
-        self._channel.send(("run", returned, files, rows, seconds), fds)
-        if limit is not None:
-            self._channel.await_answer(limit)
-        (gone, file, results, failed, times), fds = self._channel.receive()
+        self._runs += 1
+        self._channel.send(("run", returned, files, rows, seconds), sent)
+        (gone, file, results, failed, times), fds = self._channel.receive(limit)
         for number in gone:
             self._let_go(number)
         return self._results(fds, file, results), failed, RowTimes(*times)
 
     def _wired(
-        self, value: Packed, places: dict[int, int], files: list[tuple[int, int]], fds: list[int]
+        self,
+        value: Packed,
+        places: dict[int, int],
+        files: list[tuple[int, int]],
+        sent: list[tuple[int, int]],
     ) -> tuple[Any, ...]:
         blob = value.blob
         if blob is None:
@@ -142,7 +179,7 @@ class WorkerProcess:
             place = places[blob.number] = len(files)
             files.append((blob.number, blob.size))
             if blob.number >> worker.OWNER_SHIFT != self._number:
-                fds.append(blob.fd)
+                sent.append((blob.fd, blob.size))
         self._held[blob.number] = (blob, self._held.get(blob.number, (blob, 0))[1] + 1)
         return value.body, value.spans, place
 

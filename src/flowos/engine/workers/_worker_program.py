@@ -17,7 +17,8 @@ class WorkerProgram:
     functions, with the label of the first task that uses each; types: port types of results.
     stages: number -> (empty registers, steps, returns), where a step is (function, inputs, outputs,
     types, keywords). constants: what fills the registers after the stage's inputs. kept: slots that
-    only workers read, whose values can stay as they came.
+    only workers read, whose values can stay as they came. limits: seconds of the stages that have a
+    time limit; such a task is a stage of its own.
     """
 
     def __init__(self, schedule: Schedule, image: str = "") -> None:
@@ -27,6 +28,7 @@ class WorkerProgram:
         self.types: list[object] = []
         self.stages: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
+        self.limits: dict[int, float] = {}
         self._numbers: dict[int, int] = {}
         self._ways: dict[int, Iterator[Way]] = {}
         self._sources: dict[int, Source] = {}
@@ -34,8 +36,11 @@ class WorkerProgram:
         self._lock = threading.Lock()
         opened = set(schedule.outputs)
         for stage in schedule.stages:
-            if isinstance(stage.steps[0].task.body, Python):
+            body = stage.steps[0].task.body
+            if isinstance(body, Python):
                 self._add(stage)
+                if body.limit_seconds is not None:
+                    self.limits[stage.number] = body.limit_seconds
             else:
                 opened.update(stage.inputs)
         self.kept = frozenset(s for stage in schedule.stages for s in stage.outputs) - opened

@@ -1,8 +1,6 @@
 """Starting a worker process, up to its first word."""
 
 import contextlib
-import select
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +11,14 @@ from flowos.engine.flow._bound import with_threads
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.launch._prepared import PreparedLaunch
 from flowos.engine.launch._running import RunningProcess
-from flowos.engine.workers import worker
+from flowos.engine.workers import stream_worker, worker
+from flowos.engine.workers._listeners import (
+    AnyChannel,
+    Listener,
+    StreamListener,
+    UnixListener,
+    certificate,
+)
 from flowos.engine.workers._worker_files import path_there, worker_file
 from flowos.model import (
     Cancelled,
@@ -28,7 +33,7 @@ from flowos.model import (
 )
 
 START_SECONDS = 60.0
-_TICK_MILLISECONDS = 20
+_TICK_SECONDS = 0.02
 _LEAVE_SECONDS = 10.0
 """More than it takes to end a process; what hangs in the kernel is given up sooner."""
 KILL_SECONDS = 0.2
@@ -52,7 +57,11 @@ class Start:
         """Of a worker, but for the path of its socket."""
         inside = self.around.in_image
         python = "python3" if inside else self.python
-        file = worker_file(self.around.node) if inside else Path(worker.__file__)
+        file = Path(worker.__file__)
+        if inside or not self.around.node.is_here:
+            file = worker_file(self.around.node)
+        if not self.around.node.is_here:
+            file = file.with_name(Path(stream_worker.__file__).name)
         return Launch(
             argv=(*_argv(python), "-u", str(file)),
             env=self.around.env,
@@ -66,14 +75,11 @@ class Start:
         return path_there(self.around) if self.around.in_image else list(sys.path)
 
 
-def start_worker(
-    start: Start, cancelled: Callable[[], bool]
-) -> tuple[RunningProcess, worker.Channel]:
+def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[RunningProcess, AnyChannel]:
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
     prepared = start.around.node.prepare(start.launch)
-    path = prepared.folder / "worker"
-    with _listener(prepared, str(path)) as listener:
-        running = _started(prepared, str(path))
+    with _listener(start, prepared) as listener:
+        running = _started(prepared, listener.words)
         try:
             channel = _answer(start, listener, running, cancelled)
         except BaseException:
@@ -81,27 +87,23 @@ def start_worker(
             with contextlib.suppress(TimeoutError):
                 running.wait(_LEAVE_SECONDS)
             raise
-        path.unlink(missing_ok=True)  # a worker that has ended took its folder along
     return running, channel
 
 
-def _listener(prepared: PreparedLaunch, path: str) -> socket.socket:
-    listener = None
+def _listener(start: Start, prepared: PreparedLaunch) -> Listener:
+    node = start.around.node
     try:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(path)
-        listener.listen(1)
-    except OSError as error:
-        if listener is not None:
-            listener.close()
+        if node.is_here:
+            return UnixListener(prepared.folder / "worker")
+        return StreamListener(node.our_address, certificate(node.folder()))
+    except (OSError, LaunchFailed) as error:
         prepared.discard()
         raise LaunchFailed(f"a worker process could not start: {error}") from error
-    return listener
 
 
-def _started(prepared: PreparedLaunch, path: str) -> RunningProcess:
-    launch = replace(prepared.launch, argv=(*prepared.launch.argv, path))
-    return replace(prepared, launch=launch).start()
+def _started(prepared: PreparedLaunch, words: tuple[str, ...]) -> RunningProcess:
+    launch = replace(prepared.launch, argv=(*prepared.launch.argv, *words))
+    return replace(prepared, launch=launch, relays=prepared.session.elsewhere is not None).start()
 
 
 def _argv(python: str) -> tuple[str, ...]:
@@ -135,19 +137,19 @@ def _folder() -> Path:
 
 
 def _answer(
-    start: Start, listener: socket.socket, running: RunningProcess, cancelled: Callable[[], bool]
-) -> worker.Channel:
-    poll = select.poll()
-    poll.register(listener, select.POLLIN)
+    start: Start, listener: Listener, running: RunningProcess, cancelled: Callable[[], bool]
+) -> AnyChannel:
     until = time.monotonic() + START_SECONDS
-    while not poll.poll(_TICK_MILLISECONDS):
+    while (channel := listener.accept(_TICK_SECONDS)) is None:
         if cancelled():
             raise Cancelled("stopped while a worker process started")
-        if running.done and not poll.poll(0):  # else it came, spoke and ended since we looked
+        # it may have come, spoken and ended since we looked
+        if running.done and (channel := listener.accept(0)) is None:
             raise LaunchFailed(_why_not_started(start, running.wait()))
+        if channel is not None:
+            break
         if time.monotonic() > until:
             raise LaunchFailed(f"a worker process did not answer within {START_SECONDS:.0f} s")
-    channel = worker.Channel(listener.accept()[0])
     try:
         _check_version(start, channel)
     except BaseException:
@@ -156,7 +158,7 @@ def _answer(
     return channel
 
 
-def _check_version(start: Start, channel: worker.Channel) -> None:
+def _check_version(start: Start, channel: AnyChannel) -> None:
     try:
         version, _ = channel.receive()
     except (EOFError, ConnectionError) as error:

@@ -45,15 +45,16 @@ class Channel:
         self.sock = sock
         self._buffer = memoryview(bytearray(PACKET + 1))
 
-    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+    def send(self, message: object, files: Sequence[tuple[int, int]] = ()) -> None:
+        """files: (descriptor, bytes) of each."""
         body = pickle.dumps(message, 5)
-        if len(body) <= PACKET and not fds:
+        if len(body) <= PACKET and not files:
             self.sock.send(b"\0" + body)
             return
-        large = None
+        large, fds = None, [fd for fd, _ in files]
         if len(body) > PACKET:
             large = _memory_file(body)
-            fds = (large, *fds)
+            fds.insert(0, large)
             body = pickle.dumps(len(body), 5)
         starts = range(0, len(fds), FDS_PER_PACKET)
         try:
@@ -64,8 +65,11 @@ class Channel:
             if large is not None:
                 os.close(large)
 
-    def receive(self) -> tuple[Any, list[int]]:
-        """The next message and its descriptors; EOFError when the other end is gone."""
+    def receive(self, seconds: float | None = None) -> tuple[Any, list[int]]:
+        """The next message and its descriptors; EOFError when the other end is gone, TimeoutError
+        if neither comes within so many seconds."""
+        if seconds is not None:
+            self._await(seconds)
         size = self._arrived()
         if not size:
             raise EOFError
@@ -83,8 +87,7 @@ class Channel:
             os.close(fds.pop(0))
         return message, fds
 
-    def await_answer(self, seconds: float) -> None:
-        """Raises TimeoutError if neither a message nor the end comes within so many seconds."""
+    def _await(self, seconds: float) -> None:
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         if not poll.poll(min(seconds * 1000, MAX_POLL_MILLISECONDS)):
@@ -130,21 +133,17 @@ class Refused(Exception):  # noqa: N818
 
 
 class Worker:
-    """Runs stages that it was taught."""
+    """Runs stages that it was taught. channel: a `Channel`, or what keeps its promise."""
 
-    def __init__(self, channel: Channel, hello: dict[str, Any], fds: Sequence[int]) -> None:
-        """Become the engine's: its pipes for what is printed, its page of progress, its modules."""
+    def __init__(self, channel: Any, hello: dict[str, Any], page: int) -> None:
+        """Become the engine's: its page of progress, its modules."""
         self.channel = channel
         self.functions: dict[int, Callable[..., Any]] = {}
         self.stages: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
         self.gone: list[int] = []
         self.cores = os.sched_getaffinity(0)
-        page, out, err = fds
         self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        for fd in fds:
-            os.close(fd)
+        os.close(page)
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
         for name, code in hello["modules"].items():
@@ -222,16 +221,17 @@ class Worker:
         files: list[tuple[int, int]],
         batch: list[Any],
         seconds: float | None,
-    ) -> tuple[object, Sequence[int]]:
+    ) -> tuple[object, Sequence[tuple[int, int]]]:
         """Run stages one after the other.
 
         files: (number, size) of those that values lie in; fds are of those that are not ours.
         """
+        self.progress[0], self.progress[1] = 0, self.progress[1] + 1
         self.pool.returned.extend(returned)
         if files:
             self._hold(batch, files, fds)
         parcel = self.pool.parcel()
-        sent: Sequence[int] = ()
+        sent: Sequence[tuple[int, int]] = ()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
         failed, before = self._run_stages(parcel, batch, results, seconds)
@@ -241,7 +241,7 @@ class Worker:
         if parcel.size:
             number, slab = self.pool.take(parcel.size)
             parcel.fill(slab)
-            sent = (slab.fd,)
+            sent = ((slab.fd, parcel.size),)
         answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
             os.close(fd)
@@ -386,8 +386,11 @@ def main() -> None:
     channel = Channel(sock)
     try:
         channel.send(sys.version_info[:2])
-        hello, fds = channel.receive()
-        Worker(channel, hello, fds).serve()
+        hello, (page, *pipes) = channel.receive()
+        for stream, pipe in enumerate(pipes, 1):
+            os.dup2(pipe, stream)
+            os.close(pipe)
+        Worker(channel, hello, page).serve()
     except (EOFError, ConnectionError):
         return
 

@@ -40,7 +40,8 @@ def test_descriptors_arrive_in_order_and_are_not_inherited(
 ) -> None:
     fd = os.memfd_create("test")
     other = os.memfd_create("other")
-    sender = threading.Thread(target=ends[0].send, args=("x" * size, (other, *[fd] * (count - 1))))
+    files = [(other, 0), *[(fd, 0)] * (count - 1)]
+    sender = threading.Thread(target=ends[0].send, args=("x" * size, files))
     sender.start()
     message, fds = ends[1].receive()
     sender.join()

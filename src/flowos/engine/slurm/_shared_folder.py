@@ -1,0 +1,61 @@
+"""The folder that this machine and all nodes see: run folders lie in it."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flowos.drivers.allocators.slurm_nodes import KeptNode
+from flowos.engine.launch._orphans import boot_id
+from flowos.model import Pool, SliceRefused
+
+
+def base_of(pool: Pool) -> Path:
+    """Of the sessions of this user and this machine. Raises SliceRefused if it cannot be made.
+
+    Other machines have their own: whose processes are gone, only this one can tell.
+    """
+    parent = Path(pool.shared) if pool.shared else Path.cwd()
+    name = f"{os.uname().nodename}-{boot_id().decode()[:8]}"
+    base = parent / f".flowos-{os.geteuid()}" / name
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if base.stat().st_uid != os.geteuid():
+            raise PermissionError(0, "another user made it")
+    except OSError as error:
+        raise SliceRefused(f"shared folder {parent}: {error.strerror}") from None
+    return base
+
+
+def remove_if_empty(base: Path) -> None:
+    """Nobody wants to find it among their own files."""
+    with contextlib.suppress(OSError):
+        base.rmdir()
+        base.parent.rmdir()
+
+
+@contextmanager
+def shown(base: Path) -> Iterator[tuple[Path, str]]:
+    """A file in it, and the word that a node reads there if it sees the same folder."""
+    word = secrets.token_hex(16)
+    proof = base / f".proof-{word[:8]}"
+    try:
+        proof.write_text(word)
+        yield proof, word
+    finally:
+        with contextlib.suppress(OSError):
+            proof.unlink()
+
+
+def refuse_blind(pool: Pool, base: Path, word: str, nodes: tuple[KeptNode, ...]) -> None:
+    """Raises SliceRefused if one of the nodes did not read the word."""
+    blind = [node.name for node in nodes if node.proof != word]
+    if blind:
+        folder = base.parents[1]
+        raise SliceRefused(
+            f"node {blind[0]} does not see folder {folder}, in which programs are started; in "
+            f"flowos.toml, give [pools.{pool.name}] shared = a folder that this machine and all "
+            "its nodes see"
+        )

@@ -1,0 +1,233 @@
+"""Nodes of a real Slurm keep what every provider promises, and run flows.
+
+The tests of `tests/contract/test_providers.py` run here too, on a pool of this kind.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import flowos as fo
+from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
+from flowos.engine._node import Node
+from flowos.engine.slurm._allocation import Allocation, allocate
+from flowos.model import Ask, Exited, Launch, Pool
+from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
+    DOUBLE,
+    Heard,
+    comes,
+    flow_of,
+    held,
+    on,
+    test_a_lease_ends_with_an_event_and_gives_all_back,
+    test_a_node_tells_what_it_has_and_runs_flows,
+    test_a_refused_resize_leaves_what_is_held_as_it_was,
+    test_a_slice_is_resized_while_it_runs,
+    test_an_error_among_the_items_of_a_map_comes_in_its_place,
+    test_as_many_nodes_are_held_as_were_asked_for,
+    test_each_slice_has_an_id_of_its_own,
+    test_freeing_twice_is_once,
+    test_no_event_comes_after_it_was_freed,
+    test_nodes_that_lack_what_is_asked_of_each_are_refused,
+    test_resizing_keeps_the_id_and_the_nodes_that_stay,
+    test_runs_go_to_all_nodes,
+    test_several_flows_run_on_one_slice,
+    test_the_pool_says_what_nodes_it_has,
+    test_what_a_pool_can_never_give_is_refused_at_once,
+    test_what_is_held_is_found_by_its_id,
+    test_what_runs_when_a_slice_is_freed_raises,
+    test_what_runs_when_the_lease_ends_raises,
+    test_what_was_freed_cannot_be_resized,
+    test_what_was_freed_or_never_was_is_lost_with_a_reason,
+    test_who_asks_for_more_than_is_free_waits_and_hears_why,
+)
+
+from .box import Box
+
+Array = npt.NDArray[np.float64]
+_pools = iter(range(1_000_000))
+
+
+@pytest.fixture(scope="module")
+def box(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
+    with Box(3) as box:
+        yield box
+
+
+@pytest.fixture(autouse=True)
+def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is left of a test is nothing."""
+    for name, value in box.variables.items():
+        monkeypatch.setenv(name, value)
+    yield
+    assert comes(lambda: box.ask("squeue", "--noheader") == "")
+    assert comes(lambda: set(box.ask("sinfo", "-hN", "-o", "%T").split()) == {"idle"})
+
+
+def pool(box: Box, **keys: object) -> Pool:
+    name = f"slurm{next(_pools)}"
+    return Pool(name=name, kind="slurm", nodes=3, shared=str(box.shared), **keys)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def provider(box: Box) -> Provider:
+    return provider_of(pool(box))
+
+
+@pytest.fixture
+def several(provider: Provider) -> Provider:
+    return provider
+
+
+@fo.task
+def where(x: fo.int64) -> fo.str_:
+    sys.stdout.write(f"out {x}\n")
+    sys.stderr.write(f"err {x}\n")
+    return f"{os.environ['SLURMD_NODENAME']} {os.environ['SLURM_STEP_ID'] != '0'}"
+
+
+@fo.task
+def dies(x: fo.int64) -> fo.int64:
+    if x == 3:
+        os.write(1, b"last words\n")
+        os.kill(os.getpid(), 9)
+    return x
+
+
+WHERE, DIES = flow_of(where, fo.int64), flow_of(dies, fo.int64)
+
+
+def test_python_tasks_run_in_steps_of_the_job_and_print_here(
+    provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on(provider, 2) as s:
+        said = [result[0] for result in s.map(WHERE, range(40))]
+        assert set(map(str, said)) == {"n1 True", "n2 True"}
+    out, err = capsys.readouterr()
+    assert sorted(out.split()) == sorted(" ".join(f"out {i}" for i in range(40)).split())
+    assert err.count("err ") == 40
+
+
+def test_a_worker_that_dies_is_told_with_its_task_and_its_last_words(
+    provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on(provider) as s:
+        results = s.map(DIES, range(6), on_error="return")
+        ends = [r.error is None for r in results]
+        assert ends == [True, True, True, False, True, True]
+        with pytest.raises(fo.WorkerLost, match=r"task 'dies'.* killed by signal 9"):
+            s.run(DIES, 3)
+        assert s.run(DIES, 4) == [4]
+    assert "last words" in capsys.readouterr().out
+
+
+def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> None:
+    @fo.task
+    def twice(a: Array) -> Array:
+        return a * 2
+
+    @fo.task
+    def total(a: Array) -> fo.float64:
+        return float(a.sum())
+
+    given = fo.flow_input("a", fo.array(fo.float64))
+    flow = fo.flow_output(total(twice(twice(given))))
+    with on(provider) as s:
+        for size in (10, 10_000, 1_000_000):
+            assert s.run(flow, np.ones(size)) == [4.0 * size]
+
+
+@pytest.fixture
+def node(provider: Provider) -> Iterator[Node]:
+    leased = provider.hold(Ask())
+    yield leased.nodes[0]
+    provider.free(leased)
+
+
+def test_commands_run_on_the_node_as_they_would_here(node: Node) -> None:
+    script = "cat; echo err >&2; echo $SLURMD_NODENAME; pwd; exit 3"
+    outcome = node.run(Launch(argv=("sh", "-c", script), cwd=Path("/tmp")), stdin=b"given ")
+    assert outcome.end == Exited(3)
+    assert (outcome.stdout, outcome.stderr) == (b"given n1\n/tmp\n", b"err\n")
+    missing = node.run(Launch(argv=("no-such-program",)))
+    assert "no such command" in str(missing.end)
+    assert [node.has(path) for path in (os.devnull, f"{os.devnull}/x")] == [True, False]
+
+
+def test_a_command_ends_when_it_is_stopped_and_over_its_time_limit(node: Node) -> None:
+    limited = node.run(Launch(argv=("sleep", "1000"), limit_seconds=0.3))
+    assert "limit" in str(limited.end)
+    running = node.start(Launch(argv=("sleep", "1000")))
+    running.stop(0.0)
+    assert "request" in str(running.wait(20).end)
+
+
+def test_a_job_that_is_cancelled_from_outside_ends_the_slice(provider: Provider, box: Box) -> None:
+    heard = Heard()
+    with HeldSlice(provider, Ask(nodes=2), SliceOptions(), heard) as s:
+        assert s.run(DOUBLE, 2) == [4]
+        box.run("scancel", box.ask("squeue", "--noheader", "--format=%A"))
+        assert comes(lambda: heard.whats[-1] == "ended")
+        with pytest.raises(fo.SliceFreed, match="lease ended early"):
+            s.run(DOUBLE, 2)
+
+
+def test_a_slice_that_nobody_has_any_more_leaves_no_job(provider: Provider, box: Box) -> None:
+    s = on(provider, 3)
+    assert s.run(DOUBLE, 1) == [2]
+    del s
+    assert comes(lambda: box.ask("squeue", "--noheader") == "")
+
+
+def test_threads_of_this_process_cannot_run_there(provider: Provider) -> None:
+    with (
+        HeldSlice(provider, Ask(), SliceOptions(workers="thread")) as s,
+        pytest.raises(fo.SliceRefused, match=r"on node n1: Python task 'double' would run on this"),
+    ):
+        s.run(DOUBLE, 1)
+
+
+def test_a_folder_that_nodes_do_not_see_is_refused(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind = provider_of(pool(box))
+    monkeypatch.setattr("flowos.engine.slurm._slurm_provider.allocate", _without_proof)
+    with pytest.raises(fo.SliceRefused, match=r"node n1 does not see folder .*shared = a folder"):
+        blind.hold(Ask())
+    gone = Pool(name="gone", kind="slurm", shared=str(tmp_path / "no" / "\0"[:0] / "x"))
+    tmp_path.chmod(0o500)
+    if os.geteuid():
+        with pytest.raises(fo.SliceRefused, match=r"shared folder .*Permission denied"):
+            provider_of(gone).hold(Ask())
+    tmp_path.chmod(0o700)
+
+
+def _without_proof(*given: Any, proof: Path) -> Allocation:
+    session, provider_pool, ask, on_waiting = given
+    elsewhere = proof.with_name("elsewhere")
+    return allocate(session, provider_pool, ask, on_waiting, proof=elsewhere)
+
+
+def test_no_lease_is_longer_than_the_pool_allows(box: Box) -> None:
+    limited = provider_of(pool(box, max_seconds=50.0))
+    for seconds in (None, 100.0):
+        lease = limited.hold(Ask(seconds=seconds))
+        assert lease.until is not None
+        assert lease.until < time.time() + 51
+        limited.free(lease)
+
+
+def test_nothing_stays_in_the_shared_folder(provider: Provider, box: Box) -> None:
+    leased = provider.hold(Ask())
+    leased.nodes[0].run(Launch(argv=("true",)))
+    folder = leased.nodes[0].folder()
+    assert list(folder.iterdir()) == [folder / "init"]
+    provider.free(leased)
+    assert not list(box.shared.iterdir())
