@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -115,17 +116,20 @@ class _Around:
     results: "SliceResults | None"
 
     def slot(self, python: PythonLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
+        slot = ExecutionSlot(python, commands, halt)
+        on_hit = None
         if self.log is not None:
             from flowos.engine.flow._task_log import LoggedLane, LoggedPythonLane
 
-            python = LoggedPythonLane(python, self.log, worker)
-            commands = LoggedLane(commands, self.log, worker)
+            slot.python = LoggedPythonLane(python, self.log, worker, slot)
+            slot.commands = LoggedLane(commands, self.log, worker, slot)
+            on_hit = partial(self.log.found, worker)
         if self.results is not None:
             from flowos.engine.results._cached_lanes import CachedLane, CachedPythonLane
 
-            python = CachedPythonLane(python, self.results)
-            commands = CachedLane(commands, self.results)
-        return ExecutionSlot(python, commands, halt)
+            slot.python = CachedPythonLane(slot.python, self.results, on_hit)
+            slot.commands = CachedLane(slot.commands, self.results, on_hit)
+        return slot
 
     def notes(self) -> tuple[str, ...]:
         log = () if self.log is None else self.log.notes

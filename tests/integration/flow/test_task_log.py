@@ -80,11 +80,58 @@ def test_a_failed_task_says_why_in_one_line(tmp_path: Path) -> None:
     assert last["error"].startswith("task 'total' raised ValueError: not three")
 
 
-def test_what_was_found_in_a_journal_did_not_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["thread", "process", "inline"])
+def test_what_was_found_in_a_journal_did_not_run(tmp_path: Path, way: Way) -> None:
     for _ in range(2):
-        with fo.slice(flow(), log=tmp_path / "log", journal=tmp_path / "journal") as s:
+        kept: Any = {"log": tmp_path / "log", "journal": tmp_path / "journal"}
+        with fo.slice(flow(), workers=way, **kept) as s:
             s.run(5)
-    assert [each["task"] for each in entries(tmp_path / "log")] == ["make", "total"]
+    found = entries(tmp_path / "log")
+    assert [(e["task"], e.get("cached")) for e in found] == [
+        ("make", None),
+        ("total", None),
+        ("make", True),
+        ("total", True),
+    ]
+    assert all(e["start"] == e["end"] for e in found[2:])
+    assert [e["bytes_out"] for e in found[2:]][1] == 0
+    assert found[2]["bytes_out"] >= 40
+
+
+def test_found_items_of_a_map_are_logged_too(tmp_path: Path) -> None:
+    make_n = make(fo.flow_input("n", fo.int64))
+    for count in (3, 6):
+        with fo.slice(make_n, log=tmp_path / "log", journal=tmp_path / "journal") as s:
+            assert len(list(s.map(range(count)))) == count
+    assert sum(e.get("cached", False) for e in entries(tmp_path / "log")) == 3
+    assert len(entries(tmp_path / "log")) == 9
+
+
+@pytest.mark.parametrize("way", ["thread", "process"])
+def test_attempts_are_counted_in_runs_and_in_a_map(tmp_path: Path, way: Way) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    @fo.task(retries=2)
+    def twice(n: fo.int64) -> fo.int64:
+        mark = marks / str(n)
+        if not mark.exists():
+            mark.touch()
+            raise ValueError("not at first")
+        return n
+
+    n = fo.flow_input("n", fo.int64)
+    with fo.slice(twice(n), log=tmp_path / "one", workers=way) as s:
+        assert list(s.map(range(5))) == [[i] for i in range(5)]
+    assert sorted(e.get("attempt", 1) for e in entries(tmp_path / "one")) == [1] * 5 + [2] * 5
+    with fo.slice(total(make(twice(n))), log=tmp_path / "two", workers=way) as s:
+        s.run(7)
+    assert [(e["task"], e.get("attempt", 1)) for e in entries(tmp_path / "two")] == [
+        ("twice", 1),
+        ("twice", 2),
+        ("make", 1),
+        ("total", 1),
+    ]
 
 
 def test_commands_and_their_files_are_logged(tmp_path: Path) -> None:

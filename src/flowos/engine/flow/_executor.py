@@ -353,7 +353,7 @@ class Executor(Roster):
 
     def _take_failure(self, run: FlowRun | MapBatch, stage: Stage, error: BaseException) -> None:
         """Repeat the stage, go on without it, or end the run. Under the lock."""
-        attempt = run.failing_attempt if isinstance(run, MapBatch) else run.attempt(stage)
+        attempt = run.attempt(stage)
         again = attempt <= self._retries[stage.number] and may_repeat(error)
         if isinstance(run, MapBatch):
             run.split_failed(after_attempts(error, attempt), again=again)

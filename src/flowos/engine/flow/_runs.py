@@ -126,14 +126,14 @@ class MapBatch:
     items: values of the flow's inputs. results: what the stage gave, as far as it came. rest: the
     batches that go on after these, where the place stopped before the last item. error: of the only
     item. times: what the lane said of the results; None where an item failed. seconds: of the item
-    that failed. attempt: which one it is of the first item; all others are at their first.
+    that failed. first_attempt: which one it is of the first item; all others are at their first.
     goes_on: a failed item does not end the map.
     """
 
     __slots__ = (
-        "attempt",
         "done",
         "error",
+        "first_attempt",
         "goes_on",
         "items",
         "rest",
@@ -147,7 +147,7 @@ class MapBatch:
     def __init__(self, items: Sequence[Values], *, goes_on: bool, attempt: int = 1) -> None:
         self.items = items
         self.goes_on = goes_on
-        self.attempt = attempt
+        self.first_attempt = attempt
         self.results: list[Values | None] = []
         self.rest: tuple[MapBatch, ...] = ()
         self.times: RowTimes | None = None
@@ -183,27 +183,26 @@ class MapBatch:
         last = item == count - 1
         return RunResult(
             outputs=outputs,
-            attempts=self.attempt if item == 0 else 1,
+            attempts=self.first_attempt if item == 0 else 1,
             seconds=times.last if last else (times.all - times.last) / (count - 1),
         )
 
     def failure(self, error: FlowosError) -> RunResult:
         """Of the only item, which failed."""
-        return RunResult(error=error, attempts=self.attempt, seconds=self.seconds)
+        return RunResult(error=error, attempts=self.first_attempt, seconds=self.seconds)
 
-    @property
-    def failing_attempt(self) -> int:
-        """Which attempt it was of the item after the results, which failed."""
-        return 1 if self.results else self.attempt
+    def attempt(self, _: Stage) -> int:
+        """Which attempt this is at the item after the results."""
+        return 1 if self.results else self.first_attempt
 
     def split_failed(self, error: BaseException, *, again: bool) -> None:
         """Put the item that failed into a batch of its own: to be run again, or with its error.
 
         What was lost with a worker before that is run again in any case.
         """
-        at, attempt = len(self.results), self.failing_attempt
+        at, attempt = len(self.results), 1 if self.results else self.first_attempt
         good = self.results.index(None) if None in self.results else at
-        lost = self._new(self.items[good:at], 1 if good else self.attempt)
+        lost = self._new(self.items[good:at], 1 if good else self.first_attempt)
         failed = self._new(self.items[at : at + 1], attempt + again)
         if not again:
             failed.error, failed.seconds, failed.done = error, self.seconds, True

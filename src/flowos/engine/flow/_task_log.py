@@ -1,10 +1,10 @@
-"""A log of the tasks of a slice: a line of JSON for each that ran, written as it ends.
+"""A log of the tasks of a slice: a line of JSON for each, a `LoggedTask`, written as it ends.
 
     {"task": "mesh#2", "worker": "vm:1", "start": 1795419300.25, "end": 1795419301.5,
      "bytes_in": 800, "bytes_out": 1600}
 
-worker: the node and a place of the slice on it. start, end: seconds since 1970. bytes: of arrays,
-texts and files among the values. A task that failed has "error": its first line, and no bytes_out.
+A task that failed has "error": its first line, and no bytes_out. From the second one on it has
+"attempt". One whose result was found is "cached", with no time between start and end.
 """
 
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, RowTimes, Values
+from flowos.engine.flow._runs import ExecutionSlot
 from flowos.model import SliceRefused
 from flowos.plan import Stage
 
@@ -44,6 +45,11 @@ class TaskLog:
             except OSError as error:
                 self.notes = (f"log {self.path}: it ends early: {error.strerror}",)
 
+    def found(self, worker: str, stage: Stage, values: Values, results: Values) -> None:
+        """Append a line of a task that did not run."""
+        entry = _begun(stage, worker, time.time(), values)
+        self.write({**entry, "bytes_out": _bytes_of(results), "cached": True})
+
     def close(self) -> None:
         with self._lock:
             if self._fd >= 0:
@@ -52,12 +58,16 @@ class TaskLog:
 
 
 class LoggedLane:
-    """A lane around another, which runs one stage after the other and takes its time."""
+    """A lane around another, which runs one stage after the other and takes its time.
 
-    def __init__(self, inner: Lane, log: TaskLog, worker: str) -> None:
+    slot: of this lane; it knows the attempt.
+    """
+
+    def __init__(self, inner: Lane, log: TaskLog, worker: str, slot: ExecutionSlot) -> None:
         self._inner = inner
         self._log = log
         self._worker = worker
+        self._slot = slot
 
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         return [self._timed(stage, row) for stage, row in zip(stages, values, strict=True)]
@@ -70,13 +80,10 @@ class LoggedLane:
 
     def _timed(self, stage: Stage, row: Values) -> Values:
         start, began = time.time(), time.perf_counter()
-        entry: dict[str, object] = {
-            "task": stage.label,
-            "worker": self._worker,
-            "start": start,
-            "end": 0.0,
-            "bytes_in": _bytes_of(row),
-        }
+        entry = _begun(stage, self._worker, start, row)
+        run = self._slot.run
+        if run is not None and (attempt := run.attempt(stage)) > 1:
+            entry["attempt"] = attempt
         try:
             (results,) = self._inner.run((stage,), (row,))
             entry["bytes_out"] = _bytes_of(results)
@@ -92,8 +99,8 @@ class LoggedLane:
 class LoggedPythonLane(LoggedLane):
     """The same for a lane of Python tasks."""
 
-    def __init__(self, inner: PythonLane, log: TaskLog, worker: str) -> None:
-        super().__init__(inner, log, worker)
+    def __init__(self, inner: PythonLane, log: TaskLog, worker: str, slot: ExecutionSlot) -> None:
+        super().__init__(inner, log, worker, slot)
 
     def run_rows(
         self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
@@ -106,6 +113,12 @@ class LoggedPythonLane(LoggedLane):
             if (now := time.perf_counter()) > began + BATCH_SECONDS:
                 break
         return RowTimes(now - began, now - before, time.thread_time() - worked)
+
+
+def _begun(stage: Stage, worker: str, at: float, values: Values) -> dict[str, object]:
+    """The line of a task that ends when it starts."""
+    bytes_in = _bytes_of(values)
+    return {"task": stage.label, "worker": worker, "start": at, "end": at, "bytes_in": bytes_in}
 
 
 def _bytes_of(values: Values) -> int:

@@ -1,6 +1,6 @@
 """Lanes that look for kept results first, around the lanes that run what is not there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from time import perf_counter, thread_time
 
@@ -9,13 +9,17 @@ from flowos.engine.results._slice_results import SliceResults
 from flowos.model import FlowosError
 from flowos.plan import Stage
 
+OnHit = Callable[[Stage, Values, Values], None]
+"""Takes a task whose result was found, its inputs, and the result."""
+
 
 class CachedLane:
-    """See `_lanes` for what `run` and `stop` promise."""
+    """See `_lanes` for what `run` and `stop` promise. on_hit: called for each result found."""
 
-    def __init__(self, inner: Lane, results: SliceResults) -> None:
+    def __init__(self, inner: Lane, results: SliceResults, on_hit: OnHit | None = None) -> None:
         self._inner = inner
         self._results = results
+        self._on_hit = on_hit
 
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         found: dict[int, Values] = {}
@@ -26,7 +30,7 @@ class CachedLane:
                 kept = self._results.find(stage, key)
                 if kept is not None:
                     found[i] = kept
-                    self._results.hit()
+                    self._hit(stage, row, kept)
         left = [i for i in range(len(stages)) if i not in found]
         if left:
             given = self._inner.run([stages[i] for i in left], [values[i] for i in left])
@@ -42,12 +46,19 @@ class CachedLane:
     def stop(self) -> None:
         self._inner.stop()
 
+    def _hit(self, stage: Stage, row: Values, found: Values) -> None:
+        self._results.hit()
+        if self._on_hit is not None:
+            self._on_hit(stage, row, found)
+
 
 class CachedPythonLane(CachedLane):
     """The same for a lane of Python tasks."""
 
-    def __init__(self, inner: PythonLane, results: SliceResults) -> None:
-        super().__init__(inner, results)
+    def __init__(
+        self, inner: PythonLane, results: SliceResults, on_hit: OnHit | None = None
+    ) -> None:
+        super().__init__(inner, results, on_hit)
         self._python = inner
 
     def run_rows(
@@ -67,7 +78,7 @@ class CachedPythonLane(CachedLane):
                     break
             if found is not None:
                 results.append(found)
-                self._results.hit()
+                self._hit(stage, rows[at], found)
                 at, last = at + 1, 0.0
         return RowTimes(perf_counter() - began, last, max(worked, thread_time() - own))
 
