@@ -1,7 +1,6 @@
 """Progress of long work: one line that is rewritten on a terminal, a line per case elsewhere."""
 
 import argparse
-import math
 import shutil
 import sys
 from collections.abc import Iterator
@@ -9,8 +8,7 @@ from contextlib import contextmanager
 from typing import Self, TextIO
 
 from flowos.model import OnProgress, Progress, Sample
-
-_BAR = 24
+from flowos.report import progress_line
 
 
 class Live:
@@ -42,7 +40,7 @@ class Live:
         elif self._rewrites:
             self._rewrite(progress)
         elif doing != self._shown:
-            print(_line(progress), file=self._out, flush=True)
+            print(progress_line(progress), file=self._out, flush=True)
         self._shown = doing
 
     def end(self) -> None:
@@ -54,7 +52,7 @@ class Live:
     def _rewrite(self, progress: Progress) -> None:
         last = f"   [{self._last}]" if self._last else ""
         width = shutil.get_terminal_size().columns - 1
-        self._out.write("\r\x1b[K" + (_line(progress) + last)[:width])
+        self._out.write("\r\x1b[K" + (progress_line(progress) + last)[:width])
         self._out.flush()
 
 
@@ -63,14 +61,3 @@ def on_a_terminal(args: argparse.Namespace) -> Iterator[OnProgress]:
     """One line that is rewritten, on a terminal; elsewhere, and with --json, nothing."""
     with Live(sys.stderr) as live:
         yield live.show if sys.stderr.isatty() and not args.json else lambda _: None
-
-
-def _line(progress: Progress) -> str:
-    left, line = progress.left_seconds, progress.doing
-    if progress.total:
-        line += f" [{'#' * round(progress.done / progress.total * _BAR):.<{_BAR}}]"
-    if progress.detail:
-        line += (" " if progress.total else "  ") + progress.detail
-    if left is None:
-        return line
-    return f"{math.ceil(left):4} s left  {line}" if left > 0 else f"time is out  {line}"

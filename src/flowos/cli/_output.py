@@ -86,6 +86,6 @@ def _over(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
         io.BufferedWriter(raw),
         encoding=stream.encoding,
         errors=stream.errors,
-        line_buffering=stream.line_buffering,
+        line_buffering=stream.line_buffering or stream.write_through,  # of PYTHONUNBUFFERED
         write_through=stream.write_through,
     )

@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    for option in ("out", "journal", "workers"):
-        if getattr(args, option):
+    for option in ("out", "journal", "workers", "no-progress"):
+        if getattr(args, option.replace("-", "_")):
             raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
 
@@ -70,6 +70,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--workers",
         choices=("thread", "process", "inline"),
         help="where Python tasks of a flow run",
+    )
+    command.add_argument(
+        "--no-progress",
+        action="store_true",
+        help="do not show on a terminal how far a flow is",
     )
 
 
@@ -100,6 +105,7 @@ def _run_flow(args: argparse.Namespace) -> int:
         flow = load_flow(args.words[0])
         places = read_places(flow, args.out)
         how = {"workers": args.workers, "journal": args.journal, "on_note": _say}
+        how["progress"] = not (args.no_progress or args.json)
         try:
             outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, places, **how)
         except TaskFailed as error:

@@ -17,6 +17,7 @@ _PARTS = {
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "flow._failures": "RemoteTraceback remedy_of",
+    "flow._progress": "ProgressWatch",
     "flow._runs": "Emit Event",
     "flow._slice": "Slice",
     "flow._submitted": "SubmittedRun as_completed",
@@ -85,6 +86,9 @@ if TYPE_CHECKING:
     from flowos.engine.flow._failures import (
         RemoteTraceback as RemoteTraceback,
         remedy_of as remedy_of,
+    )
+    from flowos.engine.flow._progress import (
+        ProgressWatch as ProgressWatch,
     )
     from flowos.engine.flow._runs import (
         Emit as Emit,

@@ -18,6 +18,7 @@ from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine.flow._freed import Freed
+from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._slice import OnError, Slice
 from flowos.model import (
     Ask,
@@ -300,9 +301,23 @@ def _weakly(to: HeldSlice) -> OnHoldEvent:
     return tell
 
 
-def _dealt(values: Iterable[object], count: int) -> list[Iterator[object]]:
+class _Hand:
+    """Some of the items of a `map`. length: how many, as far as that is known."""
+
+    def __init__(self, items: Iterator[object], length: int | None) -> None:
+        self._items, self._length = items, length
+
+    def __iter__(self) -> Iterator[object]:
+        return self._items
+
+    def __length_hint__(self) -> int:
+        return NotImplemented if self._length is None else self._length
+
+
+def _dealt(values: Iterable[object], count: int) -> list[_Hand]:
     """The items dealt to so many in turn; an error on the way ends each of them, once its items
     before it are out."""
+    whole = known_length(values)
     items = iter(values)
     hands: list[deque[object]] = [deque() for _ in range(count)]
     turns = cycle(hands)
@@ -323,7 +338,8 @@ def _dealt(values: Iterable[object], count: int) -> list[Iterator[object]]:
                 next(turns).append(item)
             yield mine.popleft()
 
-    return [hand(each) for each in hands]
+    lengths = (None if whole is None else len(range(i, whole, count)) for i in range(count))
+    return [_Hand(hand(each), length) for each, length in zip(hands, lengths, strict=True)]
 
 
 def _in_turns(maps: Sequence[Iterator[T]]) -> Iterator[T]:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from flowos.drivers import path_inside
 from flowos.engine._ledger import ResourceLedger, Resources
@@ -14,7 +14,7 @@ from flowos.engine.flow._commands import CommandLane, Folders
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.flow._lanes import Lane, Lanes, PythonLane
+from flowos.engine.flow._lanes import Lane, Lanes, SteppingLane
 from flowos.engine.flow._runs import Emit, ExecutionSlot
 from flowos.engine.flow._slice import Slice
 from flowos.engine.flow._threads import ThreadLanes
@@ -24,6 +24,7 @@ from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
 from flowos.plan import Fuse, Schedule, compile_flow
 
 if TYPE_CHECKING:
+    from flowos.engine.flow._progress import ProgressWatch
     from flowos.engine.flow._task_log import TaskLog
     from flowos.engine.results._slice_results import SliceResults
 
@@ -39,7 +40,7 @@ class SliceOptions:
     commands write are kept; without it they go when the slice is freed. env: made ready on the
     node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
     a folder in which results are kept by content; log: a file that gets a line for each task that
-    ran. Each task is a stage by itself then.
+    ran. Each task is a stage by itself then. progress: watches all runs.
     """
 
     workers: Workers | None = None
@@ -51,6 +52,7 @@ class SliceOptions:
     on_usage: OnUsage | None = None
     journal: Path | None = None
     log: Path | None = None
+    progress: "ProgressWatch | None" = None
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -78,7 +80,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
 
         def hire() -> Executor:
             halts = [Halt() for _ in range(places)]
-            lanes = _LANES[kind](schedule, halts, around)
+            lanes = extras.marking(_LANES[kind](schedule, halts, around))
             pairs = enumerate(zip(lanes.lanes, halts, strict=True))
             return Executor(
                 schedule,
@@ -92,7 +94,8 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
                 emit=options.emit,
             )
 
-        opened = Slice(flow, hire, undo.close, usage, notes=lambda: (*ready.notes, *extras.notes()))
+        parts = (flow, hire, undo.close, usage, lambda: (*ready.notes, *extras.notes()))
+        opened = extras.slice(schedule, parts)
     except BaseException:
         undo.close()
         raise
@@ -114,8 +117,9 @@ class _Around:
 
     log: "TaskLog | None"
     results: "SliceResults | None"
+    watch: "ProgressWatch | None"
 
-    def slot(self, python: PythonLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
+    def slot(self, python: SteppingLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
         slot = ExecutionSlot(python, commands, halt)
         on_hit = None
         if self.log is not None:
@@ -129,11 +133,32 @@ class _Around:
 
             slot.python = CachedPythonLane(slot.python, self.results, on_hit)
             slot.commands = CachedLane(slot.commands, self.results, on_hit)
+        if self.watch is not None:
+            from flowos.engine.flow._progress import WatchedLane, WatchedPythonLane, at_first
+
+            at = python.at if slot.python is python else at_first
+            slot.python = WatchedPythonLane(slot.python, self.watch.lane(at))
+            slot.commands = WatchedLane(slot.commands, self.watch.lane(at_first))
         return slot
+
+    def marking(self, lanes: Lanes) -> Lanes:
+        """The same; threads mark their steps only if they are watched."""
+        if self.watch is not None and isinstance(lanes, ThreadLanes):
+            lanes.mark_steps()
+        return lanes
+
+    def slice(self, schedule: Schedule, parts: tuple[Any, ...]) -> Slice:
+        if self.watch is None:
+            return Slice(*parts)
+        from flowos.engine.flow._watched_slice import WatchedSlice
+
+        tasks = sum(len(stage.steps) for stage in schedule.stages)
+        return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
 
     def notes(self) -> tuple[str, ...]:
         log = () if self.log is None else self.log.notes
-        return log if self.results is None else (*log, *self.results.notes())
+        watch = () if self.watch is None else self.watch.notes
+        return (*log, *watch, *(() if self.results is None else self.results.notes()))
 
 
 def _opened_around(
@@ -156,7 +181,7 @@ def _opened_around(
 
         results = SliceResults(schedule, around, folders.fresh, usage, options.journal)
         undo.callback(results.close)
-    return _Around(log, results)
+    return _Around(log, results, options.progress)
 
 
 def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:

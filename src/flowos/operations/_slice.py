@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
-from flowos.model import Flow, Port, SliceRefused, brief_repr, flow_output
+from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
 from flowos.operations._files import path_complaint
 from flowos.operations._process_record import note
 from flowos.operations.environment import Word, environment
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
-    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent
+    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch
     from flowos.model import Ask, Pool
 
 _WORKERS = ("thread", "process", "inline")
@@ -31,6 +31,7 @@ class SliceKeywords(TypedDict, total=False):
     emit: Emit | None
     journal: str | PathLike[str] | None
     log: str | PathLike[str] | None
+    progress: bool | OnProgress
 
 
 class PoolKeywords(SliceKeywords, total=False):
@@ -62,6 +63,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     emit: Emit | None = None,
     journal: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
+    progress: bool | OnProgress = False,
     pool: str | None = None,
     nodes: int | None = None,
     seconds: float | None = None,
@@ -82,6 +84,8 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     runs again if its code, what that names in your own modules, its values or files (by name and
     content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
     log: a file to which a line of JSON is appended for each task that ran: `flowos show FILE`.
+    progress: True shows how far runs are, on a terminal or in a notebook, on standard error; or a
+    function, called with a `Progress` ten times a second at most, by a thread of its own.
     pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
     at most. on_event: called while waiting for nodes, when a node is lost, when the time is over.
     Raises SliceRefused for resources that are not available, EnvironmentRefused for an image or
@@ -92,7 +96,13 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     try:
         how = SliceKeywords(
-            cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log
+            cores=cores,
+            folder=folder,
+            fuse=fuse,
+            emit=emit,
+            journal=journal,
+            log=log,
+            progress=progress,
         )
         options = _options(found, env, workers, how)
         if found is None:
@@ -115,8 +125,22 @@ def _options(
         emit=how["emit"],
         journal=_absolute("journal", how["journal"]),
         log=_absolute("log", how["log"]),
+        progress=_watch(how["progress"]),
         on_usage=partial(note, "local" if pool is None else pool.name),
     )
+
+
+def _watch(progress: bool | OnProgress) -> "ProgressWatch | None":
+    if progress is False:
+        return None
+    if progress is not True and not callable(progress):
+        words = brief_repr(progress)
+        raise SliceRefused(f"slice: progress={words}; expected True, False or a function")
+    from flowos.engine import ProgressWatch
+    from flowos.operations._status_line import CalledProgress, shown_progress
+
+    sink = shown_progress() if progress is True else CalledProgress(progress)
+    return None if sink is None else ProgressWatch(sink)
 
 
 def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:

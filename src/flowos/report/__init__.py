@@ -5,6 +5,7 @@ from flowos.report._csv import csv
 from flowos.report._json import json, json_schema, read_json
 from flowos.report._log_text import log_text
 from flowos.report._markdown import markdown
+from flowos.report._progress_line import cut, progress_line
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._timeline import chrome_trace
@@ -22,12 +23,14 @@ __all__ = [
     "convergence_svg",
     "convergence_text",
     "csv",
+    "cut",
     "html",
     "json",
     "json_schema",
     "log_text",
     "markdown",
     "number",
+    "progress_line",
     "read_json",
     "runs_text",
     "text",

@@ -1,7 +1,8 @@
 """Running a stage in this process: the one loop that every Python task goes through."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
+from threading import get_ident
 from typing import Any
 
 from flowos.engine.flow._errors import by_keyword, trace_of_task
@@ -11,6 +12,7 @@ from flowos.model import Cancelled, File, FlowosError, Python, brief_repr
 from flowos.plan import Stage, Step
 
 _Pick = Callable[[list[object]], Any]
+_Operation = tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]
 
 
 class Halt:
@@ -30,7 +32,8 @@ class CompiledStage:
     def __init__(self, stage: Stage) -> None:
         self.constants = stage.constants
         python = isinstance(stage.steps[0].task.body, Python)
-        self.operations = tuple(map(_operation, stage.steps)) if python else ()
+        steps = stage.steps if python else ()
+        self.operations: Iterable[_Operation] = tuple(map(_operation, steps))
         self.returns = _pick(stage.returns)
 
     def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
@@ -52,7 +55,22 @@ class CompiledStage:
         return self.returns(frame)  # type: ignore[no-any-return]
 
 
-def _operation(step: Step) -> tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]:
+class MarkedOperations:
+    """The operations of a stage; marks says which one a thread began last."""
+
+    __slots__ = ("_marks", "_operations")
+
+    def __init__(self, operations: Iterable[_Operation], marks: dict[int, int]) -> None:
+        self._operations, self._marks = operations, marks
+
+    def __iter__(self) -> Iterator[_Operation]:
+        marks, thread = self._marks, get_ident()
+        for i, operation in enumerate(self._operations):
+            marks[thread] = i
+            yield operation
+
+
+def _operation(step: Step) -> _Operation:
     assert isinstance(step.task.body, Python)
     plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never

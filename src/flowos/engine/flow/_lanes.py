@@ -72,6 +72,17 @@ class PythonLane(Lane, Protocol):
         ...
 
 
+class SteppingLane(PythonLane, Protocol):
+    """One that says how far it is."""
+
+    def at(self, thread: int) -> tuple[int, int]:
+        """Which stage of those that `thread` gave it runs now, and which of its steps.
+
+        May be asked by any thread; a stage of one step may be said to be at its first.
+        """
+        ...
+
+
 class Lanes(Protocol):
     """The lanes of one slice, made with its schedule and their number; Python tasks run on them.
 
@@ -82,7 +93,7 @@ class Lanes(Protocol):
     def most(self) -> int: ...
 
     @property
-    def lanes(self) -> Sequence[PythonLane]: ...
+    def lanes(self) -> Sequence[SteppingLane]: ...
 
     def close(self) -> None:
         """End all lanes and leave nothing behind. Twice is once."""

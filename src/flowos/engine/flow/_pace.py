@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import length_hint
 from time import perf_counter
 
 from flowos.engine.flow._lanes import BATCH_SECONDS
@@ -99,3 +100,12 @@ class Items:
     def go_on(self) -> None:
         """After an item that was refused."""
         self.error, self._over, self.refused = None, False, False
+
+
+def known_length(values: object) -> int | None:
+    """How many items these are; None if that is not known before they are all taken."""
+    try:
+        length = length_hint(values, -1)
+    except Exception:  # of a class of the caller's
+        return None
+    return None if length < 0 else length

@@ -54,7 +54,6 @@ class Slice(Freed):
         hire: Callable[[], Executor],
         clear: Callable[[], None],
         usage: SliceUsage,
-        *,
         notes: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.flow = flow

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from time import perf_counter, thread_time
 
-from flowos.engine.flow._kernel import CompiledStage, Halt
+from flowos.engine.flow._kernel import CompiledStage, Halt, MarkedOperations
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes
 from flowos.plan import Schedule, Stage
 
@@ -11,11 +11,14 @@ from flowos.plan import Schedule, Stage
 class ThreadLane:
     """A thread cannot be ended from outside: a stop is heard, by `halt`, between two tasks."""
 
-    __slots__ = ("_halt", "_programs")
+    __slots__ = ("_halt", "_marks", "_programs")
 
-    def __init__(self, halt: Halt, programs: Sequence[CompiledStage]) -> None:
+    def __init__(
+        self, halt: Halt, programs: Sequence[CompiledStage], marks: dict[int, int]
+    ) -> None:
         self._halt = halt
         self._programs = programs
+        self._marks = marks
 
     def run(
         self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
@@ -45,6 +48,9 @@ class ThreadLane:
     def stop(self) -> None:
         """Nothing beyond `halt`."""
 
+    def at(self, thread: int) -> tuple[int, int]:
+        return 0, self._marks.get(thread, 0)
+
 
 class ThreadLanes:
     """One place for Python tasks of this process per `Halt`."""
@@ -52,8 +58,14 @@ class ThreadLanes:
     most = 1
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
-        programs = [CompiledStage(stage) for stage in schedule.stages]
-        self.lanes = tuple(ThreadLane(halt, programs) for halt in halts)
+        self._programs = [CompiledStage(stage) for stage in schedule.stages]
+        self._marks: dict[int, int] = {}
+        self.lanes = tuple(ThreadLane(halt, self._programs, self._marks) for halt in halts)
+
+    def mark_steps(self) -> None:
+        """From now on lanes know at which step of a stage they are."""
+        for program in self._programs:
+            program.operations = MarkedOperations(program.operations, self._marks)
 
     def close(self) -> None:
         """Nothing to leave behind: the threads belong to the crew."""

@@ -125,6 +125,12 @@ class ProcessLane:
                 if self._worker is not None:
                     self._worker.kill()
 
+    def at(self, _: int) -> tuple[int, int]:
+        worker = self._worker
+        with contextlib.suppress(ValueError):  # its page is just given back
+            return (worker and worker.place) or (0, 0)
+        return 0, 0
+
     def end(self) -> RunningProcess | None:
         """For the close of all lanes: an idle worker leaves, a busy one is killed."""
         with self._lock:

@@ -1,0 +1,251 @@
+"""The line that shows progress on a terminal: what is printed meanwhile stays whole."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PYTHON = sys.executable
+XTERM = {**os.environ, "TERM": "xterm"}
+RUN = "$FLOWOS run program.py n=3"
+PROGRESS = re.compile(r"\[[#.]{24}\] \d+/\d+ \w+s")
+
+WORKS = """
+    time.sleep(0.05)
+    if n % 5 == 0:
+        print("item", n, "of the work, and what is longer than a line of progress is, " * 2)
+    if n % 5 == 1:
+        print("warning", n, file=sys.stderr)
+"""
+SLEEPS = """
+    time.sleep(0.9)
+"""
+
+
+def flow_of(body: str) -> str:
+    return f"""
+import subprocess, sys, time
+import flowos as fo
+
+@fo.task
+def work(n: fo.int64) -> fo.int64:
+    {body.strip()}
+    return n
+
+flow = fo.flow_output(work(fo.flow_input("n", fo.int64)))
+"""
+
+
+FLOW = flow_of(WORKS)
+
+
+def screen_of(shown: str) -> list[str]:
+    """The lines that a terminal shows in the end; it is as wide as the longest of them."""
+    lines, column = [""], 0
+    for each in re.findall(r"\x1b\[K|[^\x1b]", shown):
+        line = lines[-1]
+        if each == "\x1b[K":
+            lines[-1] = line[:column]
+        elif each == "\r":
+            column = 0
+        elif each == "\n":
+            lines.append("")
+            column = 0
+        else:
+            lines[-1] = line[:column].ljust(column) + each + line[column + 1 :]
+            column += 1
+    return lines
+
+
+@pytest.fixture
+def shown(terminal: Callable[..., Any], tmp_path: Path) -> Callable[..., str]:
+    """All that a program, or a command, writes to a terminal; typed: `late` after it
+    says `ready`."""
+
+    def run(
+        program: str, *words: str, typed: str = "", late: float = 0.0, name: str = "xterm"
+    ) -> str:
+        (tmp_path / "program.py").write_text(program)
+        at = terminal(**{**os.environ, "PYTHONUNBUFFERED": ""})
+        command = " ".join(words) or f"{PYTHON} {tmp_path}/program.py"
+        at.type(f"cd {tmp_path}; stty cols 90; clear -x; echo be''gin; TERM={name} {command}; ")
+        at.type("echo code=$?=\n")
+        at.read_until("begin\r\n")
+        before = ""
+        if typed:
+            before = at.read_until("ready")
+            time.sleep(late)
+            at.type(typed)
+        return str(before + at.read_until("code=").removesuffix("code=") + at.read_until("="))
+
+    return run
+
+
+@pytest.mark.parametrize("way", ["thread", "process"])
+def test_what_tasks_print_is_whole_and_the_line_is_gone_at_the_end(
+    shown: Callable[..., str], way: str
+) -> None:
+    out = shown(
+        FLOW
+        + f"""
+with fo.slice(flow, workers={way!r}, progress=True) as s:
+    print("sum", sum(r[0] for r in s.map(range(40))))
+print("after", sys.stdout is sys.__stdout__)
+"""
+    )
+    assert len(PROGRESS.findall(out)) > 3
+    lines = screen_of(out)
+    assert sorted(line for line in lines if line.startswith("warning")) == sorted(
+        f"warning {n}" for n in range(1, 40, 5)
+    )
+    items = [line for line in lines if line.startswith("item")]
+    assert len(items) == 8
+    assert all(re.fullmatch(r"item \d+ (of the work, and [^,]* is, ){2}", line) for line in items)
+    assert not [line for line in lines if "left" in line or "[#" in line]
+    assert lines[-3:] == ["sum 780", "after True", "0="]
+    assert len(lines) == 8 + 8 + 3
+
+
+def test_flowos_run_shows_it_by_itself_and_not_when_asked_not_to(
+    shown: Callable[..., str],
+) -> None:
+    out = shown(flow_of(SLEEPS), RUN)
+    assert "flow [........................] 0/1 tasks" in out
+    assert screen_of(out) == ["work = 3", "0="]
+    for words in ("--no-progress", "--json", "2>err", "2>&1 | cat"):
+        out = shown(flow_of(SLEEPS), RUN, words)
+        assert "tasks" not in out
+        assert "\x1b" not in out
+
+
+def test_a_terminal_that_cannot_rewrite_a_line_shows_none(shown: Callable[..., str]) -> None:
+    assert screen_of(shown(flow_of(SLEEPS), RUN, name="dumb")) == ["work = 3", "0="]
+
+
+def test_ctrl_c_leaves_no_line_behind(shown: Callable[..., str]) -> None:
+    waits = "time.sleep(1.5); print('rea' + 'dy', flush=True); time.sleep(60)"
+    out = shown(flow_of(waits), RUN, typed="\x03")
+    assert "0/1 tasks" in out
+    lines = screen_of(out)
+    assert lines[-1] == "130="
+    assert lines[-2].endswith("flowos run: interrupted")
+    assert not [line for line in lines if "tasks" in line]
+
+
+def test_a_failure_is_printed_without_the_line(shown: Callable[..., str]) -> None:
+    out = shown(flow_of("time.sleep(0.9); raise ValueError(n)"), RUN)
+    assert "0/1 tasks" in out
+    lines = screen_of(out)
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-2].startswith("flowos run: task 'work' raised ValueError: 3")
+    assert lines[-1] == "1="
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "input('rea' + 'dy? ')",
+        "(print('rea' + 'dy? ', end='', flush=True) or sys.stdin.readline().strip())",
+    ],
+)
+def test_a_prompt_has_the_terminal_for_itself(shown: Callable[..., str], ask: str) -> None:
+    body = f"time.sleep(1); name = {ask}; time.sleep(1); print('hello', name)"
+    out = shown(flow_of(body), RUN, typed="me\n", late=1.0)
+    assert "0/1 tasks" in out
+    assert screen_of(out) == ["ready? me", "hello me", "work = 3", "0="]
+
+
+def test_what_writes_to_the_descriptor_has_the_terminal_for_itself(
+    shown: Callable[..., str],
+) -> None:
+    body = "time.sleep(1); subprocess.run(['echo', 'below'], stdout=sys.stdout); time.sleep(0.5)"
+    out = shown(flow_of(body), RUN)
+    assert "0/1 tasks" in out
+    assert screen_of(out) == ["below", "work = 3", "0="]
+
+
+def test_slices_within_tasks_share_the_line(shown: Callable[..., str]) -> None:
+    out = shown(
+        FLOW
+        + """
+@fo.task
+def sums(n: fo.int64) -> fo.int64:
+    with fo.slice(flow, progress=True) as s:
+        return sum(r[0] for r in s.map(range(n)))
+
+with fo.slice(sums(fo.flow_input("n", fo.int64)), progress=True) as s:
+    print("sum", s.run(40))
+"""
+    )
+    assert re.search(r"flow  0/1 tasks  sums( for \d+ s)? \| flow  \d+/40 items", out)
+    lines = screen_of(out)
+    assert lines[-2:] == ["sum [780]", "0="]
+    assert len(lines) == 8 + 8 + 2
+
+
+def test_a_forked_child_prints_while_the_line_is_there(shown: Callable[..., str]) -> None:
+    out = shown(
+        """
+import os, sys, time
+import flowos as fo
+
+@fo.task
+def forks(n: fo.int64) -> fo.int64:
+    time.sleep(0.8)
+    for i in range(20):
+        child = os.fork()
+        if child == 0:
+            print("child", i, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        time.sleep(0.02)
+    return n
+
+with fo.slice(forks(fo.flow_input("n", fo.int64)), progress=True) as s:
+    print(s.run(1))
+"""
+    )
+    assert "0/1 tasks" in out
+    assert [line for line in screen_of(out) if line == "[1]"]
+    assert all(f"child {i}" in out for i in range(20))
+
+
+def test_a_terminal_that_goes_away_ends_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "done"
+    (tmp_path / "program.py").write_text(
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        + flow_of("time.sleep(0.05)")
+        + f"""
+with fo.slice(flow, progress=True) as s:
+    total = sum(r[0] for r in s.map(n for n in [2] * 100))
+open({str(file)!r}, "w").write(str(total))
+"""
+    )
+    ours, its = pty.openpty()
+    words = (PYTHON, str(tmp_path / "program.py"))
+    program = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=XTERM)
+    os.close(its)
+    out = b""
+    while b"items" not in out:
+        out += os.read(ours, 1 << 16)
+    os.close(ours)
+    assert program.wait(timeout=60) == 0
+    assert file.read_text() == "200"
+
+
+def test_lines_of_an_unbuffered_program_are_seen_as_they_come(
+    terminal: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(flow_of("print('first'); time.sleep(600)"))
+    at = terminal(PYTHONUNBUFFERED="1")
+    at.type(f"$FLOWOS run {tmp_path}/program.py n=5\n")
+    at.read_until("first\r\n")
+    at.type("\x03")
+    at.read_until("interrupted")
