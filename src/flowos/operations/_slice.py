@@ -1,6 +1,7 @@
 """`fo.slice`: resources for a flow, or nodes of a pool held for several flows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -78,38 +79,38 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     worker processes, in an image by its own python3; "inline" in the calling thread only. cores:
     how many of a node to reserve; by default all that we may use.
     folder: where files that commands write are kept; without it they are removed by `free`.
-    fuse: "chains" runs Python tasks that can only follow one another as one; "none" places each by
-    itself, so that events name it alone. emit: called when stages of tasks start and end.
+    fuse: "chains" runs Python tasks that can only follow one another as one, "none" each by itself,
+    so that events name it alone. emit: called when stages of tasks start and end.
     journal: a folder that keeps the results of all tasks, so that a killed program goes on. A task
     runs again if its code, what that names in your own modules, its values or files (by name and
     content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
-    log: a file to which a line of JSON is appended for each task that ran: `flowos show FILE`.
-    progress: True shows how far runs are, on a terminal or in a notebook, on standard error; or a
-    function, called with a `Progress` ten times a second at most, by a thread of its own.
-    pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default. seconds: for how long
-    at most. on_event: called while waiting for nodes, when a node is lost, when the time is over.
-    Raises SliceRefused for resources that are not available, EnvironmentRefused for an image or
-    runtime that cannot be used, WiringError for what is no flow, ValueRefused for a missing file
-    that the flow names, SettingsError for a mistake in flowos.toml.
+    log: a file that gets a line of JSON for each task: `flowos show FILE`. progress: True shows on
+    a terminal how far runs are; or a function that is called with it. pool: one of flowos.toml, or
+    "local". nodes: how many of it, 1 by default. seconds: for how long at most. on_event: called
+    while waiting for nodes, when a node is lost, when the time is over.
+    Raises SliceRefused for what is not available, EnvironmentRefused for an unusable image or
+    runtime, WiringError for what is no flow, ValueRefused for a missing file that the flow names,
+    SettingsError for a mistake in flowos.toml.
     """
     found = _pool(pool, flow, nodes, seconds)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
-    try:
+    with _refused_where_short():
         how = SliceKeywords(
-            cores=cores,
-            folder=folder,
-            fuse=fuse,
-            emit=emit,
-            journal=journal,
-            log=log,
-            progress=progress,
+            cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log
         )
-        options = _options(found, env, workers, how)
+        options = _options(found, env, workers, {**how, "progress": progress})
         if found is None:
             assert made is not None
             return open_slice(made, here(), options)
         return _on(_held(found, _ask(nodes, seconds), options, on_event), made)
-    except OSError as error:  # the node is short of something
+
+
+@contextmanager
+def _refused_where_short() -> Iterator[None]:
+    """Raises SliceRefused where the node is short of something."""
+    try:
+        yield
+    except OSError as error:
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error
 
 

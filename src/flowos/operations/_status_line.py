@@ -5,11 +5,13 @@ not ended its line yet, such as a prompt, keeps the terminal for itself, and so 
 the descriptor of a stream, to write to it or read a terminal in its own way.
 """
 
+import itertools
 import os
 import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, TextIO
 
 from flowos.engine import now
@@ -25,13 +27,13 @@ _LINES_SHARE = 0.1
 
 
 class StatusLine:
-    """Shared by all that have progress to show: the first of them, and the last one."""
+    """Shared by all that have progress to show, by number: the lowest, and the highest."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.process = os.getpid()
         self.unfinished = False
-        self._progress: dict[object, Progress] = {}
+        self._progress: dict[int, Progress] = {}
         self._drawn = False
         self._out: TextIO | None = None
 
@@ -39,18 +41,18 @@ class StatusLine:
     def on(self) -> bool:
         return bool(self._progress) and os.getpid() == self.process
 
-    def show(self, owner: object, progress: Progress) -> None:
+    def show(self, number: int, progress: Progress) -> None:
         with self.lock:
             if not self._progress:
                 self.process, self.unfinished = os.getpid(), False
                 self._out = self._taken()
-            self._progress[owner] = progress
+            self._progress[number] = progress
             if not self.unfinished:
                 self._draw()
 
-    def end(self, owner: object) -> None:
+    def end(self, number: int) -> None:
         with self.lock:
-            self._progress.pop(owner, None)
+            self._progress.pop(number, None)
             self.clear()
             if not self._progress:
                 _give_back()
@@ -68,12 +70,12 @@ class StatusLine:
                 self.unfinished = True
 
     def _draw(self) -> None:
-        first, *others = self._progress.values()
+        shown = [progress for _, progress in sorted(self._progress.items(), key=itemgetter(0))]
         columns = _columns(self._out)
         if columns:
-            line = progress_line(first)
-            if others:
-                outer, inner = (progress_line(each, bar=False) for each in (first, others[-1]))
+            line = progress_line(shown[0])
+            if len(shown) > 1:
+                outer, inner = (progress_line(each, bar=False) for each in (shown[0], shown[-1]))
                 line = f"{cut(outer, columns // 2 - 3)} | {inner}"
             self._write(_CLEAR + cut(line, columns))
             self._drawn = True
@@ -151,18 +153,23 @@ def _columns(out: TextIO | None) -> int:
 
 
 _line = StatusLine()
+_numbers = itertools.count()
 
 
 class TerminalProgress:
-    """In the line of the terminal."""
+    """In the line of the terminal. A slice that a task opens is made later, and has a higher
+    number."""
 
     delay_seconds = 0.5
 
+    def __init__(self) -> None:
+        self._number = next(_numbers)
+
     def show(self, progress: Progress) -> None:
-        _line.show(self, progress)
+        _line.show(self._number, progress)
 
     def end(self, _: Progress) -> None:
-        _line.end(self)
+        _line.end(self._number)
 
 
 class PrintedProgress:

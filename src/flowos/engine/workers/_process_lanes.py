@@ -126,10 +126,7 @@ class ProcessLane:
                     self._worker.kill()
 
     def at(self, _: int) -> tuple[int, int]:
-        worker = self._worker
-        with contextlib.suppress(ValueError):  # its page is just given back
-            return (worker and worker.place) or (0, 0)
-        return 0, 0
+        return worker.at if (worker := self._worker) else (0, 0)
 
     def end(self) -> RunningProcess | None:
         """For the close of all lanes: an idle worker leaves, a busy one is killed."""

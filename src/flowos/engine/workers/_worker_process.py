@@ -103,6 +103,15 @@ class WorkerProcess:
         return divmod(begun - 1, 1 << 32) if begun else None
 
     @property
+    def at(self) -> tuple[int, int]:
+        """The same while it runs, for other threads; on another node always the first."""
+        begun = 0
+        if self._is_here:
+            with contextlib.suppress(ValueError):  # `forget` gives the page back
+                begun = self._progress[0]
+        return divmod(max(0, begun - 1), 1 << 32)
+
+    @property
     def stage(self) -> int:
         """Which stage of the batch the worker began last, or is to begin first."""
         return self.place[0] if self.place else 0
