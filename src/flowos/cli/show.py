@@ -60,6 +60,8 @@ def _show_log(args: argparse.Namespace) -> int:
     from flowos.operations.task_log import read_log, write_page, write_trace
     from flowos.report import log_text
 
+    if args.html is not None and args.html == args.trace:
+        raise UsageError(f"--html and --trace name the same file: {args.html}")
     log = read_log(Path(args.run_id))
     for file, write in ((args.trace, write_trace), (args.html, write_page)):
         if file is not None:

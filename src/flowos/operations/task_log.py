@@ -7,6 +7,7 @@ from flowos.model import LoggedTask, SliceLog, UsageError, from_plain
 from flowos.operations._files import replaced
 from flowos.report import chrome_trace, timeline_html
 
+_BEGIN = b'{"task": '
 _MAX_LINE_BYTES = 1 << 20
 _MAX_BAD_LINES = 100
 """A file that begins with so many is no log."""
@@ -15,17 +16,18 @@ _MAX_BAD_LINES = 100
 def read_log(path: Path) -> SliceLog:
     """Lines that are damaged are left out and counted. Raises UsageError if no line is a task's."""
     tasks: list[LoggedTask] = []
-    damaged, damage, number, line = 0, "", 0, b""
+    damaged, damage, unfinished, number = 0, "", False, 0
     with path.open("rb") as file:
         while line := file.readline(_MAX_LINE_BYTES):
             number += 1
-            if not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
-                break
             try:
                 tasks.append(from_plain(LoggedTask, json.loads(line)))
             except (ValueError, RecursionError) as error:
+                unfinished = line[-1:] != b"\n" and len(line) < _MAX_LINE_BYTES
+                if unfinished and (tasks or line.startswith(_BEGIN)):
+                    break
                 damaged += 1
-                damage = damage or f"{path}:{number} is no line of a slice's log: {error}"
+                damage = damage or _damage(path, number, error)
                 if not tasks and damaged == _MAX_BAD_LINES:
                     break
     if damaged and not tasks:
@@ -35,8 +37,13 @@ def read_log(path: Path) -> SliceLog:
         tasks=tuple(sorted(tasks, key=lambda each: each.start)),
         damaged=damaged,
         damage=damage,
-        unfinished=bool(line),
+        unfinished=unfinished,
     )
+
+
+def _damage(path: Path, number: int, error: Exception) -> str:
+    why = f"{path}:{number} is no line of a slice's log: {error}"
+    return f"{why}; a later FlowOS may have written it" if "has no field" in why else why
 
 
 def write_trace(log: SliceLog, file: Path) -> None:

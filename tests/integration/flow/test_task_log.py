@@ -226,7 +226,17 @@ def test_a_log_of_a_later_version_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(f"{line}\n")
     done = show(tmp_path / "log")
     assert done.returncode == 2
-    assert "LoggedTask has no field 'joules'" in done.stderr
+    assert "has no field 'joules'; a later FlowOS may have written it" in done.stderr
+
+
+def test_a_last_line_without_an_end_counts_if_it_is_complete(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(GOOD)
+    assert [each["task"] for each in json.loads(show(tmp_path / "log", "--json").stdout)] == ["a"]
+    (tmp_path / "log").write_text(GOOD[:-5])
+    assert show(tmp_path / "log").stdout == f"no task is in {tmp_path}/log\n"
+    (tmp_path / "log").write_text("a picture")
+    done = show(tmp_path / "log")
+    assert (done.returncode, "log:1 is no line of a slice's log" in done.stderr) == (2, True)
 
 
 GOOD = '{"task": "a", "worker": "n:0", "start": 1, "end": 2, "bytes_in": 0}'
@@ -282,6 +292,8 @@ def test_what_is_written_is_written_whole_or_said(tmp_path: Path, option: str) -
         assert done.returncode == 2
         assert f"{nowhere} cannot be written: " in done.stderr
         assert len(done.stderr.splitlines()) == 1
+    done = show(log, "--html", tmp_path / "out", "--trace", tmp_path / "out")
+    assert (done.returncode, "name the same file" in done.stderr) == (2, True)
     done = show(log, option, "/dev/stdout")
     assert (done.returncode, len(done.stdout) > 100) == (0, True)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "log"]

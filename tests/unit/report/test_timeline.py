@@ -249,8 +249,16 @@ def test_with_very_many_workers_rows_are_thin_and_the_rest_is_said() -> None:
 
 
 def test_more_failures_than_a_person_reads_are_counted() -> None:
-    tasks = [ran("a", "vm:0", float(i), 1, error="no") for i in range(130)]
-    assert "30 more are not listed." in timeline_html(log_of(*tasks))
+    tasks = [ran("a", "vm:0", float(i), 1, error="no") for i in range(430)]
+    assert "30 more rows of this table left out." in timeline_html(log_of(*tasks))
+
+
+def test_very_many_and_very_long_names_are_a_page_too() -> None:
+    tasks = [ran(f"{i}{'x' * 9000}{i}", "vm:0", i * 1e-3, 1e-3) for i in range(3000)]
+    page = timeline_html(log_of(*tasks))
+    assert len(page) < 1_000_000
+    assert "2600 more rows of this table left out." in page
+    assert "xx\N{HORIZONTAL ELLIPSIS}xx" in page
 
 
 def test_a_log_of_two_days_says_both() -> None:

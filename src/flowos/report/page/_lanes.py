@@ -6,7 +6,7 @@ from flowos.report._timeline import Timeline
 from flowos.report._timeline_bars import MAX_LANES, Bar, DrawnRow, DrawnRows, drawn_rows
 from flowos.report._units import share
 from flowos.report._words import counted
-from flowos.report.page._marks import bytes_of, seconds_of, swatch
+from flowos.report.page._marks import brief, bytes_of, seconds_of, swatch
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import DASHES
 from flowos.report.page._ticks import even_ticks
@@ -61,7 +61,9 @@ def _labels(rows: Sequence[DrawnRow], height: int) -> Markup:
             items.append((held, room))
             held, room = "", 0
     items.append((held, room))
-    named = (tag("li", word, title=word, style=f"height:{h}px") for word, h in items if h)
+    named = (
+        tag("li", brief(word), title=brief(word), style=f"height:{h}px") for word, h in items if h
+    )
     return tag("ul", *named, aria_hidden="true")
 
 
@@ -119,12 +121,12 @@ def _words(bar: Bar) -> str:
     at = f"from {seconds_of(bar.start)} on"
     if bar.merged:
         counts = bar.counts.most_common()
-        words = [f"{count} {name}" for name, count in counts[:_NAMED]]
+        words = [f"{count} {brief(name)}" for name, count in counts[:_NAMED]]
         words += [f"{sum(n for _, n in counts[_NAMED:])} others"] if counts[_NAMED:] else []
-        said = f"{len(bar.tasks)} tasks on {first.worker} {at}, within"
+        said = f"{len(bar.tasks)} tasks on {brief(first.worker)} {at}, within"
         said += f" {seconds_of(bar.end - bar.start)}: {', '.join(words)}"
         return said + (f"; {bar.failed} failed" if bar.failed else "")
-    said = f"{first.task} on {first.worker}: {seconds_of(first.seconds)} {at}; "
+    said = f"{brief(first.task)} on {brief(first.worker)}: {seconds_of(first.seconds)} {at}; "
     said += f"{bytes_of(first.bytes_in)} in, {bytes_of(first.bytes_out)} out"
     said += f"; attempt {first.attempt}" if first.attempt > 1 else ""
     said += "; its result was kept, and found" if first.cached else ""
@@ -148,7 +150,7 @@ def _background(timeline: Timeline, rows: Sequence[DrawnRow], height: int) -> It
     if place is not None and idle.seconds > 0:
         yield tag(
             "rect",
-            tag("title", f"{idle.worker} waited for {seconds_of(idle.seconds)}"),
+            tag("title", f"{brief(idle.worker)} waited for {seconds_of(idle.seconds)}"),
             class_="idle",
             x=round(idle.start * scale),
             y=place * height,
@@ -187,7 +189,10 @@ def _legend(timeline: Timeline, drawn: DrawnRows, colours: dict[str, int]) -> Ma
     bars = [bar for row in drawn.rows for bar in row.bars]
     return tag(
         "ul",
-        *(tag("li", swatch(n, bar=True), tag("span", name), class_=f"k{n}") for name, n in items),
+        *(
+            tag("li", swatch(n, bar=True), tag("span", brief(name)), class_=f"k{n}")
+            for name, n in items
+        ),
         _mark("failed", "M9 1v12", "failed") if any(b.failed for b in bars) else None,
         _mark("again", "M9 1v12", "another attempt") if any(b.repeated for b in bars) else None,
         _mark("bar no s0", "M2 2h14v10h-14Z", "kept result")

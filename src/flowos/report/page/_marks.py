@@ -6,6 +6,7 @@ from flowos.report._words import spans_of
 from flowos.report.page._markup import Markup, join, tag
 
 WIDTH = 560.0
+_NAME = 100
 
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",
@@ -36,6 +37,13 @@ def seconds_of(value: float) -> str:
 
 def bytes_of(count: float) -> str:
     return people(number(count, "byte"))
+
+
+def brief(name: str) -> str:
+    """A name of any length as a page can hold it many times."""
+    return (
+        name if len(name) <= _NAME else f"{name[: _NAME // 2]}\N{HORIZONTAL ELLIPSIS}{name[-20:]}"
+    )
 
 
 def words(text: str) -> Markup:

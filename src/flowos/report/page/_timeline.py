@@ -9,11 +9,12 @@ from flowos.report._units import share
 from flowos.report._words import counted
 from flowos.report.page._head import head
 from flowos.report.page._lanes import lanes
-from flowos.report.page._marks import bytes_of, seconds_of
+from flowos.report.page._marks import brief, bytes_of, seconds_of
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._tables import scrolled
 
-_LISTED = 100
+_LISTED = 400
+_LONGEST = 100
 _MAX_ERROR = 300
 
 
@@ -97,9 +98,9 @@ def _lede(log: SliceLog, timeline: Timeline | None) -> Iterator[str | Markup]:
 
 def _idle(timeline: Timeline) -> str:
     idle = timeline.idle
-    words = f"{seconds_of(idle.seconds)}, {idle.worker} from {seconds_of(idle.start)} on"
+    words = f"{seconds_of(idle.seconds)}, {brief(idle.worker)} from {seconds_of(idle.start)} on"
     task = idle.meanwhile.logged if idle.meanwhile else None
-    return f"{words}, while {task.task} ran on {task.worker}" if task else words
+    return f"{words}, while {brief(task.task)} ran on {brief(task.worker)}" if task else words
 
 
 def _cards(tasks: Sequence[LoggedTask], timeline: Timeline) -> Markup:
@@ -140,15 +141,18 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]], na
     lines = [
         tag(
             "tr",
-            tag("th", first, scope="row"),
+            tag("th", brief(first), scope="row"),
             *(
                 tag("td", cell, class_="wrap" if column == "why" else side)
                 for cell, column, side in zip(rest, names[1:], sides, strict=True)
             ),
         )
-        for first, *rest in rows
+        for first, *rest in rows[:_LISTED]
     ]
-    return scrolled(caption, names, lines, name, numeric=_NUMERIC)
+    left = len(rows) - len(lines)
+    more = tag("p", f"{counted(left, 'more row')} of this table left out.", class_="note")
+    table = scrolled(caption, names, lines, name, numeric=_NUMERIC)
+    return join(table, more if left else None)
 
 
 _RARE = ("failed", "repeated", "found")
@@ -199,12 +203,12 @@ def _worker(lane: WorkerLane, seconds: float) -> tuple[str, ...]:
 
 def _longest(log: SliceLog) -> Markup:
     """What the picture shows, in numbers: as many of its tasks as a person reads."""
-    tasks = sorted(log.tasks, key=lambda each: each.seconds, reverse=True)[:_LISTED]
+    tasks = sorted(log.tasks, key=lambda each: each.seconds, reverse=True)[:_LONGEST]
     first = log.tasks[0].start
     rows = [
         (
             each.task,
-            each.worker,
+            brief(each.worker),
             seconds_of(each.start - first),
             seconds_of(each.seconds),
             bytes_of(each.bytes_in),
@@ -223,15 +227,13 @@ def _failures(failed: Sequence[LoggedTask], first: float) -> Markup:
     rows = [
         (
             each.task,
-            each.worker,
+            brief(each.worker),
             seconds_of(each.start - first),
             seconds_of(each.seconds),
             str(each.attempt),
             each.error[:_MAX_ERROR],
         )
-        for each in failed[:_LISTED]
+        for each in failed
     ]
     names = ("task", "worker", "start", "time", "attempt", "why")
-    left = len(failed) - len(rows)
-    more = tag("p", f"{left} more are not listed.", class_="note") if left else None
-    return join(_table("Tasks that failed, in their order", names, rows, "failures"), more)
+    return _table("Tasks that failed, in their order", names, rows, "failures")
