@@ -369,9 +369,7 @@ class _Shop:
 
 def _threads(schedule: Schedule) -> int | None:
     """The most cores that a task of the workers asks for; None if none does."""
-    python = (
-        stage.needs for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)
-    )
+    python = (s.needs for s in schedule.stages if isinstance(s.steps[0].task.body, Python))
     return max((needs.cores for needs in python if is_bound(needs)), default=None)
 
 
