@@ -21,7 +21,7 @@
  *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
  *   lifeline  optional, instead: our standard input does the same. The supervisor is on another
- *             node, to which FIFOs do not reach. If it says `alone`, an end that `status` tells is
+ *             node, to which FIFOs do not reach. If it says `alone`, an end that `status` says is
  *             no failure of what started us, and our exit code is 0
  *   cpus      optional: numbers of the CPUs that the command is to run on
  *   stdin     with `lifeline`, optional: what the command reads as standard input; else nothing

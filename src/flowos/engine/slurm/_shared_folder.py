@@ -30,7 +30,7 @@ def base_of(pool: Pool) -> Path:
 
 
 def remove_if_empty(base: Path) -> None:
-    """Nobody wants to find it among their own files."""
+    """It is out of the way of the files of its user."""
     with contextlib.suppress(OSError):
         base.rmdir()
         base.parent.rmdir()

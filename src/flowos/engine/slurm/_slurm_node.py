@@ -81,7 +81,7 @@ class SlurmNode:
         return ""
 
     def _lose(self, why: str) -> None:
-        """Whoever is told of it may wait for the run that found it out."""
+        """What learns of it may wait for the run that found it out."""
         telling = threading.Thread(target=self.allocation.lose, args=(self.name, why), daemon=True)
         telling.start()
         telling.join(_TOLD_SECONDS)

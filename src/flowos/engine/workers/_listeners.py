@@ -22,7 +22,7 @@ _making = threading.Lock()
 
 
 class Listener:
-    """words: what a worker is told of it, on its command line."""
+    """words: what a worker gets of it, on its command line."""
 
     words: tuple[str, ...]
 
@@ -84,7 +84,7 @@ class StreamListener(Listener):
         self.words = (address, str(sock.getsockname()[1]), str(pem))
 
     def _meet(self, sock: socket.socket) -> AnyChannel | None:
-        """None of who has not the certificate."""
+        """None of a peer without the certificate."""
         sock.settimeout(_HANDSHAKE_SECONDS)
         try:
             return StreamChannel(self._context.wrap_socket(sock, server_side=True))
