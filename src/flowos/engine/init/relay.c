@@ -38,8 +38,10 @@ int open_relay(int folder, struct relay* relay) {
 
 int take_relay(const struct relay* relay, int* keep, int count) {
   if (relay->page < 0) return 0;
-  for (int i = 0; i < count; i++)
-    if ((keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD)) < 0) return errno;
+  for (int i = 0; i < count; i++) {
+    keep[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    if (keep[i] < 0) return errno;
+  }
   bool good = dup2(relay->page, PAGE_FD) >= 0;
   for (int stream = 0; stream < 2; stream++)
     good = good && dup2(relay->writers[stream], STDOUT_FILENO + stream) >= 0 &&
@@ -50,8 +52,10 @@ int take_relay(const struct relay* relay, int* keep, int count) {
 static void pass_on(int from, int to) {
   char bytes[4096];
   for (ssize_t got; (got = read_some(from, bytes, sizeof bytes)) > 0;)
-    for (ssize_t at = 0, put; at < got; at += put)
-      if ((put = write(to, bytes + at, (size_t)(got - at))) < 0) return;
+    for (ssize_t at = 0, put; at < got; at += put) {
+      put = write(to, bytes + at, (size_t)(got - at));
+      if (put < 0) return;
+    }
 }
 
 struct progress close_relay(struct relay* relay) {
