@@ -104,6 +104,17 @@ exec slurmd -b -D -N @NODE@ -d {stepd}
 """
 """-b: it counts as a machine that has just started."""
 
+BOOT_APART = """\
+exec {python} -I -S -c '
+import socket
+line = socket.socket(socket.AF_UNIX)
+line.connect("{folder}/machines")
+line.sendall(b"@NODE@\\n")
+line.recv(1)
+'
+"""
+"""inside.py starts a machine, which is there as long as this process is."""
+
 
 class BoxError(Exception):
     """It did not start. What did not is in the message, and the ends of the logs."""
@@ -154,6 +165,11 @@ class Box:
         """Words before those of a command that talks to it."""
         return self.enter_as("--net", "--mount", "--uts", "--pid") if self.apart else ()
 
+    @property
+    def enter_controller(self) -> tuple[str, ...]:
+        """Words before those of a command that is to see the processes of its controller."""
+        return self.enter or self.enter_as("--mount", "--pid")
+
     def enter_as(self, *spaces: str) -> tuple[str, ...]:
         """Words before those of a command that is to share these namespaces with its daemons."""
         if self._first is None:
@@ -186,7 +202,8 @@ class Box:
 
     def __enter__(self) -> "Box":
         self._write()
-        inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), self._kind, *self.nodes)
+        names = (",".join(self.nodes), ",".join(self.cloud))
+        inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), self._kind, *names)
         self._first = subprocess.Popen(
             (*namespace(apart=self.apart), *inside),
             env={**os.environ, **self.variables, **self._of_daemons},
@@ -253,11 +270,12 @@ class Box:
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
 
-    def set_cloud(self, *lines: str, boot: str = BOOT) -> None:
+    def set_cloud(self, *lines: str, boot: str = "") -> None:
         """Its settings, and these lines in addition. boot: what a machine runs."""
         path = os.pathsep.join(map(str, PLACES))
-        text = boot.format(folder=self.folder, path=path, stepd=which("slurmstepd"))
-        (self.folder / "boot").write_text(text)
+        words = {"folder": self.folder, "path": path, "stepd": which("slurmstepd")}
+        boot = boot or (BOOT_APART if self.apart else BOOT)
+        (self.folder / "boot").write_text(boot.format(**words, python=sys.executable))
         text = SETTINGS.format(folder=self.folder, nodes=",".join(self.cloud))
         (self.folder / "flowos.toml").write_text("\n".join((text.rstrip(), *lines, "")))
 

@@ -1,15 +1,19 @@
 """First process of the namespaces of a `Box`: starts a cluster there, ends with its standard input.
 
-`python inside.py FOLDER here|apart|grid NODE...`; it prints `idle`, or what did not start. Then a
-line `stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is answered by `done`.
+`python inside.py FOLDER here|apart|grid NODE,... CLOUD-NODE,...`; it prints `idle`, or what did not
+start. Then a line `stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is
+answered by `done`. A connection to FOLDER/machines is a machine of the cloud: its line names the
+node, and its end is the machine's.
 """
 
 import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,10 +52,10 @@ def which(name: str) -> str:
     return path
 
 
-def main(folder: Path, kind: str, nodes: tuple[str, ...]) -> None:
+def main(folder: Path, kind: str, nodes: list[str], cloud: list[str]) -> None:
     apart = kind != "here"
     try:
-        cluster = (GridEngine if kind == "grid" else Cluster)(folder, apart, nodes)
+        cluster = (GridEngine if kind == "grid" else Cluster)(folder, apart, nodes, cloud)
         cluster.start()
         say("idle")
         signal.signal(signal.SIGCHLD, reap)
@@ -71,10 +75,11 @@ def main(folder: Path, kind: str, nodes: tuple[str, ...]) -> None:
 
 
 class Cluster:
-    """nodes: their names; a node's number is that of its address."""
+    """nodes, cloud: their names; a node's number is that of its address."""
 
-    def __init__(self, folder: Path, apart: bool, nodes: tuple[str, ...]) -> None:
-        self.folder, self.apart, self.nodes = folder, apart, nodes
+    def __init__(self, folder: Path, apart: bool, nodes: list[str], cloud: list[str]) -> None:
+        self.folder, self.apart, self.nodes, self.cloud = folder, apart, nodes, cloud
+        self.names = (*nodes, *cloud)
         self.machines: dict[str, int] = {}
 
     def start(self, node: str = "") -> None:
@@ -91,6 +96,8 @@ class Cluster:
             self._begin(name)
         for name in self.nodes * self.apart:
             self._give_link(name)
+        if self.apart and self.cloud:
+            self._serve_machines()
         self._await(self._is_idle, "no idle nodes")
 
     def stop(self, node: str) -> None:
@@ -103,6 +110,25 @@ class Cluster:
 
     def plug(self, node: str) -> None:
         must("ip", "link", "set", f"v-{node}", "up")
+
+    def _serve_machines(self) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(f"{self.folder}/machines")
+        server.listen()
+
+        def accept() -> None:
+            while True:
+                line, _ = server.accept()
+                threading.Thread(target=self._be_machine, args=(line,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+
+    def _be_machine(self, line: socket.socket) -> None:
+        with line:
+            node = line.makefile().readline().strip()
+            self.start(node)
+            line.recv(1)
+            self.stop(node)
 
     def _start_controller(self) -> None:
         at = self.folder
@@ -122,7 +148,8 @@ class Cluster:
         return said(*states).split() == ["idle"] * len(self.nodes)
 
     def _daemon(self, node: str) -> tuple[str, ...]:
-        return (which("slurmd"), "-D", "-N", node, "-d", which("slurmstepd"))
+        just_started = ("-b",) * (node in self.cloud)
+        return (which("slurmd"), "-D", *just_started, "-N", node, "-d", which("slurmstepd"))
 
     def _begin(self, node: str) -> None:
         words = self._daemon(node)
@@ -141,7 +168,7 @@ class Cluster:
         self.machines[node] = machine.pid
 
     def _lay_network(self) -> None:
-        hosts = [f"10.77.0.{number} {name}" for number, name in enumerate(self.nodes, 1)]
+        hosts = [f"10.77.0.{number} {name}" for number, name in enumerate(self.names, 1)]
         (self.folder / "hosts").write_text(
             "\n".join(("127.0.0.1 localhost", "10.77.0.254 ctl", *hosts, ""))
         )
@@ -172,7 +199,7 @@ class Cluster:
         )
         must(
             *("nsenter", "--net", f"--target={pid}", "ip", "-batch", "-"),
-            given=f"addr add 10.77.0.{self.nodes.index(node) + 1}/24 dev eth0\n"
+            given=f"addr add 10.77.0.{self.names.index(node) + 1}/24 dev eth0\n"
             "link set eth0 up\n"
             "link set lo up\n",
         )
@@ -253,4 +280,8 @@ def end_all() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], tuple(sys.argv[3:]))
+    main(
+        Path(sys.argv[1]),
+        sys.argv[2],
+        *(names.split(",") if names else [] for names in sys.argv[3:5]),
+    )

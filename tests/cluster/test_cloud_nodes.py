@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,21 @@ from pathlib import Path
 import pytest
 
 from .box import FLOWOS, Box
-from .test_box import PATIENCE_SECONDS
+from .test_box import PATIENCE_SECONDS, left_of
 
 NODES = ("c1", "c2")
 NO_MORE = "VcpuLimitExceeded: You have requested more vCPU capacity than your limit of 8 allows"
+
+EC2 = """\
+[cloud.ec2]
+region = "us-east-1"
+image = "ami-03cf127a"
+size = "t3.micro"
+endpoint = "{url}"
+credentials = "{folder}/account"
+user_data = "{folder}/boot"
+log = "{folder}/cloud.log"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +109,7 @@ def flowos(box: Box, *words: str) -> "subprocess.CompletedProcess[str]":
     """As the user of Slurm, on its controller."""
     variables = {**box.variables, "FLOWOS_CONFIG": str(box.folder / "flowos.toml")}
     return subprocess.run(
-        (*box.enter_as("--mount", "--pid"), str(FLOWOS), "cloud", *words),
+        (*box.enter_controller, str(FLOWOS), "cloud", *words),
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -282,6 +294,54 @@ def test_a_node_whose_machine_is_gone_is_given_back_and_its_job_runs_anew(cloud:
     assert "JobState=PENDING" in (shown := cloud.ask("scontrol", "show", "job", job))
     assert "Restarts=1" in shown
     cloud.run("scancel", job)
+
+
+@pytest.fixture
+def ec2() -> Iterator[str]:
+    """URL of moto's EC2."""
+    server = Path(__file__).parents[1] / "contract/clouds/ec2_server.py"
+    pipe = subprocess.PIPE
+    with subprocess.Popen((sys.executable, server), stdin=pipe, stdout=pipe, text=True) as there:
+        assert there.stdout
+        yield there.stdout.readline().strip()
+        there.communicate()
+
+
+def test_machines_of_ec2_are_made_and_ended_as_slurm_wants(ec2: str) -> None:
+    with Box(nodes=1, cloud=1) as box:
+        account = box.folder / "account"
+        account.touch(0o600)
+        account.write_text('key = "k"\nsecret = "s"\n')
+        (box.folder / "flowos.toml").write_text(EC2.format(folder=box.folder, url=ec2))
+        box.run("sbatch", "--partition=cloud", "--output=/dev/null", "--wrap=:")
+        assert comes(lambda: (box.folder / "cloud.log").exists() and log(box) == [("create", "c1")])
+        vm = json.loads((box.folder / "cloud.log").read_text())["vm"]
+        assert vm.startswith("i-")
+        address = box.ask("scontrol", "show", "node", "c1").partition("NodeAddr=")[2].split()[0]
+        assert address.startswith("10.")
+        left = flowos(box, "resume", "c1", "--dry-run").stdout.splitlines()
+        assert left == [
+            f"would: c1: machine {vm} ended: left from before",
+            "would: c1: machine t3.micro us-east-1 made",
+        ]
+        box.run("scontrol", "update", "NodeName=c1", "State=POWER_DOWN_FORCE")
+        assert comes(lambda: log(box) == [("create", "c1"), ("end", "c1")])
+        assert flowos(box, "reconcile", "--min-age=0").stdout == ""
+
+
+def test_nodes_that_are_apart_come_and_go_as_machines_do() -> None:
+    with Box(apart=True, cloud=2) as box:
+        ran = box.run("srun", "--partition=cloud", "-N2", "sh", "-c", "hostname; ip -o -4 addr")
+        assert ran.stderr == ""
+        assert {"c1", "c2"} <= set(ran.stdout.split())
+        assert {"10.77.0.3/24", "10.77.0.4/24"} <= set(ran.stdout.split())
+        job = box.ask("sbatch", "--parsable", "--partition=cloud", "-N2", "--wrap=sleep 1000")
+        assert comes(lambda: states(box)["c1"][0] == "mixed+cloud")
+        box.run("scancel", job)
+        assert comes(lambda: down(box) == {"c1", "c2"})
+        assert comes(lambda: machines(box) == [])
+        assert box.run("srun", "--partition=cloud", "-N2", "true").returncode == 0
+    assert left_of(box.folder) == []
 
 
 @pytest.mark.parametrize(

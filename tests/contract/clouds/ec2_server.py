@@ -1,8 +1,12 @@
-"""EC2 on this machine: moto's, over real HTTP, spelt as Amazon's is, on a way that may fail."""
+"""EC2 on this machine: moto's, over real HTTP, spelt as Amazon's is, on a way that may fail.
+
+As a program it prints its URL, and ends with its standard input.
+"""
 
 import http.client
 import logging
 import re
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -72,3 +76,11 @@ class Ec2Server:
 def _as_amazon_spells(text: bytes) -> bytes:
     """The name space ends in a slash, and complaints have none."""
     return _COMPLAINT.sub(b"<Response>", _CLOSED.sub(rb'\1/"', text))
+
+
+if __name__ == "__main__":
+    server = Ec2Server()
+    sys.stdout.write(f"{server.url}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    server.stop()
