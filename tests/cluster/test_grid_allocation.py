@@ -73,6 +73,25 @@ def test_nodes_are_held_until_they_are_freed(grid: Grid) -> None:
     assert held.ended()
 
 
+def test_further_processes_start_on_each_node_and_end_with_the_job(
+    held: SgeAllocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From out here: Grid Engine asks for the job's number alone."""
+    monkeypatch.setenv("JOB_ID", held.job)
+    monkeypatch.setenv("SGE_TASK_ID", "undefined")
+    for node in held.nodes:
+        words = ("qrsh", "-inherit", "-noshell", node, "sh", "-c", "hostname; cat; exit 5")
+        done = subprocess.run(words, input="in\n", capture_output=True, text=True)
+        assert (done.returncode, done.stdout.split()) == (5, [node, "in"])
+    words = ("qrsh", "-inherit", "-noshell", held.nodes[1], "sh", "-c", "echo up; sleep 1000")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as task:
+        assert task.stdout
+        assert task.stdout.readline() == "up\n"
+        held.free()
+        task.communicate(timeout=PATIENCE_SECONDS)
+
+
 def test_what_is_held_is_found_by_its_number_with_its_nodes_until_it_is_freed(
     held: SgeAllocation,
 ) -> None:
@@ -147,6 +166,35 @@ def test_nodes_are_freed_when_their_qrsh_is_killed(grid: Grid, held: SgeAllocati
     os.kill(qrsh, signal.SIGKILL)
     assert held.ended(PATIENCE_SECONDS)
     await_free(grid)
+
+
+def test_a_keeper_whose_node_is_lost_without_a_word_is_given_up(grid: Grid) -> None:
+    held = allocate(SESSION, POOL, Ask(nodes=1), print, silence_seconds=4.0)
+    (node,) = held.nodes
+    grid.act("unplug", node)
+    try:
+        assert held.ended(PATIENCE_SECONDS) == f"node {node} does not answer"
+    finally:
+        grid.act("plug", node)
+    held.free()
+
+
+def test_nodes_are_freed_while_grid_engine_itself_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Grid() as own:
+        for name, value in own.outside.items():
+            monkeypatch.setenv(name, value)
+        held = hold()
+        keepers = [p for p in processes_of(own.folder) if b"flowos-keeper" in read_of(p, "cmdline")]
+        assert keepers
+        (master,) = [p for p in processes_of(own.folder) if b"qmaster" in read_of(p, "cmdline")]
+        os.kill(master, signal.SIGKILL)
+        assert held.ended(1.0) is None
+        held.free()
+        assert held.ended()
+        until = time.monotonic() + PATIENCE_SECONDS
+        while any(b"flowos-keeper" in read_of(p, "cmdline") for p in keepers):
+            assert time.monotonic() < until
+            time.sleep(0.02)
 
 
 @pytest.mark.parametrize("signum", GROUPS)

@@ -36,12 +36,14 @@ _HELLO = "flowos-keeper"
 _FREE = b"free\n"
 _KEEPER = (
     f'echo "{_HELLO} $JOB_ID" $(while read -r node rest; do echo "$node"; done <"$PE_HOSTFILE"); '
-    'while read -r -t {silence} line; do [ "$line" = free ] && exit; done'
+    'while read -r -t {silence} line; do [ "$line" = free ] && exit; echo .; done'
 )
 
 SILENCE_SECONDS = 120.0
-"""Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed."""
+"""Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed. A keeper
+that has not answered for as long is lost with its node, which Grid Engine itself never notices."""
 
+_BEATS = 8
 _MAX_BYTES = 1 << 20
 _ASK_AGAIN_SECONDS = 1.0
 _FREE_SECONDS = 10.0
@@ -53,6 +55,7 @@ class SgeAllocation:
     def __init__(self, heard: "_Heard", qrsh: RunningProcess, name: str, lifeline: int) -> None:
         self._heard, self._qrsh, self.name, self._lifeline = heard, qrsh, name, lifeline
         self._writing = threading.Lock()
+        self._lost = ""
 
     @property
     def job(self) -> str:
@@ -69,7 +72,7 @@ class SgeAllocation:
             self._qrsh.wait(seconds)
         except TimeoutError:
             return None
-        return self._heard.complaint() or "its job ended"
+        return self._lost or self._heard.complaint() or "its job ended"
 
     def free(self) -> None:
         """Give all nodes back. Twice is once."""
@@ -90,11 +93,19 @@ class SgeAllocation:
         if said.code != 0 and complaint.kind != "gone":
             raise SliceRefused(f"qdel: {complaint.text}")
 
-    def keep(self, beat_seconds: float) -> None:
-        """Say to its keeper that we are there; if qrsh ends first, see to it that its job does."""
-        while self.ended(beat_seconds) is None:
+    def keep(self, silence_seconds: float) -> None:
+        """Say to its keeper that we are there; if it or qrsh are lost, see to it that its job is.
+
+        Beats that were not answered are counted, not seconds: we may have been stopped ourselves.
+        """
+        beats = 0
+        while self.ended(silence_seconds / _BEATS) is None:
+            if self._heard.unanswered(beats) >= _BEATS:
+                self._lost = f"node {self.nodes[0]} does not answer"
+                break
             if not self._write(b"\n"):
                 return
+            beats += 1
         if self._lifeline >= 0:
             with contextlib.suppress(SliceRefused):  # it ends by itself
                 self.cancel()
@@ -133,6 +144,7 @@ class _Heard:
         self.nodes: tuple[str, ...] = ()
         self.job = ""
         self._said: list[str] = []
+        self._answers = 0
 
     def keeper(self, line: str) -> None:
         hello, *words = line.split() or [""]
@@ -140,6 +152,7 @@ class _Heard:
             if hello == _HELLO and len(words) > 1:
                 self.job, *names = words
                 self.nodes = node_names("Grid Engine", names)
+            self._answers += line == "."
             self._changed.notify_all()
 
     def qrsh(self, line: str) -> None:
@@ -152,6 +165,10 @@ class _Heard:
         with self._changed:
             self._changed.wait_for(lambda: self.nodes or self._said, seconds)
             return seconds if self._said else 0.0
+
+    def unanswered(self, beats: int) -> int:
+        with self._changed:
+            return beats - self._answers
 
     def complaint(self) -> str:
         with self._changed:
@@ -196,7 +213,7 @@ def allocate(
         allocation.cancel()
         allocation.free()
         raise
-    threading.Thread(target=allocation.keep, args=(silence_seconds / 8,), daemon=True).start()
+    threading.Thread(target=allocation.keep, args=(silence_seconds,), daemon=True).start()
     return allocation
 
 
