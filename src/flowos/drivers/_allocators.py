@@ -16,6 +16,8 @@ JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
 ComplaintKind = Literal["gone", "unreachable", "refused", "unknown"]
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
+_SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,12 @@ def is_node_name(name: str) -> bool:
     return _NODE_NAME.fullmatch(name) is not None
 
 
+def read_amount(text: str) -> float | None:
+    """Of `4000M`, `1.5G`, `4`; powers of 1024, as resource managers have them."""
+    match = _NUMBER.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _SCALE[match[2].upper()]
+
+
 def read_clock(text: str) -> float | None:
     """Seconds of `100:00:00` or `1:30:00`; None of anything else."""
     match = re.fullmatch(r"(\d{1,6}):(\d\d):(\d\d)", text.strip())
@@ -130,7 +138,7 @@ def refuse_topology(who: str, ask: Ask) -> None:
         raise SliceRefused(f"topology={ask.topology!r}: {who} does not place nodes")
 
 
-def too_few(each: Ask, nodes: Sequence[NodeInfo]) -> str:
+def lacking(each: Ask, nodes: Sequence[NodeInfo]) -> str:
     """That fewer of these nodes than asked for have what each has to have, or ""."""
     lacks = [complaint for complaint in map(each.lacks, nodes) if complaint]
     have = len(nodes) - len(lacks)

@@ -9,17 +9,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
+from flowos.drivers._allocators import is_node_name, read_amount
 from flowos.model import SliceRefused
 
 MAX_NODES = 65536
 _MAX_CHARACTERS = 1 << 20
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)")
 _ENTRY = re.compile(r"(?:\[[^\[\]]*\]|[^\[\],])+")
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d+)?")
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
-_SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NONE = ("", "(null)", "None", "None assigned", "N/A")
 
 
@@ -35,7 +33,7 @@ def read_hosts(text: str) -> tuple[str, ...]:
     if len(names) > MAX_NODES:
         raise _too_many(text)
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not is_node_name(name):
             raise _refused(text, f"{name!r:.80} is no node's name")
     return names
 
@@ -101,12 +99,6 @@ def write_seconds(seconds: float) -> str:
     """As an option takes it. Slurm counts whole minutes, so that more may be held, not less."""
     minutes = max(1, math.ceil(seconds / 60))
     return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
-
-
-def read_amount(text: str) -> float | None:
-    """Of `4000M`, `1.5G`, `4`; powers of 1024, as Slurm has them."""
-    match = _NUMBER.fullmatch(text.strip())
-    return None if match is None else float(match[1]) * _SCALE[match[2].upper()]
 
 
 def read_tres(text: str) -> Mapping[str, float]:

@@ -5,11 +5,11 @@ import pytest
 from flowos.drivers._allocators import (
     Complaint,
     classify_complaint,
+    lacking,
     no_such,
     node_names,
     read_clock,
     refuse_topology,
-    too_few,
 )
 from flowos.model import Ask, NodeInfo, SliceRefused
 
@@ -45,11 +45,11 @@ def test_the_nearest_name_is_offered_or_all() -> None:
 
 def test_nodes_have_to_have_what_is_asked_of_each() -> None:
     nodes = [NodeInfo(name=f"n{cores}", cores=cores) for cores in (2, 4)]
-    assert too_few(Ask(nodes=2), nodes) == ""
-    assert too_few(Ask(nodes=2, cores=4), nodes) == (
+    assert lacking(Ask(nodes=2), nodes) == ""
+    assert lacking(Ask(nodes=2, cores=4), nodes) == (
         "2 nodes asked for, 1 of 2 have what each has to have: 4 cores asked for, n2 has 2"
     )
-    assert too_few(Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
+    assert lacking(Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
 
 
 def test_where_nodes_are_to_each_other_is_refused() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
+from flowos.drivers._allocators import Complaint, Job
 from flowos.drivers.allocators.slurm import (
-    SlurmComplaint,
-    SlurmJob,
     SlurmPartition,
     SlurmRecord,
     cancel_words,
@@ -124,8 +123,13 @@ def test_jobs_are_read_with_their_nodes_and_times(version: str) -> None:
     assert runs.left_seconds is not None
     assert runs.used_seconds is not None
     assert runs.left_seconds + runs.used_seconds == 3600
-    assert waits == SlurmJob(
-        id="4", state="PENDING", left_seconds=3600.0, used_seconds=0.0, reason="Resources"
+    assert waits == Job(
+        id="4",
+        phase="waiting",
+        state="PENDING",
+        left_seconds=3600.0,
+        used_seconds=0.0,
+        reason="Resources",
     )
     assert never.reason.startswith("ReqNodeNotAvail, ")
 
@@ -133,7 +137,7 @@ def test_jobs_are_read_with_their_nodes_and_times(version: str) -> None:
 def test_a_state_that_is_not_known_is_kept_and_other_lines_are_passed_over() -> None:
     text = "Welcome to the cluster!\n7|HIBERNATING|n1|INVALID|NOT_SET|a | b\n"
     assert read_jobs(text) == (
-        SlurmJob(id="7", state="HIBERNATING", nodes=("n1",), reason="a | b"),
+        Job(id="7", state="HIBERNATING", phase="unknown", nodes=("n1",), reason="a | b"),
     )
     assert read_jobs(text)[0].phase == "unknown"
 
@@ -281,7 +285,7 @@ def test_what_is_said_while_a_job_waits(line: str, read: tuple[str, str] | None)
 )
 def test_a_complaint_says_whether_it_can_help_to_try_again(kind: str, text: str, says: str) -> None:
     found = read_complaint(text)
-    assert isinstance(found, SlurmComplaint)
+    assert isinstance(found, Complaint)
     assert (found.kind, found.text) == (kind, says)
 
 

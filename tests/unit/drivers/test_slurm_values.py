@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowos.drivers._allocators import read_amount
 from flowos.drivers._slurm_values import (
     MAX_NODES,
-    read_amount,
     read_gres,
     read_hosts,
     read_seconds,

@@ -18,10 +18,10 @@ from flowos.drivers._allocators import (
     classify_complaint,
     node_names,
     phase_table,
+    read_amount,
     read_clock,
     refuse_topology,
 )
-from flowos.drivers._slurm_values import read_amount
 from flowos.model import Argv, Ask, NodeInfo, SliceRefused
 
 _PHASE_OF = phase_table(

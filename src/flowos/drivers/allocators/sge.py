@@ -16,9 +16,9 @@ from flowos.drivers._allocators import (
     JobPhase,
     classify_complaint,
     node_names,
+    read_amount,
     read_clock,
 )
-from flowos.drivers._slurm_values import read_amount
 from flowos.model import Argv, Ask, NodeInfo, Pool, SliceRefused
 
 if TYPE_CHECKING:

@@ -4,14 +4,23 @@ Answers are asked for in columns, free text in the last one: in `scontrol show j
 can look like any other field. A state that is not known here is kept as it was read.
 """
 
-import difflib
 import math
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flowos.drivers._slurm_values import (
+from flowos.drivers._allocators import (
+    Complaint,
+    ComplaintKind,
+    Job,
+    JobPhase,
+    classify_complaint,
+    lacking,
+    no_such,
+    phase_table,
     read_amount,
+)
+from flowos.drivers._slurm_values import (
     read_gres,
     read_hosts,
     read_pairs,
@@ -21,41 +30,24 @@ from flowos.drivers._slurm_values import (
 )
 from flowos.model import Argv, Ask, NodeInfo, Pool, Topology
 
-JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
-
-_PHASES: dict[JobPhase, str] = {
-    "waiting": (
-        "PENDING CONFIGURING EXPEDITING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD"
-        " RESV_DEL_HOLD SPECIAL_EXIT"
-    ),
-    "running": "RUNNING RESIZING SIGNALING STOPPED SUSPENDED",
-    "ending": "COMPLETING STAGE_OUT",
-    "over": (
-        "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY"
-        " PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
-    ),
-}
-_PHASE_OF = {state: phase for phase, states in _PHASES.items() for state in states.split()}
+_PHASE_OF = phase_table(
+    {
+        "waiting": (
+            "PENDING CONFIGURING EXPEDITING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD"
+            " RESV_DEL_HOLD SPECIAL_EXIT"
+        ),
+        "running": "RUNNING RESIZING SIGNALING STOPPED SUSPENDED",
+        "ending": "COMPLETING STAGE_OUT",
+        "over": (
+            "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY"
+            " PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
+        ),
+    }
+)
 
 _JOBS = "%A|%T|%N|%L|%M|%r"
 _NODES = "%N|%T|%c|%m|%G|%E"
 _RECORDS = "JobIDRaw,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,AllocTRES,NodeList"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmJob:
-    """A job of the queue. state: as Slurm calls it. left_seconds: infinite without a limit."""
-
-    id: str
-    state: str
-    nodes: tuple[str, ...] = ()
-    left_seconds: float | None = None
-    used_seconds: float | None = None
-    reason: str = ""
-
-    @property
-    def phase(self) -> JobPhase:
-        return phase_of(self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +74,6 @@ class SlurmPartition:
     is_up: bool
     is_default: bool
     accounts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmComplaint:
-    """What a command says on its standard error.
-
-    gone: there is no such job. unreachable: it may be well later. refused: never.
-    """
-
-    kind: Literal["gone", "unreachable", "refused", "unknown"]
-    text: str
 
 
 # ---- command lines ----
@@ -178,13 +159,14 @@ def phase_of(state: str) -> JobPhase:
     return _PHASE_OF.get(word, "unknown")
 
 
-def read_jobs(text: str) -> tuple[SlurmJob, ...]:
+def read_jobs(text: str) -> tuple[Job, ...]:
     """Of `jobs_words`; other lines, as a site's greeting, are passed over."""
     rows = (line.split("|", 5) for line in text.splitlines())
     return tuple(
-        SlurmJob(
+        Job(
             id=id,
             state=state,
+            phase=phase_of(state),
             nodes=read_hosts(nodes),
             left_seconds=read_seconds(left),
             used_seconds=read_seconds(used),
@@ -270,10 +252,8 @@ _WAITS = re.compile(
     r"\bjob (?P<job>\d+) (?:queued and waiting|(?P<held>has been allocated))"
     r"|(?:Pending|(?P<granted>Granted)) job allocation (?P<id>\d+)"
 )
-
-
-_NOISE = re.compile(r"^(?:slurm_load_\w+ error: |(?:\w+: )?(?:(?:error|fatal): )?)")
-_SAYS: tuple[tuple[Literal["gone", "unreachable", "refused"], str], ...] = (
+_NOISE = r"slurm_load_\w+ error: |(?:\w+: )?(?:(?:error|fatal): )?"
+_SAYS: tuple[tuple[ComplaintKind, str], ...] = (
     ("gone", r"invalid job id|job/step already completing|job allocation \d+ has been revoked"),
     (
         "unreachable",
@@ -289,14 +269,8 @@ _SAYS: tuple[tuple[Literal["gone", "unreachable", "refused"], str], ...] = (
 )
 
 
-def read_complaint(text: str) -> SlurmComplaint:
-    """Its last line says most; which kind it is, any line may."""
-    lines = [_NOISE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    for kind, pattern in _SAYS:
-        if re.search(pattern, text, re.IGNORECASE):
-            return SlurmComplaint(kind=kind, text=last)
-    return SlurmComplaint(kind="unknown", text=last)
+def read_complaint(text: str) -> Complaint:
+    return classify_complaint(text, _SAYS, _NOISE)
 
 
 def partition_of(pool: Pool, partitions: tuple[SlurmPartition, ...]) -> SlurmPartition | str:
@@ -307,9 +281,7 @@ def partition_of(pool: Pool, partitions: tuple[SlurmPartition, ...]) -> SlurmPar
     if found is None and not pool.partition:
         return f"the cluster has no default partition; name one of {', '.join(names)}"
     if found is None:
-        near = difflib.get_close_matches(pool.partition, names, 1)
-        known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-        return f"the cluster has no partition {pool.partition!r}; {known}"
+        return no_such("partition", pool.partition, names)
     if not found.is_up:
         return f"partition {found.name!r} is not up"
     if found.accounts and pool.account and pool.account not in found.accounts:
@@ -339,9 +311,4 @@ def too_few(pool: Pool, ask: Ask, nodes: tuple[NodeInfo, ...]) -> str:
         cores=ask.cores or pool.cores,
         devices=tuple((name, count) for name, count in devices.items() if count),
     )
-    lacks = [complaint for complaint in map(each.lacks, nodes) if complaint]
-    have = len(nodes) - len(lacks)
-    if have >= ask.nodes:
-        return ""
-    why = f": {lacks[0]}" if lacks else ""
-    return f"{ask.nodes} nodes asked for, {have} of {len(nodes)} have what each has to have{why}"
+    return lacking(each, nodes)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowos.drivers._slurm_values import read_amount, read_hosts, read_pairs
+from flowos.drivers._allocators import read_amount
+from flowos.drivers._slurm_values import read_hosts, read_pairs
 from flowos.model import Argv
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from flowos.drivers._allocators import no_such, too_few
+from flowos.drivers._allocators import lacking, no_such
 from flowos.drivers.allocators.sge import (
     nodes_words,
     parallel_words,
@@ -69,7 +69,7 @@ class SgeProvider:
             raise SliceRefused(pool)
         nodes = GRID_ENGINE.answered(nodes_words(queue.name), read_nodes)
         each = replace(ask, cores=pool.cores)
-        if complaint := refusal(pool, ask, queue, parallel) or too_few(each, nodes):
+        if complaint := refusal(pool, ask, queue, parallel) or lacking(each, nodes):
             raise SliceRefused(complaint)
         return nodes
 
