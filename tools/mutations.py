@@ -40,6 +40,7 @@ def mutants(source: str) -> Iterator[Mutant]:
         for occurrence, (node, (line, _)) in enumerate(nodes):
             if (
                 line in typed
+                or node.parent.type == "parameters"  # the * before names
                 or OF_TYPES.search(lines[line - 1])
                 or LARGE.fullmatch(node.get_code().strip())
             ):

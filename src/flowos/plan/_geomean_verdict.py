@@ -48,6 +48,7 @@ def geomean_verdict(
 
 
 def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Verdict:
+    first, *_ = those
     counted = [quiet_rounds(pair.rounds) for pair in those]
     kept = [without_outliers(rounds) for rounds in counted]
     kept = [rounds for rounds in kept if len(rounds) >= MIN_ROUNDS]
@@ -62,10 +63,10 @@ def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Ver
         Verdict(
             probe=OVERALL,
             axis=axis,
-            base=those[0].base,
-            other=those[0].other,
+            base=first.base,
+            other=first.other,
             rest=(),
-            metric=those[0].probe,
+            metric=first.probe,
             ratio=math.nan,
             low=0.0,
             high=math.inf,

@@ -155,7 +155,7 @@ def _answer(
 ) -> tuple[Answer, str]:
     if marks:
         return "inconclusive", f"not to be trusted: {marks[0]}"
-    if not 0 < ratios[1] <= ratios[2] < math.inf:
+    if ratios[1] <= 0:
         return "inconclusive", "a value is not above 0, so that there is no ratio"
     if values < 2:
         return "inconclusive", "measured once, so that its spread is not known"
@@ -184,7 +184,7 @@ def _meet(apart: bool, values: int) -> str:
 def _on_the_whole(
     probe: str, rows: Sequence[Verdict], base: Numbers, other: Numbers, margin: float
 ) -> Verdict:
-    judged = [v for v in rows if not v.marks and 0 < v.low <= v.high < math.inf]
+    judged = [v for v in rows if not v.marks and v.low > 0]
     answer, why = _whole_answer(rows, judged, margin)
     alone = _alone(probe, base, other)
     if answer != "slower" and (lost := _lost(probe, len(judged), base, other)):

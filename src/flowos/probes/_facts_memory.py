@@ -44,7 +44,7 @@ def quota_of(tree: Tree) -> float | None:
 
 
 def _share(quota: int | None, period: int | None) -> float | None:
-    return quota / period if quota and period and quota > 0 and period > 0 else None
+    return quota / period if quota is not None and period and quota > 0 else None
 
 
 def memory_limit_of(tree: Tree, memory_bytes: int) -> int | None:

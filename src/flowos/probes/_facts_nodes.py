@@ -69,7 +69,7 @@ def _nearest(tree: Tree, node: int, own: Mapping[int, tuple[int, ...]]) -> tuple
     }
     if len(set(ways.values())) < 2 < len(own):
         return ()  # equally far from all of them
-    best = min(ways.values(), default=0)
+    best = min(ways.values(), default=None)
     return tuple(sorted(cpu for other, way in ways.items() if way == best for cpu in own[other]))
 
 
@@ -79,7 +79,7 @@ def _kinds(tree: Tree, own: Mapping[int, tuple[int, ...]]) -> Mapping[int, Kind]
     )
     persistent = _nodes_in(tree, r"/sys/devices/.*/ndbus\d+/.*/target_node", r"^(\d{1,6})$")
     rates = {node: _bandwidth(tree, node) for node in own if node not in gpus | persistent}
-    slowest = min((rate for rate in rates.values() if rate), default=0)
+    slowest = min((rate for rate in rates.values() if rate), default=None)
     phi = _XEON_PHI.search(tree.text("/proc/cpuinfo")) is not None
 
     def kind(node: int) -> Kind:
@@ -87,7 +87,7 @@ def _kinds(tree: Tree, own: Mapping[int, tuple[int, ...]]) -> Mapping[int, Kind]
             return "GPU"
         if node in persistent:
             return "NVM"
-        fast = slowest > 0 and rates[node] >= _CLEARLY_FASTER * slowest
+        fast = slowest is not None and rates[node] >= _CLEARLY_FASTER * slowest
         return "HBM" if fast or (phi and not own[node]) else ""
 
     return {node: kind(node) for node in own}

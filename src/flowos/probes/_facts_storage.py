@@ -21,7 +21,7 @@ def _file_system(folder: str, mounts: str) -> str:
     """The type of the folder's mount; of several mounts at one path the last hides the others."""
     path = PurePath(folder)
     above = [each for each in _mounted(mounts) if path.is_relative_to(each[0])]
-    deepest = max((len(at.parts) for at, _ in above), default=0)
+    deepest = max((len(at.parts) for at, _ in above), default=None)
     return next((kind for at, kind in reversed(above) if len(at.parts) == deepest), "")
 
 

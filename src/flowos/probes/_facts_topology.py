@@ -30,8 +30,9 @@ def online_cpus(tree: Tree, processors: tuple[int, ...], count: int) -> tuple[in
 
 
 def cpus_of(tree: Tree, online: tuple[int, ...]) -> tuple[LogicalCpu, ...]:
-    cores = renumbered({n: _core_key(tree, n, online) for n in online})
-    sockets = renumbered({n: _socket_key(tree, n, online) for n in online})
+    here = frozenset(online)
+    cores = renumbered({n: _core_key(tree, n, here) for n in online})
+    sockets = renumbered({n: _socket_key(tree, n, here) for n in online})
     nodes = {cpu: node for node, cpus in own_cpus(tree, online).items() for cpu in cpus}
     kinds = _kinds(tree, online)
     return tuple(
@@ -52,13 +53,13 @@ def _topology(tree: Tree, cpu: int, name: str) -> int:
     return -1 if found is None else found
 
 
-def _first_sharer(tree: Tree, cpu: int, name: str, online: tuple[int, ...]) -> int | None:
+def _first_sharer(tree: Tree, cpu: int, name: str, online: frozenset[int]) -> int | None:
     """The first online CPU of a list to which the CPU itself must belong."""
-    siblings = set(tree.cpus(f"{_CPUS}/cpu{cpu}/topology/{name}")) & set(online)
+    siblings = online.intersection(tree.cpus(f"{_CPUS}/cpu{cpu}/topology/{name}"))
     return min(siblings) if cpu in siblings else None
 
 
-def _socket_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
+def _socket_key(tree: Tree, cpu: int, online: frozenset[int]) -> object:
     """The first online CPU of those that share the socket; else the kernel's number."""
     first = _first_sharer(tree, cpu, "core_siblings_list", online)
     return (
@@ -66,7 +67,7 @@ def _socket_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
     )
 
 
-def _core_key(tree: Tree, cpu: int, online: tuple[int, ...]) -> object:
+def _core_key(tree: Tree, cpu: int, online: frozenset[int]) -> object:
     """The first online CPU of those that share the core; else the kernel's numbers; else itself."""
     first = _first_sharer(tree, cpu, "thread_siblings_list", online)
     if first is not None:

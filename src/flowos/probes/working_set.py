@@ -197,9 +197,10 @@ def _memory(readings: Sequence[Reading], beyond: float, stream: float) -> Iterab
     found: list[tuple[str, float, tuple[float, ...]]] = []
     for kernel in KERNELS:
         sizes, rates = _curve(readings, kernel)
-        plateau = memory_plateau(sizes, rates) if sizes else None
-        begin = plateau.first_bytes if plateau else beyond
-        begin = max(begin, min(stream, sizes[-1] if sizes else 0.0))
+        if not sizes:
+            continue
+        plateau = memory_plateau(sizes, rates)
+        begin = max(plateau.first_bytes if plateau else beyond, min(stream, sizes[-1]))
         values = tuple(r for s, r in zip(sizes, rates, strict=True) if s >= begin)
         if values:
             found.append((kernel, begin, values))

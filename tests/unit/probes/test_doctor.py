@@ -87,6 +87,11 @@ def test_a_machine_with_nothing_cannot_measure_and_learns_why() -> None:
     assert all(check.remedy for check in checks if not check.works)
 
 
+def test_only_a_c_compiler_is_needed_whether_it_is_there_or_not() -> None:
+    for found in (BARE, facts()):
+        assert [check.name for check in diagnose(found, ()) if check.needed] == ["C compiler"]
+
+
 def test_a_machine_with_a_compiler_can_measure_whatever_else_is_missing() -> None:
     missing = tuple(each for each in BARE.missing if each.what != "C compiler")
     checks = diagnose(facts(missing=missing), ())

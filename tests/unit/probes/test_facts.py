@@ -257,6 +257,27 @@ def test_nothing_at_all_is_one_cpu_and_a_list_of_what_is_missing() -> None:
     assert all(missing.loses and missing.remedy for missing in facts.missing)
 
 
+def test_a_system_is_named_by_its_distribution_else_by_its_kernel() -> None:
+    uname = ["Linux", "h", "6.1", "#1", "x86_64"]
+    files = {"/etc/os-release": 'ID=x\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'}
+    found = read_facts({"files": files, "uname": uname})
+    assert (found.system, found.host, found.kernel) == (
+        "Debian GNU/Linux 12 (bookworm)",
+        "h",
+        "6.1",
+    )
+    assert read_facts({"uname": uname}).system == "Linux"
+
+
+@pytest.mark.parametrize(
+    ("count", "cpus"),
+    [(1, 1), (2, 2), (0, 1), (-3, 1), ("4", 1), (None, 1), (1 << 20, 1 << 16)],
+)
+def test_without_any_list_there_are_as_many_cpus_as_python_counts(count: object, cpus: int) -> None:
+    found = read_facts({"cpu_count": count})
+    assert (len(found.cpus), found.memory_bytes) == (cpus, 0)
+
+
 def test_without_sysfs_the_cpus_are_those_of_cpuinfo() -> None:
     raw = collected("epyc-vm-2")
     files = {p: t for p, t in raw["files"].items() if not p.startswith("/sys")}

@@ -32,11 +32,11 @@ def module(
     put(0x08, width)
     put(0x0A, width)
     put(0x0C, size)
-    put(0x10, 1, 1)
-    put(0x11, 2 if bank else 0, 1)
+    put(0x10, 2, 1)
+    put(0x11, 3 if bank else 0, 1)
     put(0x15, module_rate)
     put(0x20, rate)
-    return structure(17, bytes(fields) + rest, *filter(None, (locator, bank)))
+    return structure(17, bytes(fields) + rest, *filter(None, ("Maker Z", locator, bank)))
 
 
 def memory(*structures: bytes) -> Memory:
@@ -106,9 +106,42 @@ def test_the_set_rate_goes_before_the_modules_own() -> None:
 
 
 def test_rates_beyond_16_bits_stand_in_the_extended_field() -> None:
-    extended = bytes(0x58 - 0x22) + (70000).to_bytes(4, "little")
-    found = memory(module("DIMM_A1", rate=UNKNOWN, rest=extended))
-    assert found.transfers_per_second == 7e10
+    both = (
+        bytes(0x54 - 0x22) + (0x01020304).to_bytes(4, "little") + (0x05060708).to_bytes(4, "little")
+    )
+    found = memory(module("DIMM_A1", rate=UNKNOWN, rest=both))
+    assert found.transfers_per_second == 0x05060708 * 1e6
+    found = memory(module("DIMM_A1", rate=0, module_rate=UNKNOWN, rest=both))
+    assert found.transfers_per_second == 0x01020304 * 1e6
+
+
+@pytest.mark.parametrize(("length", "rate"), [(0x16, None), (0x17, 3.2e9), (0x21, 3.2e9)])
+def test_an_older_structure_has_the_modules_rate_if_it_has_one(
+    length: int, rate: float | None
+) -> None:
+    """Of version 2.3 and before; half of a field is none."""
+    whole = module("DIMM_A1", rate=0x0B75)
+    cut = bytes([17, length, 0, 0]) + whole[4:length] + b"Maker Z\0DIMM_A1\0\0"
+    assert memory(cut).transfers_per_second == rate
+
+
+@pytest.mark.parametrize(("size", "channels"), [(0, None), (0x40, 1), (UNKNOWN, 1)])
+def test_a_module_is_there_unless_its_size_is_0(size: int, channels: int | None) -> None:
+    assert memory(module("DIMM_A1", size=size)).channels == channels
+
+
+def test_a_label_of_number_0_is_none_whatever_strings_there_are() -> None:
+    fields = bytearray(module("DIMM 0")[4:0x22])
+    fields[0x10 - 4] = 0
+    found = memory(structure(17, bytes(fields), "CHANNEL A"))
+    assert found.source == "SMBIOS, taking each module for a channel"
+
+
+@pytest.mark.parametrize(("length", "channels"), [(4, 1), (3, None)])
+def test_a_structure_of_a_header_alone_is_passed_over_and_a_shorter_one_ends_the_table(
+    length: int, channels: int | None
+) -> None:
+    assert memory(bytes([126, length, 0, 0, 0, 0]), module("DIMM_A1")).channels == channels
 
 
 @pytest.mark.parametrize(
@@ -138,6 +171,49 @@ def test_entries_are_read_where_the_table_is_not() -> None:
     assert read_facts({"binaries": entries}).memory.channels == 2
     both = entries | {"/sys/firmware/dmi/tables/DMI": module("DIMM_A1").hex()}
     assert read_facts({"binaries": both}).memory.channels == 1
+
+
+# --- limits of groups ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [
+        ("50000 100000", 0.5),
+        ("1 4", 0.25),
+        ("max 100000", None),
+        ("0 100000", None),
+        ("-1 100000", None),
+        ("50000 0", None),
+        ("50000", None),
+    ],
+)
+def test_a_quota_is_the_time_of_a_period(text: str, cpus: float | None) -> None:
+    assert read_facts({"files": {"/sys/fs/cgroup/a/cpu.max": text}}).quota_cpus == cpus
+    quota, _, period = text.partition(" ")
+    of_v1 = {"cfs_quota_us": quota.replace("max", "-1"), "cfs_period_us": period}
+    files = {f"/sys/fs/cgroup/cpu/a/cpu.{name}": value for name, value in of_v1.items()}
+    assert read_facts({"files": files}).quota_cpus == cpus
+
+
+@pytest.mark.parametrize(
+    ("machine", "limit", "bytes_"),
+    [
+        (1 << 30, (1 << 30) - 1, (1 << 30) - 1),
+        (1 << 30, 1 << 30, None),
+        (1 << 30, 1, 1),
+        (1 << 30, 0, None),
+        (1 << 30, -1, None),
+        (0, 1 << 40, 1 << 40),
+        (0, (1 << 63) - 4096, None),
+    ],
+)
+def test_a_limit_of_memory_binds_below_what_the_machine_has(
+    machine: int, limit: int, bytes_: int | None
+) -> None:
+    files = {"/sys/fs/cgroup/a/memory.max": str(limit)}
+    files |= {"/proc/meminfo": f"MemTotal: {machine >> 10} kB"} if machine else {}
+    assert read_facts({"files": files}).memory_limit_bytes == bytes_
 
 
 # --- GPUs, hypervisors: what else the machine is -----------------------------------------------

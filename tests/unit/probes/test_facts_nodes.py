@@ -69,6 +69,13 @@ def test_memory_of_twice_the_bandwidth_is_hbm(rate: int, kind: str) -> None:
     assert [node.kind for node in found] == ["", kind]
 
 
+def test_memory_of_unknown_bandwidth_makes_no_other_fast_and_of_unknown_size_has_none() -> None:
+    files = {f"{NODE}{n}/cpulist": str(n) for n in (0, 1)}
+    files |= {f"{NODE}0/access0/initiators/read_bandwidth": "100"}
+    found = nodes_of(Tree(files), (0, 1), GIB)
+    assert [(node.kind, node.memory_bytes) for node in found] == [("", 0), ("", 0)]
+
+
 @pytest.mark.parametrize(
     ("cpuinfo", "kind"), [(PHI, "HBM"), (PHI.replace("87", "133"), "HBM"), (PHI + "9", "")]
 )

@@ -99,6 +99,8 @@ def test_how_a_library_is_called_is_kept() -> None:
     entry = library("/s/numpy.libs/x.so", "OpenBLAS", symbol="scipy_{}_64_", integer_bytes=8)
     (found,) = facts(libraries=[entry]).blas
     assert (found.symbol, found.integer_bytes) == ("scipy_{}_64_", 8)
+    (found,) = facts(libraries=[library("/l/libopenblas.so.0", "OpenBLAS")]).blas
+    assert (found.symbol, found.integer_bytes) == ("{}_", 4)
 
 
 def test_a_name_names_one_thing() -> None:
@@ -150,6 +152,30 @@ def test_a_tool_that_does_not_answer_is_missing() -> None:
     broken = facts(tools=[fio | {"fails": "no answer in 5 s"}])
     assert broken.tool("fio") is None
     assert remedies(broken)["fio"] == "sudo apt install fio"
+
+
+def test_of_a_long_complaint_the_first_line_that_says_what_is_wrong_is_named() -> None:
+    def complaint(fails: str) -> str:
+        found = facts(compilers=[compiler("/usr/bin/gcc-12", FSF, fails=fails)])
+        return next(m.loses for m in found.missing if m.what == "/usr/bin/gcc-12")
+
+    left_out = "this compiler is left out: "
+    assert complaint("note\nerror: one\nerror: two") == left_out + "error: one"
+    assert complaint("one\ntwo") == left_out + "one"
+    assert complaint("x" * 200) == left_out + "x" * 160
+
+
+def test_a_compiler_of_another_language_is_no_c_compiler() -> None:
+    found = facts(compilers=[compiler("/usr/bin/g++", FSF, language="c++")])
+    assert {"C compiler", "OpenMP"} <= {m.what for m in found.missing}
+    found = facts(compilers=[compiler("/usr/bin/gcc", FSF)])
+    assert "C compiler" not in {m.what for m in found.missing}
+
+
+def test_instruction_sets_are_missing_where_none_is_known() -> None:
+    assert "instruction sets" in {m.what for m in facts().missing}
+    known = facts(files={"/proc/cpuinfo": "processor : 0\nflags : avx"})
+    assert "instruction sets" not in {m.what for m in known.missing}
 
 
 # --- remedies --------------------------------------------------------------------------------
@@ -204,8 +230,12 @@ def test_openmp_is_not_asked_for_where_another_of_the_family_has_it() -> None:
 
 
 def test_an_administrator_of_real_hardware_is_told_where_the_memory_speed_stands() -> None:
-    told = {m.what: m.loses for m in facts().missing}
-    assert "sudo dmidecode -t memory" in told["nominal memory speed"]
+    def told(**more: object) -> str:
+        return next(m.loses for m in facts(**more).missing if m.what == "nominal memory speed")
+
+    assert "sudo dmidecode -t memory" in told()
+    assert "dmidecode" not in told(commands={"lscpu": "Hypervisor vendor:   KVM"})
+    assert "dmidecode" not in told(uid=0)
 
 
 def test_what_the_kernel_does_not_allow_is_told_with_its_reason() -> None:

@@ -13,6 +13,8 @@ MOUNTS = r"""
 24 21 0:32 / /data rw - nfs4 server:/export rw
 25 21 0:33 /upper /data rw master:3 - overlay overlay rw
 broken
+25 21 0:34 / - xfs
+25 21 0:35 / /five - btrfs
 26 21 0:34 / /short -
 """
 
@@ -26,6 +28,7 @@ broken
         ("/tmp/fast disk/deep", "xfs"),
         ("/data/set", "overlay"),
         ("/short", "ext4"),
+        ("/five", "btrfs"),
     ],
 )
 def test_the_deepest_and_last_mount_above_the_folder_holds_it(

@@ -46,6 +46,18 @@ def test_writes_much_faster_than_reads_mean_a_write_cache(metric: str, kind: str
     assert marks(read, write) == [(), (said,)]
 
 
+@pytest.mark.parametrize(("write", "marked"), [(2.6, False), (2.61, True)])
+def test_writes_may_be_a_third_faster_than_reads_or_so(write: float, marked: bool) -> None:
+    numbers = measured("iops", "random read", 2.0), measured("iops", "random write", write)
+    assert [bool(each) for each in marks(*numbers)] == [False, marked]
+
+
+@pytest.mark.parametrize(("seconds", "marked"), [(5e-6, False), (4.99e-6, True)])
+def test_a_device_takes_five_microseconds(seconds: float, marked: bool) -> None:
+    one = measured("latency_p50", "random read", seconds, iodepth="1")
+    assert [bool(each) for each in marks(one)] == [marked]
+
+
 def test_the_marks_from_before_stay() -> None:
     noted = replace(FAST_WRITE, trust=Trust(marks=("noise",)))
     assert marks(READ, noted)[1][0] == "noise"

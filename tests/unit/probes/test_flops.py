@@ -85,6 +85,20 @@ def test_a_wider_set_that_is_slower_is_doubted_by_name() -> None:
     assert "with 70 Gflop/s:" in doubt
 
 
+@pytest.mark.parametrize(("rate", "doubted"), [(63e9, False), (62.9e9, True)])
+def test_a_wider_set_may_be_a_tenth_slower(rate: float, doubted: bool) -> None:
+    assert bool(doubts((measured("avx2", 70e9), measured("avx512f", rate)))) is doubted
+
+
+@pytest.mark.parametrize(("wider", "more"), [(1, ""), (2, "; and 1 more alike"), (3, "; and 2 m")])
+def test_of_many_doubts_the_first_is_told(wider: int, more: str) -> None:
+    slower = [measured(isa, 10e9) for isa in ("avx", "avx2", "avx512f")[:wider]]
+    (doubt,) = doubts((measured("sse4.2", 70e9), *slower))
+    assert doubt.startswith("avx f64 on 1 core does 10 Gflop/s")
+    assert ("more alike" in doubt) is (wider > 1)
+    assert more in doubt
+
+
 def test_sets_in_order_other_probes_and_other_cores_raise_no_doubt() -> None:
     fine = (measured("avx", 68e9), measured("avx2", 66e9), measured("avx512f", 130e9))
     assert doubts(fine) == ()

@@ -269,6 +269,35 @@ def test_the_worst_size_of_a_slow_default_is_told_once() -> None:
     assert "80 Gflop/s (f64, n 4096" in finding.why
 
 
+@pytest.mark.parametrize(("share", "slow"), [(0.8, False), (0.79, True)])
+def test_a_default_is_slow_below_four_fifths_of_the_best_that_was_forced(
+    share: float, slow: bool
+) -> None:
+    """At n of 1000 and more; the fastest of several counts, whichever was measured first."""
+    best = replace(SKYLAKEX, case=SKYLAKEX.case.at(n="1000"), best=100e9)
+    other = replace(best, case=best.case.at(isa="avx2"), best=50e9)
+    default = measured(DEFAULT, share * 100e9, n="1000", kernel="Haswell")
+    for forced in ((best, other), (other, best)):
+        found = slow_defaults((default, *forced))
+        assert [each.worth for each in found] == ([pytest.approx(1 / share)] if slow else [])
+
+
+@pytest.mark.parametrize(
+    ("took", "forced", "told"),
+    [
+        ("", "", True),
+        ("Haswell", "", True),
+        ("", "SkylakeX", True),
+        ("SKYLAKEX", "SkylakeX", False),
+    ],
+)
+def test_a_default_of_unknown_kernels_is_told_and_one_of_the_same_is_not(
+    took: str, forced: str, told: bool
+) -> None:
+    best = measured("avx512f", 199e9, kernel=forced, forced_by="A=b")
+    assert bool(slow_defaults((measured(DEFAULT, 50e9, kernel=took), best))) is told
+
+
 def test_a_fair_default_and_small_sizes_raise_no_finding() -> None:
     assert slow_defaults((measured(DEFAULT, 180e9), SKYLAKEX)) == ()
     assert slow_defaults((measured(DEFAULT, 1e9),)) == ()
