@@ -42,21 +42,20 @@ has the same number: it continues to larger sizes until then, or to the limit.""
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How far the curve goes: to so many bytes, or times the last-level caches, and beyond STREAM's
-    size. farther: so many times that, if it is not flat yet.
+    """How far the curve goes: to so many bytes, and beyond STREAM's size, which is many times that
+    of the caches. farther: so many times that, if it is not flat yet.
     """
 
     bytes: int
-    caches: int
     farther: int
     per_octave: int
     repetitions: int
 
 
 EFFORTS = {
-    "quick": Effort(128 << 20, 5, 2, 2, 2),
-    "normal": Effort(256 << 20, 4, 4, 3, 3),
-    "full": Effort(2 << 30, 8, 4, 4, 8),
+    "quick": Effort(128 << 20, 2, 2, 2),
+    "normal": Effort(256 << 20, 4, 3, 3),
+    "full": Effort(2 << 30, 4, 4, 8),
 }
 
 
@@ -171,7 +170,7 @@ def _in_words(sizes: str) -> str:
 def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
     """The largest size of the curve, and its limit while it still falls."""
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
-    least = max(effort.bytes, effort.caches * last_cache_bytes(facts), beyond_stream)
+    least = max(effort.bytes, beyond_stream)
     ours = facts.usable_memory_bytes
     room = [int(MEMORY_SHARE * ours)] if ours else []
     farther = max(least, min(least * effort.farther, FARTHEST_BYTES))

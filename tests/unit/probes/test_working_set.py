@@ -17,7 +17,6 @@ from flowos.model import (
 from flowos.probes import SUSPECT
 from flowos.probes.working_set import (
     BEYOND_CACHES,
-    EFFORTS,
     FARTHEST_BYTES,
     WorkingSet,
     caches_found,
@@ -82,8 +81,17 @@ def test_the_curve_goes_a_step_beyond_what_stream_works_on(
     case = cases_of(effort, l3_bytes=l3_bytes)[0]
     stream = 3 * max(64 * MIB, 4 * l3_bytes)
     assert int(case.detail("stream")) == stream
+    last_but_one = int(case.detail("most")) / 2 ** (1 / int(case.detail("per_octave")))
+    assert last_but_one >= BEYOND_CACHES * l3_bytes, "a size that no cache serves"
     assert int(case.detail("most")) > stream * 2 ** (1 / int(case.detail("per_octave")))
     assert int(case.detail("limit")) >= int(case.detail("most"))
+
+
+@pytest.mark.parametrize(("effort", "most"), [("normal", 256 * MIB), ("full", 2048 * MIB)])
+def test_beside_small_caches_it_goes_as_far_as_its_effort(
+    cases_of: CasesOf, effort: Effort, most: int
+) -> None:
+    assert int(cases_of(effort, l3_bytes=8 * MIB)[0].detail("most")) == most
 
 
 def test_a_curve_that_still_falls_goes_farther_but_not_for_minutes(cases_of: CasesOf) -> None:
@@ -103,8 +111,9 @@ def test_each_core_begins_in_its_first_cache(cases_of: CasesOf) -> None:
 
 
 def test_many_cores_in_little_memory_still_get_a_curve(cases_of: CasesOf) -> None:
-    case = cases_of(cores=64, memory_bytes=16 * MIB)[-1]
-    assert int(case.detail("most")) == 8 * int(case.detail("least"))
+    for case in cases_of(cores=64, memory_bytes=MIB >> 4):
+        assert int(case.detail("most")) == 8 * int(case.detail("least"))
+        assert int(case.detail("limit")) == 8 * int(case.detail("least"))
 
 
 def test_the_command_line_says_all_that_was_decided(cases_of: CasesOf) -> None:
@@ -237,8 +246,7 @@ def test_the_caches_that_the_curve_shows_are_told_in_words() -> None:
     )
 
 
-@pytest.mark.parametrize("name", EFFORTS)
-def test_every_effort_reaches_a_size_that_no_cache_serves(name: str) -> None:
-    effort = EFFORTS[name]
-    largest_on_the_grid = effort.caches / 2 ** (1 / effort.per_octave)
-    assert largest_on_the_grid >= BEYOND_CACHES
+@pytest.mark.parametrize(("size", "said"), [(1023 << 10, "1023 KiB"), (1 << 20, "1.0 MiB")])
+def test_sizes_are_said_in_mib_from_one_on(size: int, said: str) -> None:
+    (finding,) = caches_found((memory_of("1", caches_end_at="4096", from_bytes=str(size)),))
+    assert finding.endswith(f"falls at 4 KiB; memory begins at {said}")

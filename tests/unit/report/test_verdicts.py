@@ -1,12 +1,18 @@
 """Comparisons: summed up, worst first, within 100 columns, and marked where rounds were not."""
 
 import math
+import os
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from flowos.model import Verdict
 from flowos.report import Report, html, json, markdown, read_json, text, verdicts_text
-from flowos.report._comparison_table import known, rounds_of
+from flowos.report._comparison_table import grouped, known, rounds_of
+from flowos.report.page._comparison_table import verdict_table
 
 from .conftest import OPEN_ENDED, VERDICT
 
@@ -23,6 +29,65 @@ OPEN = replace(
     why="the interval is wide; for more rounds: `flowos measure --only stream --minutes 3`",
 )
 DISTURBED = replace(VERDICT, disturbed=8, ratio=0.9)
+
+
+GOLDEN = Path(__file__).parents[2] / "golden/report"
+
+
+def golden_verdicts() -> Iterator[Verdict]:
+    """By case; of one case; of several axes with long names; with nothing to note."""
+    for way, env, v in (
+        ("exec", "i@ch-run", VERDICT),
+        ("shell", "i@ch-run", EQUAL),
+        ("exec", "i@podman", replace(VERDICT, ratio=0.744)),
+        ("shell", "i@podman", FASTER),
+    ):
+        of_env = replace(v, axis="env", base="bare", other=env)
+        yield replace(of_env, rest=(("way", way), ("pages", "huge")))
+    for number, v in enumerate((OPEN, replace(DISTURBED, disturbed=1), OPEN_ENDED)):
+        yield replace(v, probe="fio", metric="fio", other=f"plain-{number}")
+    for axis in ("compiler", "flags"):
+        yield replace(
+            replace(VERDICT, probe="gemm", axis=axis),
+            base="a-base-of-a-long-name",
+            other="b" * 40,
+            rest=tuple((f"axis{n}", f"level-{n}-of-{axis}") for n in range(6)),
+        )
+    yield replace(FASTER, probe="mpi", metric="latency", rest=())
+    yield replace(EQUAL, probe="mpi", metric="all_reduce", rest=())
+
+
+def as_page(verdicts: tuple[Verdict, ...]) -> str:
+    """A line for each element of the tables."""
+    groups = enumerate(grouped((*verdicts, *(replace(v, margin=1.0) for v in verdicts[-1:]))))
+    tables = "\n".join(str(verdict_table(group, f"table{at}")) for at, group in groups)
+    return re.sub(r">(?=<[a-z])", ">\n", tables) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "render"), [("verdicts.txt", verdicts_text), ("verdicts.html", as_page)]
+)
+def test_comparisons_are_shown_as_they_were(
+    name: str, render: Callable[[tuple[Verdict, ...]], str]
+) -> None:
+    """FLOWOS_UPDATE_GOLDEN=1 writes them anew."""
+    shown, file = render(tuple(golden_verdicts())), GOLDEN / name
+    if os.environ.get("FLOWOS_UPDATE_GOLDEN") == "1":
+        file.write_text(shown)
+    assert shown == file.read_text()
+
+
+def test_one_lies_in_the_middle_of_an_interval_and_the_margin_around_it() -> None:
+    """Positions are logarithmic: those of 1/1.21, 1/1.1, 1.1 and 1.21 lie a quarter apart."""
+    v = replace(OPEN, margin=0.1, ratio=1.1, low=1 / 1.21, high=1.1)
+    page = str(verdict_table(grouped((v, replace(v, low=1.0, high=1.21)))[0], "t"))
+    first = page[page.index("<svg") : page.index("</svg>")]
+    assert 'd="M75.0 1.0L75.0 19.0"' in first, "one"
+    assert 'd="M4.0 10.0L110.5 10.0"' in first, "the interval"
+    assert 'cx="110.5"' in first, "the ratio"
+    (left,), (width,) = re.findall(r' x="([\d.]+)"', first), re.findall(r'width="([\d.]+)"', first)
+    assert float(left) + float(width) == pytest.approx(110.5, abs=0.1)
+    assert float(left) == pytest.approx(75 + 71 * math.log(0.9) / math.log(1.21), abs=0.1)
 
 
 def test_the_first_line_sums_up() -> None:
@@ -91,6 +156,8 @@ def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
 def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small: Report) -> None:
     assert known(OPEN) == "from 40% slower to 21% faster"
     assert known(OPEN_ENDED) == known(VERDICT) == ""
+    assert known(replace(OPEN, low=0.0)) == known(replace(OPEN, high=math.inf)) == ""
+    assert known(replace(OPEN, low=1.0, high=1.05)) == "from 0.0% faster to 5.0% faster"
     assert rounds_of(OPEN) == "4 of ~10"
     page = html(replace(small, verdicts=(OPEN,)))
     assert "from 40% slower to 21% faster" in page
