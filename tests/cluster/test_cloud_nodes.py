@@ -11,12 +11,21 @@ from pathlib import Path
 
 import pytest
 
+import flowos as fo
+
 from .box import FLOWOS, Box
 from .test_box import PATIENCE_SECONDS, left_of
 
 NODES = ("c1", "c2")
 NO_MORE = "VcpuLimitExceeded: You have requested more vCPU capacity than your limit of 8 allows"
 
+POOL = """\
+[pools.cloud]
+kind = "slurm"
+partition = "cloud"
+nodes = 2
+shared = "{shared}"
+"""
 EC2 = """\
 [cloud.ec2]
 region = "us-east-1"
@@ -294,6 +303,30 @@ def test_a_node_whose_machine_is_gone_is_given_back_and_its_job_runs_anew(cloud:
     assert "JobState=PENDING" in (shown := cloud.ask("scontrol", "show", "job", job))
     assert "Restarts=1" in shown
     cloud.run("scancel", job)
+
+
+@fo.task
+def where(x: fo.int64) -> fo.str_:
+    return f"{x} on {os.environ['SLURMD_NODENAME']}"
+
+
+FLOW = fo.flow_output(where(fo.flow_input("x", fo.int64)))
+
+
+def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(
+    cloud: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flowos.toml").write_text(POOL.format(shared=cloud.shared))
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
+    for name, value in cloud.variables.items():
+        monkeypatch.setenv(name, value)
+    with fo.slice(FLOW, pool="cloud", nodes=2, workers="process") as s:
+        assert sorted(s.map([1, 2])) == [["1 on c1"], ["2 on c2"]]
+    assert comes(lambda: down(cloud) == {*NODES})
+    cloud.set_cloud("retry_seconds = 2", f'answers = ["create: {NO_MORE}"]')
+    with pytest.raises(fo.SliceRefused, match=f"pool cloud: node c[12]: box: quota: {NO_MORE}"):
+        fo.slice(FLOW, pool="cloud", nodes=2, workers="process")
+    cloud.set_cloud()
 
 
 @pytest.fixture

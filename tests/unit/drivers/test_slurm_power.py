@@ -7,6 +7,7 @@ from flowos.drivers.allocators.slurm_power import (
     address_words,
     comment_for,
     comment_words,
+    comments_words,
     config_words,
     down_words,
     drain_words,
@@ -14,6 +15,7 @@ from flowos.drivers.allocators.slurm_power import (
     power_down_words,
     power_words,
     read_cluster,
+    read_comment,
     read_job_ids,
     read_node_names,
     read_power,
@@ -94,6 +96,12 @@ def test_a_reason_says_when_the_node_is_due() -> None:
     assert comment_for("c1", "quota:\n no") == "FlowOS: node c1: quota: no"
 
 
+def test_a_comment_of_ours_is_read_among_others() -> None:
+    ours = comment_for("c1", "quota: no")
+    assert read_comment(f"  \nbe quick\nsee FlowOS: x\n{ours}   \n") == "node c1: quota: no"
+    assert read_comment("be quick\n") == ""
+
+
 def test_the_clusters_name_is_read_of_its_settings() -> None:
     text = "Configuration data\nClusterName             = box\nSlurmUser = me(1)\n"
     assert read_cluster(text) == "box"
@@ -118,6 +126,10 @@ def test_jobs_are_numbers() -> None:
         ),
         (jobs_on_words("c1"), "squeue --noheader --nodelist=c1 --format=%A"),
         (comment_words("7", "a b"), "scontrol update JobId=7 AdminComment=a b"),
+        (
+            comments_words("x"),
+            "squeue --noheader --states=all --name=x --Format=admin_comment:512",
+        ),
         (drain_words("c1", "a b"), "scontrol update NodeName=c1 State=DRAIN Reason=a b"),
         (down_words("c1", "a b"), "scontrol update NodeName=c1 State=DOWN Reason=a b"),
         (reason_words("c1", "a b"), "scontrol update NodeName=c1 Reason=a b"),

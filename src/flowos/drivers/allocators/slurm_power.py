@@ -93,6 +93,17 @@ def refused_step(
     return "back" if due else "wait"
 
 
+def comments_words(name: str) -> Argv:
+    """Ask for the AdminComment of jobs by their name."""
+    return ("squeue", "--noheader", "--states=all", f"--name={name}", "--Format=admin_comment:512")
+
+
+def read_comment(text: str) -> str:
+    """Of `comments_words`: what `comment_for` wrote, or ""; people write comments too."""
+    ours = (line.strip().partition("FlowOS: ") for line in text.splitlines())
+    return next((said for before, found, said in ours if found and not before), "")
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 

@@ -27,6 +27,7 @@ from flowos.drivers.allocators.slurm import (
     read_waiting,
 )
 from flowos.drivers.allocators.slurm_nodes import KeptNode, read_keeper, read_lost
+from flowos.drivers.allocators.slurm_power import comments_words, read_comment
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._running import RunningProcess
@@ -299,7 +300,7 @@ def _await_keepers(
     reason = ""
     while len(heard.nodes) < count:
         if (why := allocation.ended()) is not None and len(heard.nodes) < count:
-            raise SliceRefused(why)
+            raise SliceRefused(_comment(name) or why)
         if heard.waits and (found := _reason(name)) not in ("", reason):
             reason = found
             on_waiting(reason)
@@ -311,6 +312,13 @@ def _await_keepers(
 def _reason(name: str) -> str:
     jobs = answered(jobs_words(name=name), read_jobs)
     return next((job.reason for job in jobs if job.phase == "waiting"), "")
+
+
+def _comment(name: str) -> str:
+    """Why a node that Slurm powers up got no machine, which Slurm itself does not say."""
+    with contextlib.suppress(SliceRefused):
+        return answered(comments_words(name), read_comment)
+    return ""
 
 
 def _variables() -> Pairs:
