@@ -24,6 +24,7 @@ from flowos.model import NoRetry as NoRetry
 from flowos.model import Out as Out
 from flowos.model import Outcome as Outcome
 from flowos.model import PortType as _PortType
+from flowos.model import RoundLimitExceeded as RoundLimitExceeded
 from flowos.model import RunResult as RunResult
 from flowos.model import SampleError as SampleError
 from flowos.model import SettingsError as SettingsError
@@ -37,9 +38,11 @@ from flowos.model import ValueRefused as ValueRefused
 from flowos.model import WiringError as WiringError
 from flowos.model import WorkerLost as WorkerLost
 from flowos.model import command as command
+from flowos.model import cond as cond
 from flowos.model import flow_input as flow_input
 from flowos.model import flow_output as flow_output
 from flowos.model import gang as gang
+from flowos.model import loop as loop
 from flowos.model import task as task
 from flowos.solver import Solver as Solver
 from flowos.solver import solve as solve

@@ -152,7 +152,8 @@ class _Around:
             return Slice(*parts)
         from flowos.engine.flow._watched_slice import WatchedSlice
 
-        tasks = sum(len(stage.steps) for stage in schedule.stages)
+        flows = any(stage.flows for stage in schedule.stages)
+        tasks = 0 if flows else sum(len(stage.steps) for stage in schedule.stages)
         return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
 
     def notes(self) -> tuple[str, ...]:
@@ -176,7 +177,7 @@ def _opened_around(
 
         log = TaskLog(options.log)
         undo.callback(log.close)
-    if options.journal is not None or any(s.steps[0].task.cache for s in schedule.stages):
+    if options.journal is not None or any(s.steps[0].task.cache for s in schedule.all_stages):
         from flowos.engine.results._slice_results import SliceResults
 
         results = SliceResults(schedule, around, folders.fresh, usage, options.journal)
@@ -196,7 +197,7 @@ def _held(cores: int | None, have: int) -> int:
 
 
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
-    python = [stage for stage in schedule.stages if isinstance(stage.steps[0].task.body, Python)]
+    python = [stage for stage in schedule.all_stages if stage.in_python]
     if not python or (env.image is None and node.is_here):
         return wished or "thread"
     if wished not in (None, "process"):
@@ -213,7 +214,7 @@ def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node:
 
 def _keeping_limits(schedule: Schedule, kind: Workers) -> Workers:
     """The same; SliceRefused where it cannot end a task that has a time limit."""
-    for stage in schedule.stages:
+    for stage in schedule.all_stages:
         body = stage.steps[0].task.body
         if kind != "process" and isinstance(body, Python) and body.limit_seconds is not None:
             raise SliceRefused(
@@ -233,7 +234,7 @@ def _with_folder(env: Environment, folder: Path | None) -> Environment:
 
 def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
     """In an image, a task that needs GPUs gets the node's with their driver."""
-    asking = [stage.steps[0].label for stage in schedule.stages if stage.needs.gpus]
+    asking = [stage.steps[0].label for stage in schedule.all_stages if stage.needs.gpus]
     if env.image is None or not asking or env.devices:
         return env
     devices = node.gpu_devices()
@@ -265,7 +266,7 @@ _LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
 
 def _refuse_unmet(schedule: Schedule, own: Resources, node: Node) -> None:
     """A task that could never start is refused before any other has run."""
-    for stage in schedule.stages:
+    for stage in schedule.all_stages:
         complaint = _unmet(stage.needs, own, node)
         if complaint:
             raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")

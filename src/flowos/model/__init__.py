@@ -16,17 +16,18 @@ _PARTS = {
     ),
     "_define": "task",
     "_define_commands": "command gang",
+    "_define_control": "cond loop",
     "_errors": (
         "Cancelled CloudError EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
-        "NoRetry SampleError SettingsError SliceFreed SliceRefused SolveError StoreError "
-        "TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
+        "NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused SolveError "
+        "StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
     "_facts": (
         "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
         "Tried"
     ),
     "_fake_script": "FakeStep read_script",
-    "_graph": "Body Call Constant Flow Port Task as_task flow_input flow_output",
+    "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
         "BARE Argv End Environment Exited Form Image ImageConfig Killed Launch Lost Needs "
         "NotStarted Outcome Pairs RuntimeFailed Usage"
@@ -95,6 +96,10 @@ if TYPE_CHECKING:
         command as command,
         gang as gang,
     )
+    from flowos.model._define_control import (
+        cond as cond,
+        loop as loop,
+    )
     from flowos.model._errors import (
         Cancelled as Cancelled,
         CloudError as CloudError,
@@ -104,6 +109,7 @@ if TYPE_CHECKING:
         LaunchFailed as LaunchFailed,
         MeasureError as MeasureError,
         NoRetry as NoRetry,
+        RoundLimitExceeded as RoundLimitExceeded,
         SampleError as SampleError,
         SettingsError as SettingsError,
         SliceFreed as SliceFreed,
@@ -138,8 +144,10 @@ if TYPE_CHECKING:
     from flowos.model._graph import (
         Body as Body,
         Call as Call,
+        Cond as Cond,
         Constant as Constant,
         Flow as Flow,
+        Loop as Loop,
         Port as Port,
         Task as Task,
         as_task as as_task,

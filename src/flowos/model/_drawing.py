@@ -6,10 +6,17 @@ from html import escape
 from itertools import pairwise
 from typing import Literal
 
-Kind = Literal["input", "task", "output", "bend"]
+Kind = Literal["input", "task", "control", "output", "bend"]
 
-_FILL: Mapping[Kind, str] = {"input": "#d8e6f5", "task": "#f2efe6", "output": "#dcefd8"}
+_FILL: Mapping[Kind, str] = {
+    "input": "#d8e6f5",
+    "task": "#f2efe6",
+    "control": "#e6dcf2",
+    "output": "#dcefd8",
+}
 _LETTER, _HEIGHT, _LAYER, _GAP, _MARGIN = 7.3, 28.0, 66.0, 22.0, 12.0
+_BULGE = 40.0
+_BOXES = ("task", "control")
 _SWEEPS = 6
 _LONGEST_BENT = 16
 """Edges over more layers run straight, behind the boxes.
@@ -27,21 +34,23 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in topological order; edges by position."""
+    """Nodes in topological order; edges by position. backs: from the end of a loop to its begin."""
 
     name: str
     nodes: tuple[DrawnNode, ...]
     edges: tuple[tuple[int, int], ...]
+    backs: tuple[tuple[int, int], ...] = ()
 
 
 def dot(graph: Graph) -> str:
     """For `dot -Tsvg`: inputs and outputs as ellipses, tasks as boxes."""
     lines = [f"digraph {_quoted(graph.name)} {{", "  rankdir=TB;"]
     for i, node in enumerate(graph.nodes):
-        shape = "box" if node.kind == "task" else "ellipse"
+        shape = "box" if node.kind in _BOXES else "ellipse"
         words = f"label={_quoted(node.label)}, shape={shape}, tooltip={_quoted(node.about)}"
         lines.append(f"  n{i} [{words}];")
     lines += [f"  n{a} -> n{b};" for a, b in graph.edges]
+    lines += [f"  n{a} -> n{b} [style=dashed, constraint=false];" for a, b in graph.backs]
     return "\n".join([*lines, "}"])
 
 
@@ -55,6 +64,7 @@ def svg(graph: Graph) -> str:
         f"<title>flow {escape(graph.name)}</title>",
         '<g fill="none" stroke="#808080" stroke-width="1.4">',
         *(f'<path d="{path}"/>' for path in plan.paths()),
+        *(f'<path d="{path}" stroke-dasharray="5 4"/>' for path in plan.ways_back()),
         "</g>",
         *(_box(node, plan.x[i], plan.y(i)) for i, node in enumerate(graph.nodes)),
         "</svg>",
@@ -73,7 +83,7 @@ def _quoted(words: str) -> str:
 
 def _box(node: DrawnNode, x: float, y: float) -> str:
     wide = _width(node)
-    round_ = 4 if node.kind == "task" else 14
+    round_ = 4 if node.kind in _BOXES else 14
     return (
         f"<g><title>{escape(node.about)}</title>"
         f'<rect x="{x - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{_HEIGHT:.0f}" '
@@ -95,6 +105,7 @@ class _Layout:
 
     def __init__(self, graph: Graph) -> None:
         self.nodes = list(graph.nodes)
+        self.backs = graph.backs
         self.layer = _layers(graph)
         self.chains = [self._bent(a, b) for a, b in graph.edges]
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer, default=0) + 1)]
@@ -110,6 +121,16 @@ class _Layout:
 
     def paths(self) -> list[str]:
         return [self._path(chain) for chain in self.chains]
+
+    def ways_back(self) -> list[str]:
+        """On the right side of the boxes."""
+        return [self._way_back(a, b) for a, b in self.backs]
+
+    def _way_back(self, a: int, b: int) -> str:
+        x0, x1 = (self.x[n] + _width(self.nodes[n]) / 2 for n in (a, b))
+        y0, y1 = (self.y(n) + _HEIGHT / 2 for n in (a, b))
+        far = max(x0, x1) + _BULGE
+        return f"M{x0:.1f},{y0:.1f}C{far:.1f},{y0:.1f} {far:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
 
     def _bent(self, a: int, b: int) -> list[int]:
         chain = [a]
@@ -139,7 +160,7 @@ class _Layout:
 
     def _place(self) -> float:
         wide = [sum(_width(self.nodes[n]) + _GAP for n in row) - _GAP for row in self.rows]
-        full = max(wide, default=0.0) + 2 * _MARGIN
+        full = max(wide, default=0.0) + 2 * (_MARGIN + (_BULGE if self.backs else 0.0))
         for row, taken in zip(self.rows, wide, strict=True):
             left = (full - taken) / 2
             for n in row:

@@ -6,6 +6,7 @@ FlowosError
  +- TaskFailed         a task raised, or its command failed; has task, inputs, traceback
  |   +- WorkerLost     the process that ran the task is gone
  |   +- TimeLimitExceeded  the task ran over its limit_seconds and was ended
+ |   +- RoundLimitExceeded a loop is not done after its max_rounds
  +- SliceFreed         the slice was freed before or during the request
  +- SliceRefused       a request for a slice cannot be met here: cores, environment, workers
  +- NoRetry            raised by a task: to run it again is of no use
@@ -45,6 +46,10 @@ class WorkerLost(TaskFailed):
 
 class TimeLimitExceeded(TaskFailed):
     """The task ran over its time limit and was ended."""
+
+
+class RoundLimitExceeded(TaskFailed):
+    """A loop is not done after its greatest number of rounds."""
 
 
 class SliceFreed(FlowosError, RuntimeError):  # noqa: N818

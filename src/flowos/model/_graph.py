@@ -8,11 +8,12 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Union
+from typing import Any, ClassVar, Union
 
 from flowos.model._bodies import Command, Gang, PortSpec, Python
-from flowos.model._drawing import DrawnNode, Graph, dot, shortened, svg
+from flowos.model._drawing import dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError
+from flowos.model._flow_views import Named, flow_graph, flow_text
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import PortType, brief_repr
@@ -29,10 +30,10 @@ _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
 
 
-_order: Iterator[int] = itertools.count()
-"""Creation order; a call is created after everything that it is wired to."""
+creation_order: Iterator[int] = itertools.count()
+"""A call is created after everything that it is wired to."""
 
-Body = Union[Python, Command, Gang, "Flow"]
+Body = Union[Python, Command, Gang, "Flow", "Cond", "Loop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -60,7 +61,7 @@ class Task:
             )
         check_ports(self.name, self.inputs, self.outputs)
         check_options(self.name, self.retries, self.cache)
-        if not isinstance(self.body, Flow):
+        if isinstance(self.body, (Python, Command, Gang)):
             check_body(self.name, self.body, self.inputs, self.outputs)
 
     @property
@@ -91,7 +92,7 @@ class Call:
 
     task: Task
     arguments: tuple["Port | Constant", ...]
-    number: int = field(default_factory=lambda: next(_order))
+    number: int = field(default_factory=lambda: next(creation_order))
 
     def __reduce__(self) -> tuple[object, ...]:
         """A copy is created after the things it is wired to, and gets a number of its own."""
@@ -115,6 +116,18 @@ class Port:
         task = self.call.task
         return task.name if len(task.outputs) == 1 else f"{task.name}.{self.spec.name}"
 
+    @property
+    def source(self) -> "Call | Port":
+        """What gives it."""
+        return self.call or self
+
+    def text(self, names: Mapping[Named, str]) -> str:
+        """names: of the calls of its flow."""
+        if self.call is None:
+            return self.spec.name
+        several = len(self.call.task.outputs) > 1
+        return f"{names[self.call]}.{self.spec.name}" if several else names[self.call]
+
     def __repr__(self) -> str:
         return f"<{'input' if self.call is None else 'port'} {self.name}: {self.spec.type}>"
 
@@ -127,6 +140,10 @@ class Constant:
     """A constant argument in a flow."""
 
     value: object
+    source: ClassVar[None] = None
+
+    def text(self, _: Mapping[Named, str]) -> str:
+        return shortened(repr(self.value))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,7 +197,7 @@ class Flow:
         return _rewired, (self.name, specs, wired, tuple(map(place, self.outputs)))
 
     def __str__(self) -> str:
-        return _text(self)
+        return flow_text(self)
 
     def __repr__(self) -> str:
         names = ", ".join(str(p.spec) for p in self.inputs)
@@ -188,14 +205,52 @@ class Flow:
 
     def dot(self) -> str:
         """The drawing in Graphviz's language."""
-        return dot(_graph(self))
+        return dot(flow_graph(self))
 
     def svg(self) -> str:
         """The drawing as one self-contained SVG."""
-        return svg(_graph(self))
+        return svg(flow_graph(self))
 
     def _repr_html_(self) -> str | None:
         return self.svg() if len(self.calls) <= _DRAWN else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cond:
+    """One of two flows is run: the first if the task's first input is true.
+
+    takes: which of the task's inputs each of them takes, by position.
+    """
+
+    flows: tuple[Flow, Flow]
+    takes: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def about(self) -> tuple[str, str]:
+        """Words for each flow."""
+        return "true", "false"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A flow is run round after round: its first `state` outputs are inputs of the next one.
+
+    until: its last output says whether this round is the last one, and is no output of the task.
+    """
+
+    flows: tuple[Flow]
+    state: int
+    max_rounds: int
+    until: bool
+
+    def about(self) -> tuple[str]:
+        """Words for the flow."""
+        return (f"{'up to ' if self.until else ''}{self.max_rounds} rounds",)
+
+
+def _inner(body: Body) -> tuple[Flow, ...]:
+    if isinstance(body, Flow):
+        return (body,)
+    return body.flows if isinstance(body, (Cond, Loop)) else ()
 
 
 def _rewired(
@@ -225,7 +280,7 @@ def as_task(flow: Flow, name: str | None = None) -> Task:
     """A task whose body is the flow."""
     specs: list[PortSpec] = []
     for port in flow.outputs:
-        specs.append(PortSpec(_unused(port.name, {s.name for s in specs}), port.spec.type))
+        specs.append(PortSpec(unused_name(port.name, {s.name for s in specs}), port.spec.type))
     inputs = tuple(p.spec for p in flow.inputs)
     return Task(name=name or flow.name, inputs=inputs, outputs=tuple(specs), body=flow)
 
@@ -251,7 +306,7 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
             raise WiringError(f"flow_output: expected ports, given {brief_repr(given)}")
     calls, inputs = _reach(outputs)
     _refuse_equal_names(inputs)
-    inside = frozenset().union(*(c.task.body.nodes for c in calls if isinstance(c.task.body, Flow)))
+    inside = frozenset().union(*(flow.nodes for c in calls for flow in _inner(c.task.body)))
     _refuse_inner(calls, inputs, inside)
     return Flow(name, inputs, outputs, calls, inside.union(calls, inputs))
 
@@ -261,7 +316,7 @@ def _new_input(name: str, type_: PortType) -> Port:
 
 
 def _new_port(spec: PortSpec, call: Call | None, index: int) -> Port:
-    return Port(spec, call, index, next(_order))
+    return Port(spec, call, index, next(creation_order))
 
 
 def _argument(task: Task, spec: PortSpec, given: object) -> Port | Constant:
@@ -284,7 +339,7 @@ def _has_port(values: tuple[object, ...]) -> bool:
     return any(isinstance(v, Port) for v in values)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def unused_name(name: str, taken: set[str]) -> str:
     unique, count = name, 1
     while unique in taken:
         count += 1
@@ -341,60 +396,3 @@ def _refuse_inner(
                 f"input {port.name!r} belongs to a flow that is used here as a task: "
                 f"make another with fo.flow_input({port.name!r}, ...)"
             )
-
-
-def _text(flow: Flow) -> str:
-    """One line per input, task and output, in an executable order."""
-    names = _call_names(flow)
-    lines = [f"flow {flow.name}"]
-    lines += [f"  input   {p.spec}" for p in flow.inputs]
-    for call in flow.calls:
-        given = ", ".join(_argument_text(a, names) for a in call.arguments)
-        types = ", ".join(str(p.type) for p in call.task.outputs)
-        lines.append(f"  task    {names[call]}({given}) -> {types}")
-    lines += [f"  output  {_port_text(p, names)}: {p.spec.type}" for p in flow.outputs]
-    return "\n".join(lines)
-
-
-def _call_names(flow: Flow) -> dict[Call, str]:
-    """Unique names of the calls: add, add#2, ... as in error messages."""
-    counts: dict[str, int] = {}
-    names = {}
-    for call in flow.calls:
-        name = call.task.name
-        count = counts[name] = counts.get(name, 0) + 1
-        names[call] = name if count == 1 else f"{name}#{count}"
-    return names
-
-
-def _port_text(port: Port, names: Mapping[Call, str]) -> str:
-    if port.call is None:
-        return port.spec.name
-    several = len(port.call.task.outputs) > 1
-    return f"{names[port.call]}.{port.spec.name}" if several else names[port.call]
-
-
-def _argument_text(argument: Port | Constant, names: Mapping[Call, str]) -> str:
-    if isinstance(argument, Port):
-        return _port_text(argument, names)
-    return shortened(repr(argument.value))
-
-
-def _graph(flow: Flow) -> Graph:
-    names = _call_names(flow)
-    nodes: list[DrawnNode] = []
-    edges: dict[tuple[int, int], None] = {}
-    at: dict[Port | Call, int] = {}
-    for port in flow.inputs:
-        at[port] = len(nodes)
-        nodes.append(DrawnNode("input", port.spec.name, str(port.spec)))
-    for call in flow.calls:
-        at[call] = len(nodes)
-        nodes.append(DrawnNode("task", names[call], str(call.task)))
-        for argument in call.arguments:
-            if isinstance(argument, Port):
-                edges[at[argument.call or argument], at[call]] = None
-    for port in flow.outputs:
-        edges[at[port.call or port], len(nodes)] = None
-        nodes.append(DrawnNode("output", _port_text(port, names), f"output: {port.spec.type}"))
-    return Graph(flow.name, tuple(nodes), tuple(edges))

@@ -13,7 +13,8 @@ class LoggedTask:
 
     worker: the node and a place of the slice on it, as vm:1. start, end: seconds since 1970. bytes:
     of arrays, texts and files among its values. error: the first line of why it failed. attempt:
-    from 1 on. cached: its result was found, and it did not run.
+    from 1 on. cached: its result was found, and it did not run. rounds: of the loops around it, the
+    outer one first.
     Raises ValueError for times and sizes that no task has.
     """
 
@@ -26,6 +27,7 @@ class LoggedTask:
     error: str = ""
     attempt: int = 1
     cached: bool = False
+    rounds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end < _LAST_SECOND:

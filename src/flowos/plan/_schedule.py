@@ -3,25 +3,51 @@
 Flows used as tasks are inlined. A lane runs a stage in one go. A stage is a straight program over
 its own registers. A register is reused after the last read of its value, so that a long chain over
 large arrays holds only the arrays that are still needed.
+
+A cond or a loop whose tasks would be one stage is a step, which runs them within itself. Any other
+is a stage that no lane runs: it has a schedule for each of its flows.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
-from flowos.model import Constant, Flow, Needs, Port, PortSpec, Task
+from flowos.model import Cond, Constant, File, Flow, Loop, Needs, Port, PortSpec, Python, Task
 
 Fuse = Literal["chains", "all", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One task of a stage. inputs, outputs: registers. label: the task's unique name."""
+    """One task of a stage. inputs, outputs: registers. label: the task's unique name.
+
+    inner: of a cond or loop that is run here, a stage for each of its flows, whose inputs and
+    outputs are those of the flow.
+    """
 
     label: str
     task: Task
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    inner: tuple["Stage", ...] = ()
+
+    @property
+    def fusable(self) -> bool:
+        """Whether it may run as one with its neighbours."""
+        return self.task.fusable or bool(self.inner)
+
+    @property
+    def needs(self) -> Needs:
+        """Of a cond or loop, what its tasks need, which is the same for all."""
+        inside = (step.needs for stage in self.inner for step in stage.steps)
+        return next(inside, self.task.needs)
+
+    @property
+    def count_within(self) -> int:
+        """How many steps are within this one."""
+        return sum(1 + step.count_within for stage in self.inner for step in stage.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +60,7 @@ class Stage:
     n_predecessors: number of stages that must finish first.
     successors: stages that depend on this one.
     frees: slots that no later stage reads; refcounted: slots that other stages read too.
+    flows: of a cond or loop whose tasks are stages; its own step is not run then.
     """
 
     number: int
@@ -47,19 +74,35 @@ class Stage:
     successors: tuple[int, ...]
     frees: tuple[int, ...]
     refcounted: tuple[int, ...]
+    flows: tuple["Schedule", ...] = ()
+
+    @property
+    def in_python(self) -> bool:
+        """Whether its steps run in Python, rather than as a command or as other stages."""
+        first = self.steps[0]
+        return isinstance(first.task.body, Python) or bool(first.inner)
 
     @property
     def label(self) -> str:
         first, last = self.steps[0].label, self.steps[-1].label
         return first if len(self.steps) == 1 else f"{first} .. {last}"
 
+    def outer_step(self, number: int) -> int:
+        """Which step a worker is at: its steps have the first numbers, then come those within them,
+        step by step."""
+        if number < len(self.steps):
+            return number
+        counts = (step.count_within for step in self.steps)
+        return bisect_right([*accumulate(counts, initial=len(self.steps))], number) - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Slots 0, 1, ... hold the inputs. `ready` stages have no predecessors.
 
-    readers: number of stages that read each refcounted slot. presets: outputs that no stage
-    computes: constants that a flow used as a task passes through.
+    predecessors: number of those of each stage. readers: number of stages that read each refcounted
+    slot. presets: outputs that no stage computes: constants that a flow used as a task passes
+    through.
     """
 
     inputs: tuple[PortSpec, ...]
@@ -67,8 +110,18 @@ class Schedule:
     slots: int
     stages: tuple[Stage, ...]
     ready: tuple[int, ...]
+    predecessors: Mapping[int, int]
     readers: Mapping[int, int]
     presets: tuple[tuple[int, object], ...] = ()
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        """Those of its conds and loops too, by number: 0, 1, ..."""
+        found = list(self.stages)
+        for stage in found:
+            for flow in stage.flows:
+                found += flow.stages
+        return tuple(sorted(found, key=lambda stage: stage.number))
 
 
 def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
@@ -78,11 +131,21 @@ def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
     of a pure Python flow, for executors that run one task at a time; "none" joins nothing. A task
     with retries, a time limit or a cache is never joined with others.
     """
-    flat = _Flat(len(flow.inputs))
-    slots = flat.open(flow, range(flat.inputs), "")
-    outputs = tuple(slots[_key(p)] for p in flow.outputs)
-    groups = _groups(flat.steps, fuse)
-    return _assemble(flow, flat, groups, outputs)
+    part = _Part(flow, "", _Compiler(fuse))
+    return part.schedule(keep=range(len(flow.inputs)))
+
+
+@dataclass(slots=True)
+class _Compiler:
+    """What the parts of a flow share. labels: how often each was used. stages: numbers in use."""
+
+    fuse: Fuse
+    labels: dict[str, int] = field(default_factory=dict)
+    stages: int = 0
+
+    def label(self, name: str) -> str:
+        count = self.labels[name] = self.labels.get(name, 0) + 1
+        return name if count == 1 else f"{name}#{count}"
 
 
 _Key = Port | tuple[int, int]
@@ -92,31 +155,67 @@ def _key(port: Port) -> _Key:
     return port if port.call is None else (port.call.number, port.index)
 
 
-class _Flat:
-    """All tasks in an executable order, over numbered values."""
+class _Part:
+    """All tasks of a flow in an executable order, over numbered values."""
 
-    def __init__(self, inputs: int) -> None:
-        self.inputs = inputs
-        self.count = inputs
+    def __init__(self, flow: Flow, prefix: str, compiler: _Compiler) -> None:
+        self.flow = flow
+        self.compiler = compiler
+        self.inputs = self.count = len(flow.inputs)
         self.steps: list[Step] = []
         self.constants: dict[int, object] = {}
-        self.labels: dict[str, int] = {}
+        self.flows: dict[str, tuple[Schedule, ...]] = {}
+        slots = self._open(flow, range(self.inputs), prefix)
+        self.outputs = tuple(slots[_key(p)] for p in flow.outputs)
 
-    def open(self, flow: Flow, inputs: Iterable[int], prefix: str) -> dict[_Key, int]:
+    def schedule(self, keep: Iterable[int] = ()) -> Schedule:
+        """keep: inputs that stay in their slots until the end."""
+        groups = _groups(self.steps, self.compiler.fuse)
+        first = self.compiler.stages
+        self.compiler.stages += len(groups)
+        return _assemble(self, groups, first, {*keep, *self.outputs})
+
+    def as_stage(self) -> Stage:
+        """Of the flow's inputs and outputs, to be run within a step."""
+        return _stage(
+            0,
+            self.steps,
+            self,
+            inputs=tuple(range(self.inputs)),
+            outputs=self.outputs,
+            order=(0, ()),
+            ends=((), ()),
+        )
+
+    def _open(self, flow: Flow, inputs: Iterable[int], prefix: str) -> dict[_Key, int]:
         """Add the flow's tasks; return the slots of its ports."""
         slots: dict[_Key, int] = dict(zip(flow.inputs, inputs, strict=True))
         for call in flow.calls:
             task = call.task
             taken = tuple(self._slot(a, slots) for a in call.arguments)
-            label = self._label(prefix + task.name)
+            label = self.compiler.label(prefix + task.name)
             if isinstance(task.body, Flow):
-                opened = self.open(task.body, taken, f"{label}/")
+                opened = self._open(task.body, taken, f"{label}/")
                 given = tuple(opened[_key(p)] for p in task.body.outputs)
             else:
                 given = tuple(self._new() for _ in task.outputs)
-                self.steps.append(Step(label, task, taken, given))
+                self.steps.append(Step(label, task, taken, given, self._inner(label, task)))
             slots.update(((call.number, i), slot) for i, slot in enumerate(given))
         return slots
+
+    def _inner(self, label: str, task: Task) -> tuple[Stage, ...]:
+        """Stages of a cond or loop that is a step; else its schedules are put into `flows`."""
+        if not isinstance(task.body, (Cond, Loop)):
+            return ()
+        words = ("[true]", "[false]") if isinstance(task.body, Cond) else ("",)
+        parts = [
+            _Part(flow, f"{label}{word}/", self.compiler)
+            for flow, word in zip(task.body.flows, words, strict=True)
+        ]
+        if _are_one_step(parts, self.compiler.fuse):
+            return tuple(part.as_stage() for part in parts)
+        self.flows[label] = tuple(part.schedule() for part in parts)
+        return ()
 
     def _slot(self, argument: Port | Constant, slots: Mapping[_Key, int]) -> int:
         if isinstance(argument, Port):
@@ -129,14 +228,32 @@ class _Flat:
         self.count += 1
         return self.count - 1
 
-    def _label(self, name: str) -> str:
-        count = self.labels[name] = self.labels.get(name, 0) + 1
-        return name if count == 1 else f"{name}#{count}"
+
+def _are_one_step(parts: Sequence[_Part], fuse: Fuse) -> bool:
+    """Whether what a cond or loop runs is Python, one task after the other, with equal needs."""
+    steps = [step for part in parts for step in part.steps]
+    if fuse == "none":  # each task is a stage by itself: only what has none may be a step
+        return all(step.inner for step in steps)
+    return (
+        all(step.fusable for step in steps)
+        and len({step.needs for step in steps}) <= 1
+        and all(len(_groups(part.steps, fuse)) <= 1 for part in parts)
+        and not any(_takes_file_of(part) for part in parts)
+    )
+
+
+def _takes_file_of(part: _Part) -> bool:
+    """Whether a file is written into the flow: it has another name in an image."""
+    return any(
+        port.type == File and slot in part.constants
+        for step in part.steps
+        for port, slot in zip(step.task.inputs, step.inputs, strict=True)
+    )
 
 
 def _groups(steps: Sequence[Step], fuse: Fuse) -> list[list[Step]]:
     """Steps of each stage; stages in an executable order."""
-    if fuse == "all" and all(s.task.fusable for s in steps):
+    if fuse == "all" and all(s.fusable for s in steps):
         return [list(steps)] if steps else []
     if fuse == "none":
         return [[s] for s in steps]
@@ -166,20 +283,19 @@ def _neighbours(steps: Sequence[Step]) -> tuple[list[set[int]], list[set[int]]]:
 
 
 def _fusable(first: Step, then: Step) -> bool:
-    return first.task.fusable and then.task.fusable and first.task.needs == then.task.needs
+    return first.fusable and then.fusable and first.needs == then.needs
 
 
 def _assemble(
-    flow: Flow, flat: _Flat, groups: Sequence[Sequence[Step]], outputs: tuple[int, ...]
+    part: _Part, groups: Sequence[Sequence[Step]], first: int, kept: set[int]
 ) -> Schedule:
-    inputs = [_outside(group, flat.constants) for group in groups]
+    inputs = [_outside(group, part.constants) for group in groups]
     maker = {slot: i for i, g in enumerate(groups) for s in g for slot in s.outputs}
     readers: dict[int, list[int]] = {}
     for i, slots in enumerate(inputs):
         for slot in slots:
             readers.setdefault(slot, []).append(i)
-    read = readers.keys() | set(outputs)
-    kept = set(range(flat.inputs)).union(outputs)
+    read = readers.keys() | set(part.outputs)
     successors: list[set[int]] = [set() for _ in groups]
     for slot, by in readers.items():
         if slot in maker:
@@ -187,24 +303,25 @@ def _assemble(
     n_predecessors = [len({maker[slot] for slot in slots if slot in maker}) for slots in inputs]
     stages = tuple(
         _stage(
-            i,
+            first + i,
             group,
-            flat.constants,
+            part,
             inputs=inputs[i],
             outputs=tuple(slot for s in group for slot in s.outputs if slot in read),
-            order=(n_predecessors[i], tuple(sorted(successors[i]))),
+            order=(n_predecessors[i], tuple(first + number for number in sorted(successors[i]))),
             ends=_ends(inputs[i], readers, kept),
         )
         for i, group in enumerate(groups)
     )
     return Schedule(
-        inputs=tuple(p.spec for p in flow.inputs),
-        outputs=outputs,
-        slots=flat.count,
+        inputs=tuple(p.spec for p in part.flow.inputs),
+        outputs=part.outputs,
+        slots=part.count,
         stages=stages,
         ready=tuple(stage.number for stage in stages if not stage.n_predecessors),
+        predecessors={stage.number: stage.n_predecessors for stage in stages},
         readers={s: len(r) for s, r in readers.items() if len(r) > 1 and s not in kept},
-        presets=tuple((s, v) for s, v in flat.constants.items() if s in kept),
+        presets=tuple((s, v) for s, v in part.constants.items() if s in kept),
     )
 
 
@@ -228,14 +345,16 @@ def _ends(
 def _stage(
     number: int,
     group: Sequence[Step],
-    constants: Mapping[int, object],
+    part: _Part,
     *,
     inputs: tuple[int, ...],
     outputs: tuple[int, ...],
     order: tuple[int, tuple[int, ...]],
     ends: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> Stage:
-    written = tuple(dict.fromkeys(slot for s in group for slot in s.inputs if slot in constants))
+    constants = part.constants
+    read = (*(slot for s in group for slot in s.inputs), *outputs)
+    written = tuple(dict.fromkeys(slot for slot in read if slot in constants))
     steps, registers, size = _allocate(group, inputs + written, set(outputs) | set(written))
     empty = size - len(inputs) - len(written)
     return Stage(
@@ -245,11 +364,12 @@ def _stage(
         constants=tuple(constants[slot] for slot in written) + (None,) * empty,
         outputs=outputs,
         returns=tuple(registers[slot] for slot in outputs),
-        needs=group[0].task.needs,
+        needs=group[0].needs if group else Needs(),
         n_predecessors=order[0],
         successors=order[1],
         frees=ends[0],
         refcounted=ends[1],
+        flows=part.flows.get(group[0].label, ()) if group else (),
     )
 
 
@@ -276,5 +396,5 @@ def _allocate(
                 size += 1
         outputs = tuple(registers[slot] for slot in step.outputs)
         free.extend(registers[s] for s in step.outputs if last[s] == i and s not in keep)
-        steps.append(Step(step.label, step.task, inputs, outputs))
+        steps.append(Step(step.label, step.task, inputs, outputs, step.inner))
     return tuple(steps), registers, size

@@ -160,6 +160,7 @@ def chrome_trace(tasks: Sequence[LoggedTask]) -> dict[str, Any]:
             "error": each.error,
             "attempt": each.attempt if each.attempt > 1 else 0,
             "cached": each.cached,
+            "rounds": each.rounds,
         }
         events.append(
             {

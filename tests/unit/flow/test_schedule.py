@@ -1,7 +1,8 @@
 """compile_flow: whatever the flow, its stages computed in any allowed order give its values."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,17 +11,21 @@ from hypothesis import strategies as st
 
 import flowos.model as m
 from flowos.model import (
+    Cond,
     Constant,
     Flow,
+    Loop,
     Needs,
     Port,
     Python,
     command,
+    cond,
     flow_input,
     flow_output,
+    loop,
     task,
 )
-from flowos.plan import Fuse, Schedule, Stage, compile_flow
+from flowos.plan import Fuse, Schedule, Stage, Step, compile_flow
 
 
 @task
@@ -53,6 +58,16 @@ def cached(x: int) -> int:
     return x + 3
 
 
+@task
+def odd(x: int) -> bool:
+    return x % 2 == 1
+
+
+@task
+def large(x: int) -> bool:
+    return x * x > 100
+
+
 TASKS = (add, wide, divide, again, limited, cached)
 
 
@@ -60,9 +75,25 @@ def apply(made: m.Task, values: Sequence[Any]) -> Sequence[Any]:
     """A task's results by plain recursion, as the definition of what a flow means."""
     if isinstance(made.body, Flow):
         return naive(made.body, values)
+    if isinstance(made.body, Cond):
+        which = 0 if values[0] else 1
+        return naive(made.body.flows[which], [values[i] for i in made.body.takes[which]])
+    if isinstance(made.body, Loop):
+        return repeated(made.body, partial(naive, made.body.flows[0]), values)  # type: ignore[no-any-return]
     assert isinstance(made.body, Python)
     result = made.body.fun(*values)
     return result if len(made.outputs) > 1 else (result,)
+
+
+def repeated(loop: Loop, run: Callable[[Sequence[Any]], list[Any]], values: Sequence[Any]) -> Any:
+    for _ in range(loop.max_rounds):
+        results = run(values)
+        if loop.until and results.pop():
+            return results
+        values = [*results[: loop.state], *values[loop.state :]]
+    if loop.until:
+        raise m.RoundLimitExceeded
+    return results
 
 
 def naive(flow: Flow, values: Sequence[Any]) -> list[Any]:
@@ -81,24 +112,43 @@ def naive(flow: Flow, values: Sequence[Any]) -> list[Any]:
     return [value(p) for p in flow.outputs]
 
 
-def run_stage(stage: Stage, values: Sequence[Any]) -> list[Any]:
+def run_stage(stage: Stage, values: Sequence[Any], order: random.Random) -> list[Any]:
     frame = [*values, *stage.constants]
     for step in stage.steps:
-        results = apply(step.task, [frame[i] for i in step.inputs])
+        given = [frame[i] for i in step.inputs]
+        if step.inner:
+            flows = [partial(run_stage, inner, order=order) for inner in step.inner]
+        else:
+            flows = [partial(run_schedule, inner, order=order) for inner in stage.flows]
+        results = run_control(step.task.body, flows, given) if flows else apply(step.task, given)
         for register, result in zip(step.outputs, results, strict=True):
             frame[register] = result
     return [frame[i] for i in stage.returns]
 
 
-def run_schedule(schedule: Schedule, values: Sequence[Any], order: random.Random) -> list[Any]:
-    """Run ready stages in any order; a slot dropped too early is missed."""
+def run_control(body: m.Body, flows: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+    if isinstance(body, Loop):
+        return repeated(body, flows[0], values)  # type: ignore[no-any-return]
+    assert isinstance(body, Cond)
+    which = 0 if values[0] else 1
+    return flows[which]([values[i] for i in body.takes[which]])  # type: ignore[no-any-return]
+
+
+def run_schedule(
+    schedule: Schedule,
+    values: Sequence[Any],
+    order: random.Random,
+    kept: frozenset[int] = frozenset(),
+) -> list[Any]:
+    """Run ready stages in any order; a slot dropped too early is missed. kept: inputs that stay."""
     slots: dict[int, Any] = {**dict(enumerate(values)), **dict(schedule.presets)}
-    waits = [stage.n_predecessors for stage in schedule.stages]
+    stages = {stage.number: stage for stage in schedule.stages}
+    waits = dict(schedule.predecessors)
     readers = dict(schedule.readers)
     ready = list(schedule.ready)
     while ready:
-        stage = schedule.stages[ready.pop(order.randrange(len(ready)))]
-        results = run_stage(stage, [slots[s] for s in stage.inputs])
+        stage = stages[ready.pop(order.randrange(len(ready)))]
+        results = run_stage(stage, [slots[s] for s in stage.inputs], order)
         slots.update(zip(stage.outputs, results, strict=True))
         for slot in stage.frees:
             del slots[slot]
@@ -110,17 +160,21 @@ def run_schedule(schedule: Schedule, values: Sequence[Any], order: random.Random
             waits[number] -= 1
             if waits[number] == 0:
                 ready.append(number)
-    assert not any(waits)
-    kept = set(schedule.outputs) | set(range(len(values)))
-    assert set(slots) <= kept, "every other value was dropped by its last reader"
+    assert not any(waits.values())
+    unread = set(range(len(values))) - {slot for each in schedule.stages for slot in each.inputs}
+    outputs = set(schedule.outputs)
+    assert set(slots) <= kept | outputs | unread, "other values were dropped by their last readers"
     return [slots[s] for s in schedule.outputs]
 
 
 @st.composite
-def flows(draw: st.DrawFn, depth: int = 1) -> Flow:
+def flows(draw: st.DrawFn, depth: int = 2) -> Flow:
     ports = [flow_input(f"in{i}", m.int64) for i in range(draw(st.integers(1, 3)))]
     inner = [draw(flows(depth=depth - 1)) for _ in range(draw(st.integers(0, depth)))]
     for _ in range(draw(st.integers(0, 9))):
+        if depth and draw(st.integers(0, 3)) == 0:
+            ports.extend(draw(controls(ports, depth)))
+            continue
         made: Any = draw(st.sampled_from([*TASKS, *inner]))
         inputs = made.inputs
         chosen = [draw(st.sampled_from(ports) | st.integers(1, 9)) for _ in inputs]
@@ -131,6 +185,38 @@ def flows(draw: st.DrawFn, depth: int = 1) -> Flow:
     return flow_output(*draw(st.lists(st.sampled_from(ports), min_size=1, max_size=4)))
 
 
+@st.composite
+def controls(draw: st.DrawFn, ports: Sequence[Any], depth: int) -> list[Any]:
+    """What a random cond or loop gives; its first outputs are numbers."""
+    argument = st.sampled_from(ports) | st.integers(1, 9)
+    body: Any = draw(flows(depth=depth - 1) | st.sampled_from(TASKS))
+    made: Any
+    if not body.inputs or draw(st.booleans()):
+        other = first_of(draw(flows(depth=depth - 1)))
+        names = {port.spec.name for port in (*first_of(body).inputs, *other.inputs)}
+        given = {n: draw(st.integers(1, 9) if n == "y" else argument) for n in sorted(names)}
+        made = cond(odd(draw(argument)), first_of(body), other, **given)
+    else:
+        names_of = [getattr(port, "spec", port).name for port in body.inputs]
+        fixed = {name: draw(st.integers(1, 9)) for name in names_of[1:]}
+        until = draw(st.none() | st.just(lambda first, *_: large(first)))
+        made = loop(body, draw(argument), max_rounds=draw(st.integers(1, 5)), until=until, **fixed)
+    return [*made] if isinstance(made, tuple) else [made]
+
+
+def first_of(made: Any) -> Flow:
+    inputs = [flow_input(getattr(port, "spec", port).name, m.int64) for port in made.inputs]
+    results = made(*inputs)
+    return flow_output(results[0] if isinstance(results, tuple) else results)
+
+
+def outcome(run: Callable[[], list[Any]]) -> object:
+    try:
+        return run()
+    except m.RoundLimitExceeded:
+        return m.RoundLimitExceeded
+
+
 @pytest.mark.parametrize("fuse", ["chains", "all", "none"])
 @settings(max_examples=40)
 @given(flow=flows(), seed=st.integers(0, 9), data=st.data())
@@ -139,13 +225,27 @@ def test_any_order_of_units_gives_the_values_of_the_flow(
 ) -> None:
     values = [data.draw(st.integers(-50, 50)) for _ in flow.inputs]
     schedule = compile_flow(flow, fuse=fuse)
-    assert run_schedule(schedule, values, random.Random(seed)) == naive(flow, values)
-    assert sum(len(stage.steps) for stage in schedule.stages) == count(flow)
-    assert len({s.label for stage in schedule.stages for s in stage.steps}) == count(flow)
+    kept = frozenset(range(len(values)))
+    run = partial(run_schedule, schedule, values, random.Random(seed), kept)
+    assert outcome(run) == outcome(lambda: naive(flow, values))
+    stages = schedule.all_stages
+    assert [stage.number for stage in stages] == list(range(len(stages)))
+    assert len({step.label for step in all_steps(stages)}) == len(all_steps(stages)) == count(flow)
+
+
+def all_steps(stages: Sequence[Stage]) -> list[Step]:
+    steps = [step for stage in stages for step in stage.steps]
+    return steps + [inner for step in steps for inner in all_steps(step.inner)]
 
 
 def count(flow: Flow) -> int:
-    return sum(count(c.task.body) if isinstance(c.task.body, Flow) else 1 for c in flow.calls)
+    return sum(count_of(call.task.body) for call in flow.calls)
+
+
+def count_of(body: m.Body) -> int:
+    if isinstance(body, Flow):
+        return count(body)
+    return 1 + sum(map(count, body.flows)) if isinstance(body, (Cond, Loop)) else 1
 
 
 def chain(length: int) -> Flow:

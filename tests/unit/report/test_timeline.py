@@ -47,7 +47,7 @@ SMALL = log_of(
     ran("load", "vm:0", 0, 1, bytes_in=10, bytes_out=4000),
     ran("load", "vm:10", 0, 2, bytes_out=8000),
     ran("solve", "vm:0", 2, 5, bytes_in=4000, error="task 'solve' raised <b>"),
-    ran("solve", "vm:0", 7, 3, bytes_in=4000, bytes_out=8, attempt=2),
+    ran("solve", "vm:0", 7, 3, bytes_in=4000, bytes_out=8, attempt=2, rounds=(3, 7)),
     ran("write", "vm:2", 10, 0, cached=True),
 )
 
@@ -166,8 +166,8 @@ def test_a_page_loads_nothing_and_says_what_a_log_says() -> None:
     assert "script" not in reader.tags
     assert "5 tasks on 3 workers of 1 node, from 2026-11-23 07:35:00 to 07:35:10 UTC." in page
     assert (
-        "solve on vm:0: 3.00\xa0s from 7.00\xa0s on; 4.00\xa0kB in, 8.00\xa0B out; attempt 2"
-        in page
+        "solve on vm:0: 3.00\xa0s from 7.00\xa0s on; 4.00\xa0kB in, 8.00\xa0B out; "
+        "round 3, 7; attempt 2" in page
     )
     assert "failed: task &#x27;solve&#x27; raised &lt;b&gt;" in page
     assert "its result was kept, and found" in page
@@ -280,7 +280,7 @@ def test_a_trace_has_a_process_for_each_node_and_all_that_is_known() -> None:
         (1, 3, "vm:10"),
     ]
     tasks = [e for e in events if e["ph"] == "X"]
-    assert tasks[3]["args"] == {"bytes_in": 4000, "bytes_out": 8, "attempt": 2}
+    assert tasks[3]["args"] == {"bytes_in": 4000, "bytes_out": 8, "attempt": 2, "rounds": (3, 7)}
     assert tasks[4]["args"] == {"cached": True}
     assert (tasks[3]["ts"], tasks[3]["dur"]) == (7e6, 3e6)
 

@@ -12,15 +12,16 @@ given, no stage starts any more, lanes are stopped and closed, threads get some 
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from flowos.engine._ledger import ResourceLedger
+from flowos.engine.flow._completion import Completion
 from flowos.engine.flow._core_share import cores_of, take_back, tell_of_lent
-from flowos.engine.flow._failures import after_attempts, may_repeat, not_run
+from flowos.engine.flow._failures import not_run
+from flowos.engine.flow._inner_run import InnerRun
 from flowos.engine.flow._lanes import Lanes, Values
-from flowos.engine.flow._roster import Batch, Roster
+from flowos.engine.flow._roster import Batch
 from flowos.engine.flow._runs import (
     Emit,
     ExecutionSlot,
@@ -39,7 +40,7 @@ from flowos.plan import Schedule, Stage
 _TICK_SECONDS = 0.002
 
 
-class Executor(Roster):
+class Executor(Completion):
     """Runs of one schedule on the places of one slice.
 
     ledgers: of this slice and of the node. helpers: threads besides the callers.
@@ -58,13 +59,10 @@ class Executor(Roster):
         super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
         self._lanes = lanes
         self._emit = emit
-        self._first = tuple(schedule.stages[n] for n in schedule.ready)
         self._lone = self._lone_stage() if self._plain and not emit else None
-        self._retries = [stage.steps[0].task.retries for stage in schedule.stages]
         self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
         self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
-        self._runs: set[FlowRun | MapBatch] = set()
 
     def run(self, values: Sequence[object]) -> list[object] | None:
         """Run once in this thread and whichever helpers there is work for; None once ended."""
@@ -93,7 +91,9 @@ class Executor(Roster):
                 return None
             if not run.done:
                 self._runs.add(run)
-                self._ready.extend([(run, u) for u in self._first])
+                self._begin(run)
+                if self._entering:
+                    self._go_on(None)
         return run
 
     def submit(self, values: Sequence[object], on_done: OnDone) -> FlowRun | None:
@@ -104,8 +104,10 @@ class Executor(Roster):
         run = self.start(values, partial(FlowRun, on_done=on_done))
         if run is None:
             return None
-        if run.done:
+        if not self.schedule.stages:
             on_done(run)
+        elif run.done:
+            self._announce()
         elif self._max_helpers:
             self.help()
         else:
@@ -287,15 +289,15 @@ class Executor(Roster):
             lane.bind(cores_of(place) if self._bound[stages[0].number] else ())
         try:
             if type(run) is not FlowRun:
-                if isinstance(run, TimedRun):
-                    return run.run(self._emit, place, lane, stages)
-                assert isinstance(run, MapBatch)
-                run.run(place.python, stages[0])
-                return ()
+                if isinstance(run, MapBatch):
+                    run.run(place.python, stages[0])
+                    return ()
+                assert isinstance(run, (TimedRun, InnerRun))
+                return run.run(self._emit, place, lane, stages)
             slots = run.slots
             values = [[slots[s] for s in stage.inputs] for stage in stages]
             if self._emit is not None:
-                return with_events(self._emit, lane, stages, values, run.attempt(stages[0]))
+                return with_events(self._emit, lane, stages, values, run)
             if self._most == 1:
                 return lane.run(stages, values)
             return paced(place, lane, stages, values)
@@ -307,81 +309,3 @@ class Executor(Roster):
             failed = not_run(stages[0].label, error)
             failed.__cause__ = error
             return failed
-
-    def _settle(
-        self, worker: SlotThread, batch: Batch, results: Sequence[Values] | BaseException
-    ) -> None:
-        """Take in what a batch gave; stages that waited for it become ready. Under the lock."""
-        run, stages = batch
-        assert worker.place is not None
-        worker.place.run = None
-        worker.place.by = 0
-        worker.settled = True
-        if self._node.line or type(worker.place.held) is not int:  # else it is used at once again
-            self._share.release(worker.place)
-        if run.done:
-            return
-        if isinstance(results, BaseException):
-            self._take_failure(run, stages[0], results)
-            return
-        if isinstance(run, MapBatch):
-            run.split_rest()
-            self._end_batch(run, stages[0])
-            return
-        for stage, values in zip(stages, results):  # noqa: B905 - as many, and often one
-            self._keep(run, stage, values)
-        run.left -= len(stages)
-        if run.left == 0:
-            run.done = True
-            self._runs.discard(run)
-            self._wake(run)
-
-    def _keep(self, run: FlowRun, stage: Stage, values: Values) -> None:
-        slots = run.slots
-        for slot, value in zip(stage.outputs, values):  # noqa: B905 - as many, and often one
-            slots[slot] = value
-        for slot in stage.frees:
-            slots[slot] = None
-        for slot in stage.refcounted:
-            run.readers[slot] -= 1
-            if run.readers[slot] == 0:
-                slots[slot] = None
-        for number in stage.successors:
-            run.predecessors_left[number] -= 1
-            if run.predecessors_left[number] == 0:
-                self._ready.append((run, self.schedule.stages[number]))
-
-    def _take_failure(self, run: FlowRun | MapBatch, stage: Stage, error: BaseException) -> None:
-        """Repeat the stage, go on without it, or end the run. Under the lock."""
-        attempt = run.attempt(stage)
-        again = attempt <= self._retries[stage.number] and may_repeat(error)
-        if isinstance(run, MapBatch):
-            run.split_failed(after_attempts(error, attempt), again=again)
-            self._end_batch(run, stage)
-        elif again:
-            run.repeat(stage)
-            self._ready.append((run, stage))
-        else:
-            self._end_run(run, after_attempts(error, attempt))
-
-    def _end_batch(self, batch: MapBatch, stage: Stage) -> None:
-        """What it left goes first, in smaller batches, to any place. Under the lock."""
-        rest = [each for each in batch.rest if not each.done]
-        self._runs.update(rest)
-        self._ready.extendleft((each, stage) for each in reversed(rest))
-        batch.done = True
-        self._runs.discard(batch)
-        self._wake(batch)
-
-    def _end_run(self, run: FlowRun | MapBatch, error: BaseException) -> None:
-        """Under the lock."""
-        run.error = error
-        run.done = True
-        self._runs.discard(run)
-        self._ready = deque(entry for entry in self._ready if entry[0] is not run)
-        if self._node.line or not self._plain:
-            self._share.withdraw(self, {stage.needs for _, stage in self._ready})
-        for place in self.places:
-            if place.run is run:
-                place.stop()
-        self._wake(run)

@@ -5,7 +5,17 @@ from copy import copy
 from errno import EMFILE, ENFILE
 
 from flowos.engine.flow._errors import line, where
-from flowos.model import FlowosError, NoRetry, PortSpec, TaskFailed, ValueRefused, brief_repr
+from flowos.model import (
+    FlowosError,
+    Loop,
+    NoRetry,
+    PortSpec,
+    RoundLimitExceeded,
+    TaskFailed,
+    ValueRefused,
+    brief_repr,
+)
+from flowos.plan import Step
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
@@ -50,6 +60,24 @@ def refused(label: str, complaint: str) -> ValueRefused:
 
 def input_refused(name: str, complaint: str) -> ValueRefused:
     return ValueRefused(f"run: input {name!r}: {complaint}")
+
+
+def not_done(loop: Step, values: Iterable[str]) -> RoundLimitExceeded:
+    """values: what the last round gave, as shown."""
+    assert isinstance(loop.task.body, Loop)
+    ports = zip(loop.task.outputs, values, strict=True)
+    given = ", ".join(f"{port.name} = {value}" for port, value in ports)
+    return RoundLimitExceeded(
+        f"task {loop.label!r} is not done after {loop.task.body.max_rounds} rounds; "
+        f"the last one gave {given}"
+    )
+
+
+def in_round(error: FlowosError, number: int, loop: str) -> FlowosError:
+    """The same error, which says in which round of the loop a task failed."""
+    if not isinstance(error, (TaskFailed, ValueRefused)):
+        return error
+    return _reworded(error, f"{error}; round {number} of {loop!r}")
 
 
 def may_repeat(error: BaseException) -> bool:

@@ -46,7 +46,7 @@ class TaskFiles:
         self._inputs: dict[int, list[tuple[int, str]]] = {}
         self._outputs: dict[int, list[tuple[int, str]]] = {}
         if around.in_image:
-            for stage in schedule.stages:
+            for stage in schedule.all_stages:
                 self._inputs[stage.number] = list(_taken_files(stage))
                 self._outputs[stage.number] = list(_given_files(stage))
 

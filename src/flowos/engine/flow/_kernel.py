@@ -1,18 +1,21 @@
 """Running a stage in this process: the one loop that every Python task goes through."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from threading import get_ident
 from typing import Any
 
+from flowos.engine.flow._control import NotDone, as_result, choose, repeat
 from flowos.engine.flow._errors import by_keyword, trace_of_task
-from flowos.engine.flow._failures import output_refused, task_failed
+from flowos.engine.flow._failures import in_round, not_done, output_refused, task_failed
 from flowos.engine.flow._files import present
-from flowos.model import Cancelled, File, FlowosError, Python, brief_repr
+from flowos.model import Cancelled, Cond, File, FlowosError, Loop, Python, brief_repr
 from flowos.plan import Stage, Step
 
+_Function = Callable[..., Any]
 _Pick = Callable[[list[object]], Any]
-_Operation = tuple[Callable[..., Any], _Pick, int, Callable[[object], bool], Step]
+_Operation = tuple[_Function, _Pick, int, Callable[[object], bool], Step]
 
 
 class Halt:
@@ -25,20 +28,20 @@ class Halt:
 
 
 class CompiledStage:
-    """A stage made ready for this process."""
+    """A stage made ready for this process. The last register of its frame holds the `Halt`."""
 
     __slots__ = ("constants", "operations", "returns")
 
     def __init__(self, stage: Stage) -> None:
         self.constants = stage.constants
-        python = isinstance(stage.steps[0].task.body, Python)
-        steps = stage.steps if python else ()
-        self.operations: Iterable[_Operation] = tuple(map(_operation, steps))
+        steps = stage.steps if stage.steps and stage.in_python else ()
+        halt = len(stage.inputs) + len(stage.constants)
+        self.operations: Iterable[_Operation] = tuple(_operation(step, halt) for step in steps)
         self.returns = _pick(stage.returns)
 
     def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
         """The values of `stage.outputs`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
-        frame = [*values, *self.constants]
+        frame = [*values, *self.constants, halt]
         for function, pick, give, good, step in self.operations:
             if halt.on:
                 raise Cancelled(f"stopped before task {step.label!r}")
@@ -47,6 +50,8 @@ class CompiledStage:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
+                if step.inner and isinstance(error, FlowosError):  # of a task in it
+                    raise
                 raise _failed(step, frame, error) from error
             if good(value):
                 frame[give] = value
@@ -70,12 +75,47 @@ class MarkedOperations:
             yield operation
 
 
-def _operation(step: Step) -> _Operation:
-    assert isinstance(step.task.body, Python)
+def _operation(step: Step, halt: int) -> _Operation:
     plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
-    fun = by_keyword(step.task.body.fun, step.task.body.keywords)
-    return fun, _pick(step.inputs), step.outputs[0], good, step
+    body = step.task.body
+    if isinstance(body, Python):
+        fun: _Function = by_keyword(body.fun, body.keywords)
+        return fun, _pick(step.inputs), step.outputs[0], good, step
+    fun = partial(_choose if isinstance(body, Cond) else _repeat, step, _compiled(step))
+    return fun, _pick((*step.inputs, halt)), step.outputs[0], good, step
+
+
+def _compiled(step: Step) -> list[CompiledStage]:
+    return [CompiledStage(stage) for stage in step.inner]
+
+
+def _choose(step: Step, flows: Sequence[CompiledStage], *values: Any) -> Any:
+    """values: those of the step, then the `Halt`."""
+    assert isinstance(step.task.body, Cond)
+    *given, halt = values
+    which, inputs = choose(step.task.body.takes, given)
+    return as_result(flows[which].run(inputs, halt))
+
+
+def _repeat(step: Step, flows: Sequence[CompiledStage], *values: Any) -> Any:
+    """values: those of the step, then the `Halt`."""
+    loop, (flow,) = step.task.body, flows
+    assert isinstance(loop, Loop)
+    *given, halt = values
+
+    def run_round(number: int, inputs: Sequence[object]) -> Sequence[object]:
+        if halt.on:
+            raise Cancelled(f"stopped before round {number} of {step.label!r}")
+        try:
+            return flow.run(inputs, halt)
+        except FlowosError as error:
+            raise in_round(error, number, step.label) from error.__cause__
+
+    try:
+        return repeat(loop.state, loop.max_rounds, loop.until, run_round, given)
+    except NotDone as late:
+        raise not_done(step, map(brief_repr, late.args[0])) from None
 
 
 def _never(_: object) -> bool:

@@ -63,7 +63,7 @@ class LaneCount:
         place, step = self._at(thread)
         place = min(place, len(stages) - 1)
         steps = stages[place].steps
-        step = min(step, len(steps) - 1)
+        step = min(stages[place].outer_step(step), len(steps) - 1)
         if (running, place, step) != self._seen:
             self._seen = running, place, step
             self._since = time if place or step else since
@@ -108,7 +108,7 @@ class ProgressWatch:
         return count
 
     def begin(self, flow: str, tasks: int) -> None:
-        """A run of so many tasks begins."""
+        """A run of so many tasks begins; 0: it is not known, as of a loop."""
         with self._lock:
             self._begin(flow)
             self._runs += 1
@@ -241,7 +241,7 @@ class ProgressWatch:
     def _counts(self, tasks: int) -> tuple[int, int, str]:
         """done, total, unit; tasks: how many are done."""
         if self._runs == 1 and not self._mapped:
-            return min(tasks, self._tasks), self._tasks, "task"
+            return min(tasks, self._tasks or tasks), self._tasks, "task"
         done = self._runs_done + sum(each.done for each in self._maps)
         totals = [each.total for each in self._maps]
         known = self._runs + sum(total or 0 for total in totals)

@@ -15,7 +15,7 @@ from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._bound import is_bound
 from flowos.engine.flow._core_share import ONE, CoreShare, lend
 from flowos.engine.flow._runs import ExecutionSlot, FlowRun, MapBatch, SlotThread
-from flowos.model import Needs, Python
+from flowos.model import Needs
 from flowos.plan import Schedule, Stage
 
 Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
@@ -42,10 +42,11 @@ class Roster:
         self.ended = False
         self.places = tuple(places)
         self._most = most
-        self._plain = all(stage.needs == ONE for stage in schedule.stages)
-        self._python = [isinstance(stage.steps[0].task.body, Python) for stage in schedule.stages]
-        self._bound = [is_bound(stage.needs) for stage in schedule.stages]
-        self._fusable = [stage.steps[0].task.fusable for stage in schedule.stages]
+        self._stages = stages = schedule.all_stages
+        self._plain = all(stage.needs == ONE for stage in stages)
+        self._python = [stage.in_python for stage in stages]
+        self._bound = [is_bound(stage.needs) for stage in stages]
+        self._fusable = [stage.steps[0].fusable for stage in stages]
         self._binds = any(self._bound)
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)
@@ -167,7 +168,7 @@ class Roster:
     def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
         for at, (run, stage) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
-            if run.done or stage.needs in tried or worker.only not in (None, run):
+            if run.done or stage.needs in tried or worker.only not in (None, run.root):
                 continue
             if place.held is None:
                 place.held = self._share.acquire(stage.needs, self)

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from flowos.engine.flow._kernel import Halt
@@ -17,12 +18,16 @@ _MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to a stage of tasks; `seconds` since it was started. attempt: from 1 on."""
+    """What happened to a stage of tasks; `seconds` since it was started. attempt: from 1 on.
+
+    rounds: of the loops around it, from the outer one to the inner one.
+    """
 
     what: Literal["started", "ended", "failed"]
     label: str
     seconds: float = 0.0
     attempt: int = 1
+    rounds: tuple[int, ...] = ()
 
 
 Emit = Callable[[Event], None]
@@ -43,10 +48,12 @@ class FlowRun:
         "on_done",
         "predecessors_left",
         "readers",
+        "schedule",
         "slots",
         "waiter",
     )
     count = 1
+    rounds: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -54,17 +61,31 @@ class FlowRun:
         values: Sequence[object],
         on_done: "OnDone | None" = None,
     ) -> None:
+        self.prepare(schedule, values)
         self.on_done = on_done
-        self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
-        for slot, value in schedule.presets:
-            self.slots[slot] = value
-        self.predecessors_left = [stage.n_predecessors for stage in schedule.stages]
-        self.readers = dict(schedule.readers)
-        self.left = len(schedule.stages)
         self.error: BaseException | None = None
         self.done = self.left == 0
         self.waiter: SlotThread | None = None
+
+    def prepare(self, schedule: Schedule, values: Sequence[object]) -> None:
+        """What a run has of its own, also within another."""
+        self.schedule = schedule
+        self.slots: list[object] = [*values, *([None] * (schedule.slots - len(values)))]
+        for slot, value in schedule.presets:
+            self.slots[slot] = value
+        self.predecessors_left = dict(schedule.predecessors)
+        self.readers = dict(schedule.readers)
+        self.left = len(schedule.stages)
         self.attempts: dict[int, int] | None = None
+
+    @property
+    def root(self) -> "FlowRun":
+        """The run that it is part of."""
+        return self
+
+    def failed(self, error: BaseException) -> BaseException:
+        """What it ends with, where a stage failed with this error."""
+        return error
 
     def attempt(self, stage: Stage) -> int:
         """Which attempt at the stage this is."""
@@ -106,12 +127,12 @@ class TimedRun(FlowRun):
         self, emit: Emit | None, place: "ExecutionSlot", lane: Lane, stages: Sequence[Stage]
     ) -> Sequence[Values]:
         """Run the stages and take the time."""
-        values = [[self.slots[s] for s in stage.inputs] for stage in stages]
+        return self.timed(partial(run_stages, self, emit, place, lane, stages))
+
+    def timed(self, work: Callable[[], Sequence[Values]]) -> Sequence[Values]:
         self.began = self.began or time.perf_counter()
         try:
-            if emit is not None:
-                return with_events(emit, lane, stages, values, self.attempt(stages[0]))
-            return paced(place, lane, stages, values)
+            return work()
         finally:
             self.ended = time.perf_counter()
 
@@ -143,6 +164,11 @@ class MapBatch:
         "waiter",
     )
     on_done: ClassVar[None] = None
+    rounds: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def root(self) -> "MapBatch":
+        return self
 
     def __init__(self, items: Sequence[Values], *, goes_on: bool, attempt: int = 1) -> None:
         self.items = items
@@ -282,12 +308,24 @@ class SlotThread:
         self.gate.acquire()
 
 
+def run_stages(
+    run: FlowRun, emit: Emit | None, place: ExecutionSlot, lane: Lane, stages: Sequence[Stage]
+) -> Sequence[Values]:
+    """Run stages of the run."""
+    slots = run.slots
+    values = [[slots[s] for s in stage.inputs] for stage in stages]
+    if emit is not None:
+        return with_events(emit, lane, stages, values, run)
+    return paced(place, lane, stages, values)
+
+
 def with_events(
-    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values], attempt: int
+    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values], run: FlowRun
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""
+    attempt, rounds = run.attempt(stages[0]), run.rounds
     for stage in stages:
-        emit(Event("started", stage.label, attempt=attempt))
+        emit(Event("started", stage.label, attempt=attempt, rounds=rounds))
     began = time.monotonic()
     what: Literal["ended", "failed"] = "failed"
     try:
@@ -296,7 +334,7 @@ def with_events(
     finally:
         seconds = time.monotonic() - began
         for stage in stages:
-            emit(Event(what, stage.label, seconds, attempt))
+            emit(Event(what, stage.label, seconds, attempt, rounds))
     return results
 
 

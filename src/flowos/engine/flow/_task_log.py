@@ -5,6 +5,7 @@
 
 A task that failed has "error": its first line, and no bytes_out. From the second one on it has
 "attempt". One whose result was found is "cached", with no time between start and end.
+A task in a loop has "rounds": [3], with one number for each loop around it, the outer one first.
 """
 
 import json
@@ -60,7 +61,7 @@ class TaskLog:
 class LoggedLane:
     """A lane around another, which runs one stage after the other and takes its time.
 
-    slot: of this lane; it knows the attempt.
+    slot: of this lane; it knows the attempt and the rounds.
     """
 
     def __init__(self, inner: Lane, log: TaskLog, worker: str, slot: ExecutionSlot) -> None:
@@ -84,6 +85,8 @@ class LoggedLane:
         run = self._slot.run
         if run is not None and (attempt := run.attempt(stage)) > 1:
             entry["attempt"] = attempt
+        if run is not None and run.rounds:
+            entry["rounds"] = run.rounds
         try:
             (results,) = self._inner.run((stage,), (row,))
             entry["bytes_out"] = _bytes_of(results)

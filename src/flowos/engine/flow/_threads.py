@@ -58,7 +58,7 @@ class ThreadLanes:
     most = 1
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
-        self._programs = [CompiledStage(stage) for stage in schedule.stages]
+        self._programs = [CompiledStage(stage) for stage in schedule.all_stages]
         self._marks: dict[int, int] = {}
         self.lanes = tuple(ThreadLane(halt, self._programs, self._marks) for halt in halts)
 

@@ -23,4 +23,5 @@ def _with_present_files(stage: Stage) -> Stage:
                 if isinstance(found, str):
                     raise ValueRefused(f"task {step.label!r}, input {port.name!r}: {found}")
                 constants[register - first] = found
-    return replace(stage, constants=tuple(constants))
+    flows = tuple(map(with_present_files, stage.flows))
+    return replace(stage, constants=tuple(constants), flows=flows)

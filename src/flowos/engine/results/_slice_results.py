@@ -21,7 +21,17 @@ from flowos.engine.results._journal import Journal, newest
 from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
-from flowos.model import Exited, File, Outcome, Python, SliceRefused, TaskFailed, ValueRefused
+from flowos.model import (
+    Cond,
+    Exited,
+    File,
+    Loop,
+    Outcome,
+    Python,
+    SliceRefused,
+    TaskFailed,
+    ValueRefused,
+)
 from flowos.plan import Schedule, Stage
 
 Values = Sequence[object]
@@ -50,7 +60,7 @@ class SliceResults:
         journal: Path | None,
     ) -> None:
         variables = dict(around.node.variables(around.env))
-        kept = {stage.number: stage for stage in schedule.stages if _is_kept(stage, journal)}
+        kept = {stage.number: stage for stage in schedule.all_stages if _is_kept(stage, journal)}
         self._keys = {n: CallKey(stage, around.env, variables) for n, stage in kept.items()}
         self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
         self._notes: list[str] = []
@@ -191,8 +201,10 @@ class SliceResults:
 
 
 def _is_kept(stage: Stage, journal: Path | None) -> bool:
-    cache = stage.steps[0].task.cache
-    return bool(cache) or (journal is not None and cache is None)
+    task = stage.steps[0].task
+    if isinstance(task.body, (Cond, Loop)):  # their tasks' results are
+        return False
+    return bool(task.cache) or (journal is not None and task.cache is None)
 
 
 def _opened(value: object) -> object:

@@ -27,10 +27,8 @@ from flowos.engine.workers._old_numpy import meet_old_names
 from flowos.engine.workers._values import Parcel, Slab, SlabPool, max_files
 from flowos.engine.workers._worker_failures import (
     input_unsendable,
-    lacking,
     output_unreadable,
     over_limit,
-    task_error,
 )
 from flowos.engine.workers._worker_output import Output
 from flowos.engine.workers._worker_process import WorkerProcess, owners
@@ -42,7 +40,6 @@ from flowos.model import (
     FlowosError,
     LaunchFailed,
     Outcome,
-    Python,
     SliceFreed,
     TaskFailed,
     WorkerLost,
@@ -179,7 +176,8 @@ class ProcessLane:
             finally:
                 self._shop.output.drain()
         if failed:
-            raise lacking(task_error(stages, *failed), self._shop.start.around.named)
+            place, *details = failed
+            raise self._shop.program.error(stages[place], *details)
         if unsendable is not None and len(results) == len(batch):
             raise unsendable
         return times
@@ -255,7 +253,7 @@ class ProcessLane:
 
     def _opened(self, stage: Stage, values: list[Any]) -> list[Any]:
         """Values that only workers read stay packed."""
-        kept = self._shop.program.kept
+        kept = self._shop.program.kept[stage.number]
         for i, slot in enumerate(stage.outputs):
             value = values[i]
             if type(value) is Packed and slot not in kept:
@@ -308,9 +306,11 @@ class ProcessLane:
                 self._shop.print_left(outcome)
         if self._stopped or self._shop.closed:
             return Cancelled(_STOPPED)
-        place, step = worker.place or (0, 0)
-        label = stages[place].steps[step].label
-        return WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
+        place, number = worker.place or (0, 0)
+        program, stage = self._shop.program, stages[place]
+        label = program.step(stage, number).label
+        error = WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
+        return program.in_rounds(error, stage, number, worker.round_of)
 
 
 class _Shop:
@@ -369,7 +369,7 @@ class _Shop:
 
 def _threads(schedule: Schedule) -> int | None:
     """The most cores that a task of the workers asks for; None if none does."""
-    python = (s.needs for s in schedule.stages if isinstance(s.steps[0].task.body, Python))
+    python = (stage.needs for stage in schedule.all_stages if stage.in_python)
     return max((needs.cores for needs in python if is_bound(needs)), default=None)
 
 

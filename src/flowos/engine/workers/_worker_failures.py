@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.flow._failures import RemoteTraceback, output_refused, refused
+from flowos.engine.flow._failures import RemoteTraceback, not_done, output_refused, refused
 from flowos.engine.workers._blobs import Packed
 from flowos.model import (
     FlowosError,
@@ -20,11 +20,9 @@ class RemoteError(Exception):
     """Stands for an exception that cannot be sent; its text is that one's last line."""
 
 
-def task_error(
-    stages: Sequence[Stage], place: int, step: int, kind: str, *details: Any
-) -> FlowosError:
+def task_error(step: Step, kind: str, *details: Any) -> FlowosError:
     """The error to raise, its cause set."""
-    return _KINDS[kind](stages[place].steps[step], *details)
+    return _KINDS[kind](step, *details)
 
 
 def lacking(error: FlowosError, image: str) -> FlowosError:
@@ -114,4 +112,5 @@ _KINDS: dict[str, Callable[..., FlowosError]] = {
     "refused": _refused,
     "unsendable": _unsendable,
     "unreadable": _unreadable,
+    "not done": not_done,
 }

@@ -18,6 +18,7 @@ from flowos.engine.workers import worker
 from flowos.engine.workers._blobs import Blob, Packed
 from flowos.engine.workers._functions import dumps
 from flowos.engine.workers._listeners import AnyChannel
+from flowos.engine.workers._worker_control import FIRST_WORD
 from flowos.engine.workers._worker_program import WorkerProgram
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start
 from flowos.engine.workers.stream_worker import STDOUT, StreamChannel
@@ -30,8 +31,10 @@ _MODULES = (
     ("flowos.model", "_composite_ports"),
     ("flowos.engine.flow", "_errors"),
     ("flowos.engine.flow", "_files"),
+    ("flowos.engine.flow", "_control"),
     ("flowos.engine.workers", "_values"),
     ("flowos.engine.workers", "_functions"),
+    ("flowos.engine.workers", "_worker_control"),
     ("flowos.engine.workers", "_old_numpy"),
 )
 """What a worker needs of FlowOS, which need not be installed where it runs."""
@@ -131,6 +134,11 @@ class WorkerProcess:
         begun, runs = self.running.progress
         return begun if runs == self._runs else 0
 
+    def round_of(self, loop: int) -> int:
+        """Which round the loop is in that is step `loop` of the stage; 0 if that is not known."""
+        word = loop + FIRST_WORD
+        return self._progress[word] if word < len(self._progress) else 0
+
     def teach(self, program: WorkerProgram) -> None:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
         types = dumps(program.types)
@@ -223,10 +231,11 @@ class WorkerProcess:
     def forget(self) -> None:
         """It is gone or going: nothing that it may still read is written again.
 
-        Whoever keeps an error keeps us, by its traceback: only `place` is left to know.
+        Whoever keeps an error keeps us, by its traceback: only where it was is left to know.
         """
-        page, self._progress = self._progress, [self._progress[0]]
+        page = self._progress
         if isinstance(page, memoryview):
+            self._progress = page.tolist()
             page.release()
         for blob, _ in self._held.values():
             blob.spoiled = True

@@ -1,14 +1,18 @@
 """What a worker is taught of a schedule: functions, port types, and stages as numbers."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from flowos.engine.workers._functions import WAYS, Source, Way
-from flowos.model import Python, TaskFailed
+from flowos.engine.flow._failures import in_round
+from flowos.engine.workers._functions import WAYS, Source, Way, dumps
+from flowos.engine.workers._worker_failures import lacking, task_error
+from flowos.model import Cond, FlowosError, Loop, Python, SliceRefused, TaskFailed
 from flowos.plan import Schedule, Stage, Step
 
 Function = Callable[..., Any]
+Placed = tuple[Step, tuple[int, ...]]
+"""A step, and the numbers of the loops around it, from the outer one to the inner one."""
 
 
 class WorkerProgram:
@@ -16,9 +20,12 @@ class WorkerProgram:
 
     functions, with the label of the first task that uses each; types: port types of results.
     stages: number -> (empty registers, steps, returns), where a step is (function, inputs, outputs,
-    types, keywords). constants: what fills the registers after the stage's inputs. kept: slots that
-    only workers read, whose values can stay as they came. limits: seconds of the stages that have a
-    time limit; such a task is a stage of its own.
+    types, keywords). Instead of a function, a cond has (takes, flows) and a loop (state,
+    max_rounds, until, flows), where a flow is (number of its first step, constants, steps,
+    returns). steps: those of each stage by their numbers, first its own, then those within.
+    constants: what fills the registers after the stage's inputs. kept: slots of each stage's
+    outputs that only workers read, whose values can stay as they came.
+    limits: seconds of the stages that have a time limit; such a task is a stage of its own.
     """
 
     def __init__(self, schedule: Schedule, image: str = "") -> None:
@@ -27,23 +34,16 @@ class WorkerProgram:
         self.labels: list[str] = []
         self.types: list[object] = []
         self.stages: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
+        self.steps: dict[int, list[Placed]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self.limits: dict[int, float] = {}
+        self.kept: dict[int, frozenset[int]] = {}
         self._numbers: dict[int, int] = {}
         self._ways: dict[int, Iterator[Way]] = {}
         self._sources: dict[int, Source] = {}
         self._complaints: dict[int, list[str]] = {}
         self._lock = threading.Lock()
-        opened = set(schedule.outputs)
-        for stage in schedule.stages:
-            body = stage.steps[0].task.body
-            if isinstance(body, Python):
-                self._add(stage)
-                if body.limit_seconds is not None:
-                    self.limits[stage.number] = body.limit_seconds
-            else:
-                opened.update(stage.inputs)
-        self.kept = frozenset(s for stage in schedule.stages for s in stage.outputs) - opened
+        self._add_schedule(schedule)
 
     def sources(self, problems: dict[int, str], tried: dict[int, Source]) -> dict[int, Source]:
         """How the functions are sent: all of them, or the next way for those with a problem.
@@ -57,6 +57,29 @@ class WorkerProgram:
                     del self._sources[number]
             numbers = problems or range(len(self.functions))
             return {number: self._source(number) for number in numbers}
+
+    def step(self, stage: Stage, number: int) -> Step:
+        """By the number that the worker has for it."""
+        return self.steps[stage.number][number][0]
+
+    def error(
+        self, stage: Stage, number: int, rounds: dict[int, int], *details: Any
+    ) -> FlowosError:
+        """Of a step that failed: as the worker sent it."""
+        error = lacking(task_error(self.step(stage, number), *details), self._image)
+        return self.in_rounds(error, stage, number, lambda loop: rounds[loop])
+
+    def in_rounds(
+        self, error: FlowosError, stage: Stage, number: int, round_of: Callable[[int], int]
+    ) -> FlowosError:
+        """The error of a step, which says in which rounds of the loops around it that was.
+
+        round_of: 0 if it is not known.
+        """
+        for loop in reversed(self.steps[stage.number][number][1]):
+            if number_of_round := round_of(loop):
+                error = in_round(error, number_of_round, self.step(stage, loop).label)
+        return error
 
     def _source(self, number: int) -> Source:
         fun = self.functions[number]
@@ -75,22 +98,68 @@ class WorkerProgram:
                     self._sources[number] = source
         return self._sources[number]
 
+    def _add_schedule(self, schedule: Schedule) -> None:
+        opened = set(schedule.outputs)
+        for stage in schedule.stages:
+            if not stage.in_python:
+                opened.update(stage.inputs)
+        for stage in schedule.stages:
+            if stage.in_python:
+                self.kept[stage.number] = frozenset(stage.outputs) - opened
+                self._add(stage)
+            for flow in stage.flows:
+                self._add_schedule(flow)
+
     def _add(self, stage: Stage) -> None:
         count = len(stage.constants)
         while count and stage.constants[count - 1] is None:
             count -= 1
         self.constants[stage.number] = stage.constants[:count]
-        steps = [self._step(step) for step in stage.steps]
+        body = stage.steps[0].task.body
+        if isinstance(body, Python) and body.limit_seconds is not None:
+            self.limits[stage.number] = body.limit_seconds
+        placed = self.steps[stage.number] = []
+        _, steps = self._program(stage.steps, placed, ())
         self.stages[stage.number] = (len(stage.constants) - count, steps, stage.returns)
 
-    def _step(self, step: Step) -> tuple[Any, ...]:
+    def _program(
+        self, steps: Sequence[Step], placed: list[Placed], around: tuple[int, ...]
+    ) -> tuple[int, list[Any]]:
+        """The number of the first step, and all of them."""
+        first = len(placed)
+        placed += [(step, around) for step in steps]
+        return first, [self._step(step, placed, around, first + i) for i, step in enumerate(steps)]
+
+    def _step(
+        self, step: Step, placed: list[Placed], around: tuple[int, ...], number: int
+    ) -> tuple[Any, ...]:
         body = step.task.body
-        assert isinstance(body, Python)
-        function = self._number(body.fun, self.functions)
-        if function == len(self.labels):
-            self.labels.append(step.label)
         types = tuple(self._number(p.type, self.types) for p in step.task.outputs)
-        return function, step.inputs, step.outputs, types, body.keywords
+        if isinstance(body, Python):
+            function: Any = self._number(body.fun, self.functions)
+            if function == len(self.labels):
+                self.labels.append(step.label)
+            return function, step.inputs, step.outputs, types, body.keywords
+        around = (*around, number) if isinstance(body, Loop) else around
+        flows = [self._flow(step, stage, placed, around) for stage in step.inner]
+        if isinstance(body, Cond):
+            function = body.takes, flows
+        elif isinstance(body, Loop):
+            function = body.state, body.max_rounds, body.until, flows
+        return function, step.inputs, step.outputs, types, ()
+
+    def _flow(
+        self, step: Step, stage: Stage, placed: list[Placed], around: tuple[int, ...]
+    ) -> tuple[Any, ...]:
+        first, steps = self._program(stage.steps, placed, around)
+        try:
+            constants = dumps(stage.constants)
+        except Exception as error:
+            raise SliceRefused(
+                f"slice: a constant in task {step.label!r} cannot be sent to a worker process "
+                f"({error}); make it an input, or give the slice workers='thread'"
+            ) from error
+        return first, constants, steps, stage.returns
 
     def _number(self, thing: Any, things: list[Any]) -> int:
         """Its place in the list, by identity: what is in the list lives, so its id is its own."""

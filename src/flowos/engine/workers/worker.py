@@ -154,6 +154,8 @@ class Worker:
         self.files: Any = sys.modules["flowos.engine.flow._files"]
         self.crossing: Any = sys.modules["flowos.engine.workers._functions"]
         self.values: Any = sys.modules["flowos.engine.workers._values"]
+        inside: Any = sys.modules["flowos.engine.workers._worker_control"]
+        self.inside = inside.WorkerControl(self._operation, self._run_steps, self.progress, Failed)
         self.pool = self.values.SlabPool(
             hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
         )
@@ -166,8 +168,8 @@ class Worker:
         ("bind", cores): run on these CPUs; () is all of ours
         ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
-        failed: () or (place, step, kind, ...). Results: of the stages before it, and no more than
-        could be started in so many seconds. times: as in RowTimes.
+        failed: () or (place, step, rounds, kind, ...). Results: of the stages before it, no more
+        than could be started in so many seconds. times: as in RowTimes.
         """
         while True:
             (kind, *message), fds = self.channel.receive()
@@ -202,16 +204,19 @@ class Worker:
         if not problems:
             types_ = pickle.loads(types)
             for number, (empty, steps, returns) in new.items():
-                program = [self._operation(types_, step) for step in steps]
+                program = [self._operation(types_, step, i) for i, step in enumerate(steps)]
                 self.stages[number] = (empty, program, returns)
         return problems
 
-    def _operation(self, known: Any, step: Sequence[Any]) -> tuple[Any, ...]:
+    def _operation(self, known: Any, step: Sequence[Any], number: int) -> tuple[Any, ...]:
         fun, inputs, outputs, types, keywords = step
         kinds = [known[i] for i in types]
         plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
-        good = kinds[0].quick() if plain else _never
-        call = self.errors.by_keyword(self.functions[fun], keywords)
+        good = kinds[0].quick() if plain else (lambda _: False)
+        if isinstance(fun, tuple):
+            call = self.inside.function(known, number, *fun)
+        else:
+            call = self.errors.by_keyword(self.functions[fun], keywords)
         return call, inputs, outputs[0], good, outputs, kinds
 
     def _run(
@@ -231,17 +236,16 @@ class Worker:
         if files:
             self._hold(batch, files, fds)
         parcel = self.pool.parcel()
-        sent: Sequence[tuple[int, int]] = ()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
         failed, before = self._run_stages(parcel, batch, results, seconds)
         ended = time.perf_counter()
         times = ended - began, ended - before, time.thread_time() - worked
-        number = 0
+        number, sent = 0, list[tuple[int, int]]()
         if parcel.size:
             number, slab = self.pool.take(parcel.size)
             parcel.fill(slab)
-            sent = ((slab.fd, parcel.size),)
+            sent.append((slab.fd, parcel.size))
         answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
             os.close(fd)
@@ -267,7 +271,7 @@ class Worker:
                 if (now := time.perf_counter()) > until:
                     break
         except Failed as failure:
-            return failure.args, began
+            return (*failure.args[:2], self.inside.rounds, *failure.args[2:]), began
         return (), began
 
     def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
@@ -317,15 +321,16 @@ class Worker:
                     registers[give] = result
                 else:
                     self._settle(result, outputs, kinds, registers)
-        except Refused as refused:
-            given = [self.ports.brief_repr(registers[i]) for i in inputs]
-            raise Failed(place >> 32, step, "refused", given, *refused.args) from None
+        except Failed:  # within a cond or a loop
+            raise
         except BaseException as error:
             given = [self.ports.brief_repr(registers[i]) for i in inputs]
-            raise Failed(place >> 32, step, "raised", given, *self._described(error)) from None
+            raise Failed(*divmod(place + step, 1 << 32), *self._described(error, given)) from None
 
-    def _described(self, error: BaseException) -> tuple[Any, str, str, str]:
-        """An exception: (itself or None where it cannot cross, one line, place, traceback)."""
+    def _described(self, error: BaseException, given: list[str]) -> tuple[Any, ...]:
+        """Of an exception: itself or None where it cannot cross, one line, place, traceback."""
+        if isinstance(error, Refused):
+            return "refused", given, *error.args
         import traceback  # only a failure pays for it
 
         trace = self.errors.trace_of_task(error)
@@ -335,7 +340,7 @@ class Worker:
             self.values.unpack(*wired)
         except BaseException:
             wired = None
-        return wired, self.errors.line(error), self.errors.where(trace), text
+        return "raised", given, wired, self.errors.line(error), self.errors.where(trace), text
 
     def _settle(
         self, result: Any, outputs: Sequence[int], kinds: Sequence[Any], registers: list[Any]
@@ -371,10 +376,6 @@ def _stand_in_for(*packages: str) -> None:
 
 def _not_installed(name: str) -> object:
     raise AttributeError(f"No module named 'flowos' where {name!r} was asked for")
-
-
-def _never(_: object) -> bool:
-    return False
 
 
 def main() -> None:

@@ -128,6 +128,7 @@ def _words(bar: Bar) -> str:
         return said + (f"; {bar.failed} failed" if bar.failed else "")
     said = f"{brief(first.task)} on {brief(first.worker)}: {seconds_of(first.seconds)} {at}; "
     said += f"{bytes_of(first.bytes_in)} in, {bytes_of(first.bytes_out)} out"
+    said += f"; round {', '.join(map(str, first.rounds))}" if first.rounds else ""
     said += f"; attempt {first.attempt}" if first.attempt > 1 else ""
     said += "; its result was kept, and found" if first.cached else ""
     return said + (f"; failed: {first.error[:_MAX_ERROR]}" if first.error else "")
