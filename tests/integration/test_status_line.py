@@ -171,6 +171,55 @@ def test_what_writes_to_the_descriptor_has_the_terminal_for_itself(
     assert screen_of(out) == ["below", "work = 3", "0="]
 
 
+def test_what_holds_a_stream_since_before_prints_above_the_line(shown: Callable[..., str]) -> None:
+    body = """
+    time.sleep(0.1)
+    logging.warning("logged %d", n)
+    sys.stdout.buffer.write(b"bytes %d\\n" % n)
+    kept.write("kept\\n")
+    """
+    out = shown(
+        "import logging, sys\nlogging.basicConfig()\nkept = sys.stderr\n"
+        + flow_of(body)
+        + """
+with fo.slice(flow, progress=True) as s:
+    list(s.map(range(20)))
+print(vars(sys.stdout.buffer).keys() & {"write"}, vars(sys.stdout).keys() & {"fileno"})
+"""
+    )
+    assert len(PROGRESS.findall(out)) > 3
+    lines = screen_of(out)
+    logged = [f"WARNING:root:logged {i}" for i in range(20)]
+    assert sorted(lines[:-2]) == sorted(
+        [*logged, *(f"bytes {i}" for i in range(20)), *["kept"] * 20]
+    )
+    assert lines[-2:] == ["set() set()", "0="]
+
+
+def test_many_slices_rewrite_the_line_as_seldom_as_one(shown: Callable[..., str]) -> None:
+    out = shown(
+        flow_of("time.sleep(0.1)")
+        + """
+import threading
+began = time.monotonic()
+
+def use() -> None:
+    with fo.slice(flow, progress=True) as s:
+        list(s.map(range(20)))
+
+threads = [threading.Thread(target=use) for _ in range(8)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print(f"seconds={time.monotonic() - began:.0f}=")
+"""
+    )
+    seconds = int(re.findall(r"seconds=(\d+)=", out)[0])
+    assert 3 < len(re.findall(r"\d+/\d+ items", out)) / 2 <= 12 * (seconds + 1)
+    assert screen_of(out) == [f"seconds={seconds}=", "0="]
+
+
 def test_slices_within_tasks_share_the_line(shown: Callable[..., str]) -> None:
     out = shown(
         FLOW

@@ -1,17 +1,16 @@
 """The last line of a terminal, rewritten while flows run; what is printed meanwhile goes above it.
 
-While the line is there, sys.stdout and sys.stderr clear it before they write. An output that has
-not ended its line yet, such as a prompt, keeps the terminal for itself, and so does what asks for
-the descriptor of a stream, to write to it or read a terminal in its own way.
+While the line is there, sys.stdout and sys.stderr clear it before they write, whoever has them. An
+output that has not ended its line yet, such as a prompt, keeps the terminal for itself, and so does
+what asks for the descriptor of a stream, to write to it or read a terminal in its own way.
 """
 
 import itertools
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any, TextIO
 
 from flowos.engine import now
@@ -19,9 +18,9 @@ from flowos.model import OnProgress, Progress
 from flowos.report import cut, progress_line
 
 _CLEAR = "\r\x1b[K"
-_STREAMS = ("stdout", "stderr")
-_DIRECTLY = ("fileno", "buffer", "detach", "reconfigure")
 _COLUMNS = 80
+_STDERR = 2
+_INTERVAL_SECONDS = 0.09
 _LINES_SECONDS = 1.0
 _LINES_SHARE = 0.1
 
@@ -31,105 +30,94 @@ class StatusLine:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.process = os.getpid()
-        self.unfinished = False
+        self._process = os.getpid()
         self._progress: dict[int, Progress] = {}
-        self._drawn = False
-        self._out: TextIO | None = None
-
-    @property
-    def on(self) -> bool:
-        return bool(self._progress) and os.getpid() == self.process
+        self._hooked: list[tuple[Any, str]] = []
+        self._drawn = self._unfinished = False
+        self._time = 0.0
 
     def show(self, number: int, progress: Progress) -> None:
         with self.lock:
             if not self._progress:
-                self.process, self.unfinished = os.getpid(), False
-                self._out = self._taken()
+                self._begin()
             self._progress[number] = progress
-            if not self.unfinished:
+            if not self._unfinished and now() - self._time > _INTERVAL_SECONDS:
+                self._time = now()
                 self._draw()
 
     def end(self, number: int) -> None:
         with self.lock:
             self._progress.pop(number, None)
-            self.clear()
+            self._clear()
             if not self._progress:
-                _give_back()
+                while self._hooked:
+                    delattr(*self._hooked.pop())
 
-    def clear(self) -> None:
+    def _begin(self) -> None:
+        self._process, self._unfinished = os.getpid(), False
+        for stream in {id(each): each for each in (sys.stdout, sys.stderr)}.values():
+            if is_terminal(stream):
+                with suppress(AttributeError, TypeError):  # a stream of another kind
+                    self._hook(stream.buffer, "write", self._above(stream.buffer))
+                    self._hook(stream, "fileno", self._alone(stream.fileno))
+
+    def _hook(self, to: Any, name: str, call: Callable[..., Any]) -> None:
+        if name not in vars(to):
+            setattr(to, name, call)
+            self._hooked.append((to, name))
+
+    def _above(self, buffer: Any) -> Callable[[Any], int]:
+        """What writes to this buffer, once the line is cleared."""
+        write = buffer.write
+
+        def written(data: Any) -> int:
+            if not self._progress or os.getpid() != self._process:
+                return int(write(data))
+            with self.lock:
+                self._clear()
+                count = int(write(data))
+                buffer.flush()
+                if len(data):
+                    self._unfinished = bytes(memoryview(data)[-1:]) != b"\n"
+                return count
+
+        return written
+
+    def _alone(self, fileno: Callable[[], int]) -> Callable[[], int]:
+        """The descriptor; the line is not drawn until a line that is printed ends."""
+
+        def given() -> int:
+            if self._progress and os.getpid() == self._process:
+                with self.lock:
+                    self._clear()
+                    self._unfinished = True
+            return fileno()
+
+        return given
+
+    def _draw(self) -> None:
+        numbers, columns = sorted(self._progress), _columns()
+        if not columns:
+            return
+        line = progress_line(self._progress[numbers[0]])
+        if len(numbers) > 1:
+            outer, inner = (
+                progress_line(self._progress[i], bar=False) for i in (numbers[0], numbers[-1])
+            )
+            line = f"{cut(outer, columns // 2 - 3)} | {inner}"
+        self._write(_CLEAR + cut(line, columns))
+        self._drawn = True
+
+    def _clear(self) -> None:
         if self._drawn:
             self._drawn = False
             self._write(_CLEAR)
 
-    def give_way(self) -> None:
-        """Until something is printed that ends its line."""
-        with self.lock:
-            if self.on:
-                self.clear()
-                self.unfinished = True
-
-    def _draw(self) -> None:
-        shown = [progress for _, progress in sorted(self._progress.items(), key=itemgetter(0))]
-        columns = _columns(self._out)
-        if columns:
-            line = progress_line(shown[0])
-            if len(shown) > 1:
-                outer, inner = (progress_line(each, bar=False) for each in (shown[0], shown[-1]))
-                line = f"{cut(outer, columns // 2 - 3)} | {inner}"
-            self._write(_CLEAR + cut(line, columns))
-            self._drawn = True
-
     def _write(self, text: str) -> None:
         """A terminal that is gone shows nothing."""
-        if self._out is not None:
-            encoding = self._out.encoding or "utf-8"
-            with suppress(OSError, ValueError):
-                self._out.write(text.encode(encoding, "replace").decode(encoding))
-                self._out.flush()
-
-    def _taken(self) -> TextIO | None:
-        """Streams to a terminal are replaced by those that clear the line first."""
-        for name in _STREAMS:
-            stream = getattr(sys, name)
-            if is_terminal(stream) and not isinstance(stream, _Above):
-                setattr(sys, name, _Above(stream, self))
-        out = sys.stderr
-        return out.stream if isinstance(out, _Above) else out
-
-
-class _Above:
-    """A stream to the terminal that has the line."""
-
-    def __init__(self, stream: TextIO, line: StatusLine) -> None:
-        self.stream = stream
-        self._line = line
-
-    def write(self, text: str) -> int:
-        line = self._line
-        if not text or not line.on:
-            return self.stream.write(text)
-        with line.lock:
-            line.clear()
-            written = self.stream.write(text)
-            line.unfinished = not text.endswith("\n")
-            return written
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for each in lines:
-            self.write(each)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _DIRECTLY:
-            self._line.give_way()
-        return getattr(self.stream, name)
-
-
-def _give_back() -> None:
-    for name in _STREAMS:
-        stream = getattr(sys, name)
-        if isinstance(stream, _Above):
-            setattr(sys, name, stream.stream)
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        with suppress(OSError):
+            os.write(_STDERR, text.encode(encoding, "replace"))
 
 
 def is_terminal(stream: object) -> bool:
@@ -139,21 +127,18 @@ def is_terminal(stream: object) -> bool:
     return False
 
 
-def _columns(out: TextIO | None) -> int:
+def _columns() -> int:
     """The width of a line; 0 where none may be drawn: for a job in the background."""
-    if out is None:
-        return 0
     columns = 0
-    with suppress(OSError, ValueError):
-        fd = out.fileno()
-        columns = os.get_terminal_size(fd).columns
-        if os.tcgetpgrp(fd) != os.getpgrp():
+    with suppress(OSError):
+        columns = os.get_terminal_size(_STDERR).columns
+        if os.tcgetpgrp(_STDERR) != os.getpgrp():
             return 0
     return (columns or _COLUMNS) - 1
 
 
 _line = StatusLine()
-_numbers = itertools.count()
+_numbers: Iterator[int] = itertools.count()
 
 
 class TerminalProgress:
@@ -211,6 +196,6 @@ class CalledProgress:
 def shown_progress() -> TerminalProgress | PrintedProgress | None:
     """Where standard error goes: a terminal, a notebook; None for anything else."""
     out = sys.stderr
-    if is_terminal(out):
+    if is_terminal(out) and os.isatty(_STDERR):
         return TerminalProgress()
     return PrintedProgress(out) if type(out).__module__ == "ipykernel.iostream" else None

@@ -16,7 +16,7 @@ def progress_line(progress: Progress, *, bar: bool = True) -> str:
     """
     left, line = progress.left_seconds if bar else None, progress.doing
     if progress.total and bar:
-        line += f" [{'#' * round(progress.done / progress.total * _BAR):.<{_BAR}}]"
+        line += f" [{'#' * int(progress.done / progress.total * _BAR):.<{_BAR}}]"
     if progress.detail:
         line += (" " if progress.total and bar else "  ") + progress.detail
     if left is None:

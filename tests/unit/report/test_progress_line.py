@@ -30,6 +30,11 @@ def test_what_has_a_total_gets_a_bar_and_what_moves_a_cursor_is_no_part_of_it() 
     assert progress_line(Progress(doing="a", detail="7 items")) == "a  7 items"
 
 
+def test_a_bar_is_full_only_where_all_is_done() -> None:
+    shown = [progress_line(Progress(doing="a", done=done, total=100)) for done in (0, 99, 100)]
+    assert [line.count("#") for line in shown] == [0, 23, 24]
+
+
 def test_where_two_share_a_line_there_is_no_bar() -> None:
     progress = Progress(doing="a", done=1, total=2, detail="1/2 items", left_seconds=3)
     assert progress_line(progress, bar=False) == "a  1/2 items"
