@@ -299,7 +299,8 @@ def read_answer(outcome: Outcome, program: str = "") -> tuple[Reading, ...] | Un
     """Parse the output of one of our measuring programs.
 
     Format: one JSON object {"readings": [{"metric", "unit", "values", "levels"?, "notes"?}, ...]}
-    where levels and notes are objects of strings; on exit 77 {"cannot": reason, "remedy"?}.
+    of one reading at least, where levels and notes are objects of strings; on exit 77
+    {"cannot": reason, "remedy"?}.
     program: its name, to find its own error message among those of mpirun.
     """
     said = outcome.stderr.decode(errors="replace").splitlines()
@@ -316,7 +317,8 @@ def read_answer(outcome: Outcome, program: str = "") -> tuple[Reading, ...] | Un
             return Unmeasured(
                 reason=answer.get("cannot", _tail(outcome)), remedy=answer.get("remedy", "")
             )
-        return tuple(_reading(r) for r in answer["readings"])
+        first, *others = answer["readings"]
+        return tuple(_reading(r) for r in (first, *others))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise MeasureError(
             f"the program's answer cannot be read: {outcome.stdout[:200]!r}"

@@ -33,13 +33,26 @@ def test_a_failed_check_says_what_the_program_complained_of() -> None:
     assert answer.reason.endswith("b / c / wrong sum")
 
 
+def test_the_first_complaint_of_the_program_itself_goes_before_its_launchers() -> None:
+    failed = outcome(1, "", "mpirun: a rank failed\npairs: wrong data\npairs: and more\n")
+    assert read_answer(failed, "pairs") == Unmeasured(reason="wrong data")
+    assert read_answer(failed) == Unmeasured(
+        reason="the program's own check failed: mpirun: a rank failed / pairs: wrong data /"
+        " pairs: and more"
+    )
+    warned = outcome(0, json.dumps({"readings": [READING]}), "pairs: slow\n")
+    assert not isinstance(read_answer(warned, "pairs"), Unmeasured)
+
+
 def test_a_killed_program_is_unmeasured() -> None:
     answer = read_answer(Outcome(end=Killed(9)))
     assert isinstance(answer, Unmeasured)
     assert "9" in answer.reason
 
 
-@pytest.mark.parametrize("out", ["not JSON", "[]", "{}", '{"readings": [{"metric": "x"}]}', "7"])
+@pytest.mark.parametrize(
+    "out", ["not JSON", "[]", "{}", '{"readings": []}', '{"readings": [{"metric": "x"}]}', "7"]
+)
 def test_an_answer_that_cannot_be_read_is_a_measure_error(out: str) -> None:
     with pytest.raises(MeasureError, match="cannot be read"):
         read_answer(outcome(0, out))

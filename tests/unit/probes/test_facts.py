@@ -271,7 +271,7 @@ def test_a_system_is_named_by_its_distribution_else_by_its_kernel() -> None:
 
 @pytest.mark.parametrize(
     ("count", "cpus"),
-    [(1, 1), (2, 2), (0, 1), (-3, 1), ("4", 1), (None, 1), (1 << 20, 1 << 16)],
+    [(1, 1), (2, 2), (0, 1), (-3, 1), ("4", 1), (None, 1)],
 )
 def test_without_any_list_there_are_as_many_cpus_as_python_counts(count: object, cpus: int) -> None:
     found = read_facts({"cpu_count": count})

@@ -50,6 +50,14 @@ def test_without_fio_it_says_what_to_install() -> None:
     assert found == Unmeasured(reason="fio was not found", remedy="apt install fio")
 
 
+def test_environments_are_compared_with_less_effort() -> None:
+    less: dict[Effort, str] = {"quick": "quick", "normal": "quick", "full": "normal"}
+    for effort, own in less.items():
+        found = PROBE.compared(NODE, MeasurementRequest(effort=effort))
+        assert not isinstance(found, Unmeasured)
+        assert {each.case.detail("effort") for each in found} == {own}
+
+
 def test_it_is_the_storage_that_a_case_measures() -> None:
     assert all(PROBE.program(case).on_storage for case in cases())
     assert not replace(PROBE.program(cases()[0]), argv=("fio", "--version")).on_storage

@@ -1,5 +1,6 @@
 """The programs of probes as a flow: what is compiled, and what compiles it anew."""
 
+import re
 from dataclasses import replace
 
 from flowos.model import Command
@@ -21,6 +22,8 @@ def test_a_program_is_compiled_once_per_key() -> None:
     assert command.once == BUILD.key
     assert command.argv[0] == "/usr/bin/gcc"
     assert command.argv[-1] == "-lm"
+    assert command.limit_seconds == 120
+    assert re.fullmatch(r"clock-[0-9a-f]{16}", BUILD.key)
 
 
 def test_each_build_is_made_once_however_many_ask_for_it() -> None:
@@ -54,6 +57,7 @@ def test_a_program_of_several_sources_is_compiled_from_all_of_them() -> None:
         "generate.cpp",
     ]
     assert SOLVER.key.startswith("solve_mpi-")
+    assert command.limit_seconds == 3 * 120
 
 
 def test_headers_are_named_from_the_folder_on_where_a_program_says_so() -> None:

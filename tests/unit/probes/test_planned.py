@@ -75,9 +75,9 @@ def with_all(node: Facts) -> Facts:
 
 
 def stated(what: Headline | Chart | Program | Any, without: Sequence[str] = ()) -> str:
-    """The fields that are not as they are by default."""
-    found = ((f.name, getattr(what, f.name), f.default) for f in fields(what))
-    told = ((n, v) for n, v, usual in found if n not in without and v != usual)
+    """The fields that are not empty."""
+    found = ((f.name, getattr(what, f.name)) for f in fields(what))
+    told = ((n, v) for n, v in found if n not in without and v)
     return ", ".join(f"{n} {f'{v:.6g}' if isinstance(v, float) else repr(v)}" for n, v in told)
 
 

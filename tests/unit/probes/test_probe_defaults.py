@@ -63,6 +63,8 @@ def test_libaio_is_tried_by_fio_itself_where_io_uring_is_out(node: Callable[...,
     trial = Fio().trial(facts, {"io_uring": False})
     assert trial is not None
     assert trial.program.argv[0] == "/usr/bin/fio"
+    assert trial.program.limit_seconds == 30
+    assert Fio().trial(facts, {}) is not None, "io_uring is not known to work"
     assert Fio().trial(facts, {"io_uring": True}) is None
     said = b"fio: io_setup(1) failed, error=Function not implemented"
     assert trial.complaint(Outcome(end=Exited(1), stdout=said)).endswith("not implemented")
