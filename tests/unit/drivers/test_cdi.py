@@ -50,6 +50,8 @@ def said(**changed: Any) -> dict[str, Any]:
                         f"libcuda.so.1::{LIB}/libcuda.so",
                         "--link",
                         f"nowhere.so::{LIB}/libelse.so",
+                        "--folder",
+                        f"libcuda.so.1::{LIB}/libfolder.so",
                         "--link",
                         "malformed",
                     ],

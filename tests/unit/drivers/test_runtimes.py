@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Reason, bind_for_us, runtime_named
+from flowos.drivers import RUNTIMES, Reason, bind_for_us, runtime_named
 from flowos.model import Environment, Facts, Image, Launch, LaunchFailed, Tool, Tried
 
 AT = PurePath("/tmp/flowos-7/abc/0")
@@ -148,6 +148,21 @@ def test_a_runtime_has_no_trait_that_it_does_not_state_but_read_only_binds() -> 
     assert [name for name in traits.__dataclass_fields__ if getattr(traits, name)] == [
         "binds_read_only"
     ]
+
+
+@pytest.mark.parametrize(
+    ("trait", "names"),
+    [
+        ("makes_targets", ["apptainer", "podman"]),
+        ("binds_read_only", ["apptainer", "bare", "bwrap", "podman"]),
+        ("own_terminal", ["podman"]),
+        ("streams_beside", ["podman"]),
+        ("has_helpers", ["apptainer", "podman"]),
+    ],
+)
+def test_engines_do_what_plain_programs_leave_to_their_caller(trait: str, names: list[str]) -> None:
+    found = [name for name in sorted(RUNTIMES) if getattr(RUNTIMES[name].traits, trait)]
+    assert found == names
 
 
 def test_a_bind_of_our_own_is_read_only_where_the_runtime_can() -> None:

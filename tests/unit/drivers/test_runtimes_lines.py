@@ -195,6 +195,13 @@ def test_a_version_gets_only_the_options_that_it_knows(
     assert tuple(option for option in OPTIONS if option in argv) == knows
 
 
+@pytest.mark.parametrize("version", ["1.5.0", "1.5.3", "2.0", ""])
+def test_a_version_with_cdi_takes_a_device(version: str) -> None:
+    runtime = way("apptainer", 0, apptainer=version)
+    assert runtime.traits.reads_cdi
+    assert "--device" in next(lines(runtime, devices=DEVICES))
+
+
 @pytest.mark.parametrize(
     ("program", "version"), [("apptainer", "1.4.5"), ("singularity", "4.1.0"), ("singularity", "")]
 )
@@ -227,4 +234,6 @@ def test_apptainer_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> No
         for n in range(4)
     )
     check("apptainer-squashfuse", lines(helped, form="squashfs"))
+    assert list(lines(helped)) == list(lines(APPTAINER)), "a folder needs no help"
+    assert not APPTAINER.setup(Image(form="squashfs", digest="", source=PurePath("/a")), MOUNT)
     assert list(lines(alone, form="squashfs")) == list(lines(APPTAINER, form="squashfs"))
