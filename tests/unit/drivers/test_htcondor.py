@@ -100,6 +100,20 @@ def test_what_has_no_jobs_or_is_no_json() -> None:
         read_jobs("-- Failed to fetch ads")
 
 
+def test_every_number_of_a_state_has_its_name() -> None:
+    text = ",".join(f'{{"ClusterId": {n}, "ProcId": 0, "JobStatus": {n}}}' for n in range(1, 8))
+    states = [(job.state, job.phase) for job in read_jobs(f"Welcome!\n[{text}]")]
+    assert states == [
+        ("Idle", "waiting"),
+        ("Running", "running"),
+        ("Removed", "over"),
+        ("Completed", "over"),
+        ("Held", "waiting"),
+        ("TransferringOutput", "ending"),
+        ("Suspended", "running"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("state", "phase"),
     [("Held", "waiting"), ("Suspended", "running"), ("Removed", "over"), ("9", "unknown")],
@@ -117,6 +131,7 @@ def test_the_slots_of_a_machine_are_one_node(version: str) -> None:
         NodeInfo(name="n3.cluster", state="Owner Idle", **has),  # type: ignore[arg-type]
     )
     assert read_nodes('[{"State": "Owner"}]') == ()
+    assert read_nodes('[{"Machine": "n1"}]') == (NodeInfo(name="n1", cores=0, state=""),)
 
 
 @pytest.mark.parametrize(

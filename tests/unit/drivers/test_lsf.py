@@ -37,6 +37,9 @@ def test_nodes_are_held_by_a_keeper_that_a_shell_starts_as_it_is() -> None:
         *("1", "-R", "span[ptile=1] rusage[mem=1025MB] rusage[fpga=1]"),
         *("-q", "gpu", "-P", "physics", "-W", "2", "-gpu", "num=2", "k"),
     )
+    for seconds, minutes in ((60, "1"), (60.1, "2"), (6000, "100")):
+        assert hold_words(Ask(seconds=seconds), "n", ())[-2] == minutes
+    assert "rusage[mem=1MB]" in hold_words(Ask(memory_bytes=1), "n", ())[8]
     with pytest.raises(SliceRefused, match="topology='pack': LSF does not place nodes"):
         hold_words(Ask(topology="pack"), "n", ())
 
@@ -78,8 +81,8 @@ def test_what_has_no_jobs_or_is_no_json() -> None:
 def test_times_that_are_not_known() -> None:
     text = '{"RECORDS":[{"JOBID":"1","STAT":"UNKWN","TIME_LEFT":"0:10 E","RUN_TIME":"-"}]}'
     assert read_jobs(text) == (Job(id="1", state="UNKWN", phase="unknown"),)
-    left = read_jobs(text.replace("0:10 E", "0:10"))[0].left_seconds
-    assert left == 600.0
+    left = read_jobs(text.replace("0:10 E", "2:10"))[0].left_seconds
+    assert left == 7800.0
 
 
 @pytest.mark.parametrize(

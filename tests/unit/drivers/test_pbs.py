@@ -41,6 +41,7 @@ def test_whole_nodes_are_asked_for_with_a_keeper_on_the_first() -> None:
         *("-l", "select=1:ncpus=4:ngpus=2:fpga=1:mem=1073741824b"),
         *("-l", "walltime=1:01:02", "-l", "place=scatter:excl"),
     )
+    assert "walltime=0:01:00" in submit_words(Ask(seconds=60), "n", ())
     with pytest.raises(SliceRefused, match="topology='switch': PBS does not place nodes"):
         submit_words(Ask(topology="switch"), "n", ())
 
@@ -72,6 +73,8 @@ def test_what_has_no_jobs_or_is_no_json() -> None:
     assert read_jobs('{"Jobs":{"7.pbs":{}, "8.pbs":"odd"}}') == (
         Job(id="7.pbs", state="", phase="unknown", left_seconds=math.inf),
     )
+    waits = '{"Jobs":{"7.pbs":{"job_state":"Q","Resource_List":{"walltime":"00:01:00"}}}}'
+    assert read_jobs(f"Welcome!\n{waits}")[0].left_seconds == 60.0
     with pytest.raises(SliceRefused, match="PBS answers no JSON that can be read"):
         read_jobs("Connection refused")
     with pytest.raises(SliceRefused, match="PBS answers no JSON"):
@@ -91,6 +94,12 @@ def test_nodes_are_read_with_what_they_have_and_why_they_are_not_to_be_had(versi
     assert read_nodes(printed(version, "pbsnodes.json")) == (
         NodeInfo(name="n1", cores=64, memory_bytes=527672488 << 10, gpus=4, state="job-exclusive"),
         NodeInfo(name="n2", cores=8, memory_bytes=16 << 30, state='offline: fan "B" broken'),
+    )
+
+
+def test_what_is_not_said_of_a_node_it_has_not() -> None:
+    assert read_nodes('{"nodes":{"n1":{"state":"down"}}}') == (
+        NodeInfo(name="n1", cores=0, state="down"),
     )
 
 

@@ -55,12 +55,16 @@ def test_nodes_are_held_by_a_keeper_on_one_of_them_that_reads_our_input() -> Non
     )
 
 
+def test_without_cores_a_node_is_a_slot() -> None:
+    assert hold_words(POOL, Ask(nodes=3), "n", ())[-1] == "3"
+
+
 def test_times_and_memory_are_asked_of_grid_engine() -> None:
     limited = replace(POOL, max_seconds=50.0)
     assert hold_words(limited, Ask(seconds=60.0, memory_bytes=1 << 30), "n", ())[-2:] == (
         *("-l", "h_rt=50,mem_total=1073741824"),
     )
-    assert hold_words(POOL, Ask(seconds=0.2), "n", ())[-2:] == ("-l", "h_rt=1")
+    assert hold_words(POOL, Ask(seconds=0.2, memory_bytes=1), "n", ())[-1] == "h_rt=1,mem_total=1"
 
 
 def test_what_is_asked_is_asked_by_name() -> None:
@@ -88,6 +92,11 @@ def test_a_job_of_many_slots_is_one_with_the_node_of_its_first_task_first(versio
         ),
         Job(id="42", name="sweep", state="hqw", phase="waiting"),
     )
+
+
+def test_a_job_whose_tasks_differ_is_in_the_state_of_the_first() -> None:
+    text = printed("8.1", "qstat_jobs.xml").replace("<state>r", "<state>t", 1)
+    assert read_jobs(text)[0].state == "t"
 
 
 def test_an_answer_without_jobs_has_none_and_one_that_is_no_xml_is_refused() -> None:
