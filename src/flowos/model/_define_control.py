@@ -21,6 +21,7 @@ from flowos.model._graph import (
 from flowos.model._ports import PortType, any_, bool_, brief_repr
 from flowos.model._wiring import bind_arguments
 
+MAX_DEPTH = 64
 _Bound = tuple[Flow, tuple[int, ...]]
 """A flow, and which of the given values each of its inputs takes."""
 
@@ -43,6 +44,7 @@ def cond(
     numbers = dict(zip(named, range(1 + len(values), 1 + len(values) + len(named)), strict=True))
     good = _branch("cond: if_true", if_true, len(values), numbers)
     bad = _branch("cond: if_false", if_false, len(values), numbers)
+    _check_depth("cond", good[0], bad[0])
     names = [port.spec.name for port in good[0].inputs[: len(values)]] + list(named)
     specs = [PortSpec("condition", bool_)]
     for number, name in enumerate(names, 1):
@@ -87,6 +89,7 @@ def loop(
     flow, at = _bound("loop: body", body, len(values), numbers)
     _check_state(flow, len(values))
     whole = flow if until is None else _with_until(flow, until)
+    _check_depth("loop", whole)
     made = Task(
         name="loop",
         inputs=tuple(port.spec for port in flow.inputs),
@@ -162,6 +165,24 @@ def _with_until(flow: Flow, until: Callable[..., Any]) -> Flow:
                 f"make it an input of body {flow.name!r}, and an output too"
             )
     return whole
+
+
+def _check_depth(name: str, *flows: Flow) -> None:
+    known: dict[Flow, int] = {}
+
+    def depth(flow: Flow) -> int:
+        if flow not in known:
+            bodies = [call.task.body for call in flow.calls]
+            known[flow] = max(map(of_body, bodies), default=0)
+        return known[flow]
+
+    def of_body(body: object) -> int:
+        if isinstance(body, Flow):
+            return depth(body)
+        return 1 + max(map(depth, body.flows)) if isinstance(body, (Cond, Loop)) else 0
+
+    if max(map(depth, flows)) >= MAX_DEPTH:
+        raise WiringError(f"{name}: conds and loops may be {MAX_DEPTH} deep in each other, no more")
 
 
 def _outputs_of_both(good: Flow, bad: Flow) -> tuple[PortSpec, ...]:

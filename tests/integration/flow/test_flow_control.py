@@ -168,6 +168,16 @@ def test_random_flows_give_what_python_does_with_every_worker(seed: int) -> None
                     assert s.run(*values) == expected, options
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_64_loops_in_each_other(way: Way) -> None:
+    for task in (half, minus_one):
+        flow = fo.flow_output(task(integer()))
+        for i in range(64):
+            flow = fo.flow_output(fo.loop(flow, integer(f"x{i}"), max_rounds=1))
+        with fo.slice(flow, workers=way) as s:
+            assert s.run(2) == [1]
+
+
 @pytest.mark.parametrize("way", ["thread", "inline"])
 @pytest.mark.parametrize("body", [half, minus_one])
 def test_100_000_rounds_need_no_recursion(way: Way, body: fo.Task) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, Literal
 
@@ -205,3 +206,22 @@ def test_a_constant_that_no_worker_can_be_sent_is_said() -> None:
         fo.SliceRefused, match="a constant in task 'loop' cannot be sent to a worker"
     ):
         fo.slice(flow, workers="process")
+
+
+class Held(list[int]):
+    """A list that can be looked after."""
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_what_a_failed_loop_held_goes_with_its_error(retries: int) -> None:
+    @fo.task(retries=retries)
+    def fail(values: fo.any_, x: fo.int64) -> fo.any_:
+        raise ValueError(len(values) + x)
+
+    values = Held()
+    seen = weakref.ref(values)
+    with fo.slice(fo.loop(fail, fo.flow_input("v", fo.any_), x=1, max_rounds=3)) as s:
+        with pytest.raises(fo.TaskFailed):
+            s.run(values)
+        del values
+        assert seen() is None

@@ -294,6 +294,19 @@ def test_rounds_are_a_whole_number_from_one_on(rounds: Any) -> None:
     assert loop(half, 1, max_rounds=1).name == "loop"
 
 
+def test_conds_and_loops_are_at_most_64_deep() -> None:
+    flow = flow_output(half(number("x")))
+    for i in range(64):
+        inner = flow_output(flow(number(f"y{i}")))
+        made = cond(True, half, inner, i) if i % 2 else loop(inner, i, max_rounds=1)
+        flow = flow_output(minus(made, number(f"x{i}")))
+    with pytest.raises(WiringError, match="loop: conds and loops may be 64 deep in each other"):
+        loop(flow, 1, max_rounds=1)
+    with pytest.raises(WiringError, match="cond: conds and loops may be 64 deep in each other"):
+        cond(True, half, flow, 1)
+    assert len(labels_of(flow)) == 1
+
+
 def labels_of(flow: Flow) -> list[str]:
     return [stage.label for stage in compile_flow(flow).all_stages]
 
