@@ -92,7 +92,7 @@ def _kinds(tree: Tree, online: tuple[int, ...]) -> Mapping[int, Kind]:
         speeds = {n: tree.number(f"{_CPUS}/cpu{n}/{name}") or 0 for n in online}
         best = max(speeds.values(), default=0)
         slow = {n for n, speed in speeds.items() if speed < _CLEARLY_SLOWER * best}
-        if slow and min(speeds.values()) > 0:
+        if slow and all(speeds.values()):
             return {n: "efficiency" if n in slow else "performance" for n in online}
     return {}
 

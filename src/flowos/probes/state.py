@@ -9,9 +9,6 @@ from flowos.model import Facts, MachineState, MeasureError, Outcome, Unmeasured
 from flowos.probes._base import Program, best_compiler, built_by, read_answer
 from flowos.probes._cores import NO_COMPILER, core_sets, list_of
 
-SECONDS = 0.12
-"""Approximate time of one check."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:

@@ -165,6 +165,15 @@ def test_found_follows_links_as_after_chroot() -> None:
     assert found(tree, "bin/none") is None
 
 
+@pytest.mark.parametrize(("links", "ends"), [(39, True), (41, False)])
+def test_links_are_followed_about_forty_times_as_by_the_kernel(links: int, ends: bool) -> None:
+    chain = [symlink(f"l{n}", f"l{n + 1}") for n in range(links - 1)]
+    chain += [symlink(f"l{links - 1}", "end"), folder("end"), file("end/x")]
+    tree = one_layer(chain)
+    assert isinstance(found(tree, "l0"), Folder) is ends
+    assert isinstance(found(tree, "l0/x"), File) is ends
+
+
 def test_found_gives_up_on_a_loop() -> None:
     tree = one_layer([symlink("a", "b"), symlink("b", "a")])
     assert found(tree, "a") is None
