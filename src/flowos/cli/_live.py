@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Self, TextIO
 
 from flowos.model import OnProgress, Progress, Sample
-from flowos.report import progress_line
 
 
 class Live:
@@ -40,7 +39,7 @@ class Live:
         elif self._rewrites:
             self._rewrite(progress)
         elif doing != self._shown:
-            print(progress_line(progress), file=self._out, flush=True)
+            print(_line(progress), file=self._out, flush=True)
         self._shown = doing
 
     def end(self) -> None:
@@ -52,7 +51,7 @@ class Live:
     def _rewrite(self, progress: Progress) -> None:
         last = f"   [{self._last}]" if self._last else ""
         width = shutil.get_terminal_size().columns - 1
-        self._out.write("\r\x1b[K" + (progress_line(progress) + last)[:width])
+        self._out.write("\r\x1b[K" + (_line(progress) + last)[:width])
         self._out.flush()
 
 
@@ -61,3 +60,9 @@ def on_a_terminal(args: argparse.Namespace) -> Iterator[OnProgress]:
     """One line that is rewritten, on a terminal; elsewhere, and with --json, nothing."""
     with Live(sys.stderr) as live:
         yield live.show if sys.stderr.isatty() and not args.json else lambda _: None
+
+
+def _line(progress: Progress) -> str:
+    from flowos.report import progress_line  # takes long, and not all have progress
+
+    return progress_line(progress)

@@ -15,7 +15,6 @@ from typing import Any, TextIO
 
 from flowos.engine import now
 from flowos.model import OnProgress, Progress
-from flowos.report import cut, progress_line
 
 _CLEAR = "\r\x1b[K"
 _COLUMNS = 80
@@ -31,25 +30,26 @@ class StatusLine:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._process = os.getpid()
-        self._progress: dict[int, Progress] = {}
+        self._shown: dict[int, tuple[str, str]] = {}
         self._hooked: list[tuple[Any, str]] = []
         self._drawn = self._unfinished = False
         self._time = 0.0
 
-    def show(self, number: int, progress: Progress) -> None:
+    def show(self, number: int, line: str, brief: str) -> None:
+        """brief: for where another shares the line."""
         with self.lock:
-            if not self._progress:
+            if not self._shown:
                 self._begin()
-            self._progress[number] = progress
+            self._shown[number] = line, brief
             if not self._unfinished and now() - self._time > _INTERVAL_SECONDS:
                 self._time = now()
                 self._draw()
 
     def end(self, number: int) -> None:
         with self.lock:
-            self._progress.pop(number, None)
+            self._shown.pop(number, None)
             self._clear()
-            if not self._progress:
+            if not self._shown:
                 while self._hooked:
                     delattr(*self._hooked.pop())
 
@@ -71,7 +71,7 @@ class StatusLine:
         write = buffer.write
 
         def written(data: Any) -> int:
-            if not self._progress or os.getpid() != self._process:
+            if not self._shown or os.getpid() != self._process:
                 return int(write(data))
             with self.lock:
                 self._clear()
@@ -87,7 +87,7 @@ class StatusLine:
         """The descriptor; the line is not drawn until a line that is printed ends."""
 
         def given() -> int:
-            if self._progress and os.getpid() == self._process:
+            if self._shown and os.getpid() == self._process:
                 with self.lock:
                     self._clear()
                     self._unfinished = True
@@ -96,14 +96,13 @@ class StatusLine:
         return given
 
     def _draw(self) -> None:
-        numbers, columns = sorted(self._progress), _columns()
+        from flowos.report import cut
+
+        numbers, columns = sorted(self._shown), _columns()
         if not columns:
             return
-        line = progress_line(self._progress[numbers[0]])
+        (line, outer), (_, inner) = self._shown[numbers[0]], self._shown[numbers[-1]]
         if len(numbers) > 1:
-            outer, inner = (
-                progress_line(self._progress[i], bar=False) for i in (numbers[0], numbers[-1])
-            )
             line = f"{cut(outer, columns // 2 - 3)} | {inner}"
         self._write(_CLEAR + cut(line, columns))
         self._drawn = True
@@ -151,7 +150,9 @@ class TerminalProgress:
         self._number = next(_numbers)
 
     def show(self, progress: Progress) -> None:
-        _line.show(self._number, progress)
+        from flowos.report import progress_line  # takes long, and most runs do not
+
+        _line.show(self._number, progress_line(progress), progress_line(progress, bar=False))
 
     def end(self, _: Progress) -> None:
         _line.end(self._number)
@@ -180,6 +181,8 @@ class PrintedProgress:
         self._print(progress)
 
     def _print(self, progress: Progress) -> None:
+        from flowos.report import progress_line
+
         self._out.write(f"{progress_line(progress)}\n")
         self._out.flush()
 
