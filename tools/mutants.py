@@ -4,8 +4,9 @@
 pure rooms, for hours. cosmic-ray's operators change a module in memory. Two processes collect the
 tests that coverage saw in that module; each change of a function is made in a fork of one of them,
 which runs the tests of the changed line, the quickest first, up to the first failure. What survives
-so, and each change of what runs at import, is tried in a process that imports the changed module. A
-survivor is a missing test, or a change without meaning. Where time is limited mutants are drawn.
+so, and each change of what runs at import, is tried in a process that imports the changed module:
+the latter with the room's other tests too. A survivor is a missing test, or a change without
+meaning. Where time is limited mutants are drawn.
 """
 
 import argparse
@@ -56,6 +57,7 @@ class Seen:
     """
 
     tests: frozenset[str]
+    room: frozenset[str]
     by_line: dict[int, frozenset[str]]
     seconds: dict[str, float]
 
@@ -66,6 +68,10 @@ class Seen:
         """The tests that ran one of these lines, or all; the quickest first."""
         found = frozenset[str]().union(*(self.by_line.get(line, ()) for line in lines))
         return sorted(found or self.tests, key=self.time_of)
+
+    def others(self) -> list[str]:
+        """The other tests of the room: they may use what an import of the module makes."""
+        return sorted(self.room - self.tests, key=self.time_of)
 
     def time_of(self, test: str) -> float:
         return self.seconds.get(test, 1.0)
@@ -150,9 +156,10 @@ def seen(module: Path, slowest: float) -> Seen:
         for line, names in contexts.items()
     }
     seconds = seconds_of_tests(module.parts[2])
-    ran = frozenset[str]().union(*by_line.values()) or seconds.keys()
+    room = frozenset(test for test, took in seconds.items() if took <= slowest)
+    ran = frozenset[str]().union(*by_line.values()) or room
     tests = frozenset(test for test in ran if seconds.get(test, 0.0) <= slowest)
-    return Seen(tests, {line: own & tests for line, own in by_line.items()}, seconds)
+    return Seen(tests, room, {line: own & tests for line, own in by_line.items()}, seconds)
 
 
 class Chosen:
@@ -179,11 +186,15 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Trial:
-    """A mutant, the functions that it changes (None: what an import runs), and tests to notice."""
+    """A mutant, the functions that it changes (None: what an import runs), and tests to notice.
+
+    others: tests that are tried where the first notice nothing.
+    """
 
     mutant: Mutant
     functions: dict[Place, CodeType] | None
     tests: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 def trials(module: Path, todo: Sequence[Mutant], seen: Seen) -> Iterator[Trial]:
@@ -192,7 +203,8 @@ def trials(module: Path, todo: Sequence[Mutant], seen: Seen) -> Iterator[Trial]:
         new = changed_functions(old, compile(mutant.source, str(module), "exec"))
         lines = [line for code in (new or {}).values() for *_, line in code.co_lines() if line]
         own = [mutant.line] if mutant.line in seen.by_line else lines
-        yield Trial(mutant, new or None, tuple(seen.of(own if new else [])))
+        others = () if new else tuple(seen.others())
+        yield Trial(mutant, new or None, tuple(seen.of(own if new else [])), others)
 
 
 class Server(Chosen):
@@ -263,8 +275,10 @@ def survives_import(module: Path, trial: Trial, seen: Seen, scratch: Path) -> bo
     """Whether no test notices the changed module, which this process imports."""
     signal.setitimer(signal.ITIMER_PROF, IMPORT_SECONDS)
     sys.meta_path.insert(0, OneModule(module, trial.mutant.source))
-    return tested(
-        Chosen(trial.tests, seen), sorted({t.split("::")[0] for t in trial.tests}), scratch
+    parts = (tests for tests in (trial.tests, trial.others) if tests)
+    return all(
+        tested(Chosen(tests, seen), sorted({t.split("::")[0] for t in tests}), scratch)
+        for tests in parts
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Case, Exited, Facts, Killed, Measurement, Outcome, Sample, Tool
+from flowos.model import Case, Exited, Facts, Killed, Measurement, Outcome, Reading, Sample, Tool
 from flowos.probes._base import Probe
+from flowos.probes._suspect import crowded
 from flowos.probes._tables import PROBES
 from flowos.probes.clock import Clock
 from flowos.probes.fio import Fio
@@ -35,6 +36,15 @@ def test_what_decides_is_the_probes_metrics(node: Callable[..., Facts]) -> None:
     assert deciding[("stream", "triad")]
     assert not deciding[("clock", "triad")]
     assert Clock().trial(node(), {}) is None
+
+
+def test_threads_that_shared_cpus_are_said_by_the_first_reading() -> None:
+    plain = Reading(metric="m", unit="s", values=(1.0,))
+    assert crowded([replace(plain, notes=(("cpus", "1"),)), plain], 2) == (
+        "2 threads were seen on 1 cpus"
+    )
+    assert crowded([replace(plain, notes=(("cpus", "2"),)), plain], 2) == ""
+    assert crowded([plain], 2) == ""
 
 
 def start(env: str, median: float) -> Measurement:
