@@ -156,7 +156,7 @@ def blocked_signals(box: Box, node: str) -> int:
 
 
 def test_a_quota_is_said_where_users_look_and_the_node_comes_back(cloud: Box) -> None:
-    cloud.set_cloud("retry_seconds = 4", f'answers = ["create: {NO_MORE}"]')
+    cloud.set_cloud("retry_seconds = 6", f'answers = ["create: {NO_MORE}"]')
     ran = cloud.run("srun", "--partition=cloud", "--job-name=many", "--nodelist=c1", "true")
     assert ran.returncode != 0
     assert "Node failure on c1" in ran.stderr
@@ -233,10 +233,11 @@ def test_a_resume_that_never_comes_is_mended_by_reconcile() -> None:
 
 def test_a_reason_stays_when_slurm_gives_up_too() -> None:
     with Box(nodes=1, cloud=1, resume_seconds=3) as box:
-        box.set_cloud("retry_seconds = 12", f'answers = ["create: {NO_MORE}"]')
+        box.set_cloud("retry_seconds = 3600", f'answers = ["create: {NO_MORE}"]')
         box.run("srun", "--partition=cloud", "true")
         assert comes(lambda: states(box)["c1"][0].startswith("down") and NO_MORE in reason(box))
         box.set_cloud()
+        box.run("scontrol", "update", "NodeName=c1", "State=POWER_DOWN_FORCE")
         assert comes(lambda: down(box) == {"c1"})
         assert box.run("srun", "--partition=cloud", "true").returncode == 0
 
@@ -289,6 +290,30 @@ def test_reconcile_ends_what_no_node_owns_and_only_when_it_is_old_enough(cloud: 
     assert plain["why"] == "its node is powered down"
     assert machines(cloud) == ["c2"]
     cloud.run("scancel", job)
+
+
+def test_a_machine_of_a_node_that_no_table_has_any_more_is_an_orphan(cloud: Box) -> None:
+    cloud.run("srun", "--partition=cloud", "--nodelist=c1", "true")
+    cloud.set_cloud('answers = ["end: UnauthorizedOperation: no"]')
+    assert comes(lambda: ("keep", "c1") in log(cloud))
+    settings = cloud.folder / "flowos.toml"
+    cloud.set_cloud()
+    settings.write_text(settings.read_text().replace("c1,c2", "c2"))
+    assert machines(cloud) == ["c1"]
+    assert "c1: machine box-c1-" in flowos(cloud, "reconcile", "--min-age=0").stdout
+    assert machines(cloud) == []
+    settings.write_text(settings.read_text().replace('"c2"', '"c9"'))
+    done = flowos(cloud, "resume", "c2", "--dry-run")
+    assert done.stdout == f"would: c2: no machine: no [cloud.NAME] of {settings} has c2\n"
+
+
+def test_what_a_killed_process_waited_for_is_done_by_reconcile(cloud: Box) -> None:
+    cloud.set_cloud("retry_seconds = 4", f'answers = ["create: {NO_MORE}"]')
+    cloud.run("srun", "--partition=cloud", "--nodelist=c1", "true")
+    (process,) = waiting(cloud)
+    os.kill(int(process.name), signal.SIGKILL)
+    assert comes(lambda: flowos(cloud, "reconcile").stdout.startswith("c1: given back to Slurm: "))
+    assert comes(lambda: "c1" in down(cloud))
 
 
 def test_a_node_whose_machine_is_gone_is_given_back_and_its_job_runs_anew(cloud: Box) -> None:

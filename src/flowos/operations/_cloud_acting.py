@@ -30,6 +30,11 @@ class Acting:
         self.say(action)
         return refusal
 
+    def announce(self, vm: Vm) -> None:
+        """Say to Slurm where the node is, if the cloud says it. Raises SliceRefused."""
+        if vm.address:
+            self.slurm.set_address(vm.node, vm.address)
+
     def give_back(self, node: str, why: str) -> None:
         if not self.dry_run:
             self.slurm.give_back(node)

@@ -72,11 +72,14 @@ def _created(
             first.append(answer)
             refusals[order.node] = answer
             return
-        made.append(answer)
-        if answer.address:
-            act.slurm.set_address(order.node, answer.address)
         took = now() - since
         act.say(CloudAction(what="create", node=order.node, vm=answer.id, seconds=took))
+        try:
+            act.announce(answer)
+            made.append(answer)
+        except SliceRefused as error:
+            refusals[order.node] = CloudRefusal("unknown", f"Slurm takes no address: {error}")
+            act.end(machines, answer, "Slurm takes no address")
 
     with ThreadPoolExecutor(_AT_ONCE) as several:
         list(several.map(create, orders))

@@ -59,5 +59,13 @@ def cloud_nodes(
     return lambda node: (of_all or node in names) and (only is None or node in only)
 
 
+def stray_nodes(
+    clouds: tuple[Cloud, ...], only: Collection[str] | None = None
+) -> Callable[[str], bool]:
+    """Whether no table has a node any more: its machines are left in each cloud."""
+    tables = [cloud_nodes(cloud, clouds) for cloud in clouds]
+    return lambda node: not any(has(node) for has in tables) and (only is None or node in only)
+
+
 def _file() -> str:
     return str(settings_file() or "no flowos.toml")

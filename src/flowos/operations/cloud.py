@@ -6,7 +6,6 @@ could not, or left when it was ended.
 """
 
 import time
-from collections.abc import Callable
 
 from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.engine import Machines, now, open_cloud, utc_of
@@ -26,6 +25,7 @@ from flowos.operations._cloud_tables import (
     by_table,
     cloud_nodes,
     cloud_tables,
+    stray_nodes,
 )
 from flowos.plan import ORPHAN_SECONDS, left_over, nonce_at, orphans, without_machine
 
@@ -92,22 +92,29 @@ def reconcile(
     act = Acting(on_action, dry_run=dry_run)
     clouds = cloud_tables()
     only = frozenset(read_node_names(hosts)) if hosts else None
-    return all(
-        [_reconciled(cloud, cloud_nodes(cloud, clouds, only), act, min_age) for cloud in clouds]
-    )
+    return all([_reconciled(cloud, clouds, only, act, min_age) for cloud in clouds])
 
 
-def _reconciled(cloud: Cloud, mine: Callable[[str], bool], act: Acting, min_age: float) -> bool:
+def _reconciled(
+    cloud: Cloud,
+    clouds: tuple[Cloud, ...],
+    only: frozenset[str] | None,
+    act: Acting,
+    min_age: float,
+) -> bool:
     machines, cluster = open_cloud(cloud), act.cluster(cloud)
+    has, strays = cloud_nodes(cloud, clouds, only), stray_nodes(clouds, only)
     vms = _existing(cloud, machines, cluster)
-    states = [state for state in act.slurm.states().values() if mine(state.node)]
-    powered = [state.node for state in states if state.owns_machine]
-    found = orphans([vm for vm in vms if mine(vm.node)], powered, time.time(), min_age)
+    states = act.slurm.states()
+    powered = [name for name, state in states.items() if state.owns_machine]
+    ours = [vm for vm in vms if has(vm.node) or strays(vm.node)]
+    found = orphans(ours, powered, time.time(), min_age)
     refusals = [act.end(machines, vm, why) for vm, why in found]
-    for state in states:
+    nodes = [state for name, state in states.items() if has(name)]
+    for state in nodes:
         if state.is_due(utc_of(time.time()), _local(time.time() - cloud.retry_seconds)):
             act.give_back(state.node, state.reason)
-    lost = without_machine([state.node for state in states if state.is_up], vms)
+    lost = without_machine([state.node for state in nodes if state.is_up], vms)
     if lost:  # or it was not there yet when the cloud was asked
         for node in without_machine(lost, _existing(cloud, machines, cluster)):
             act.lose(node)
