@@ -277,7 +277,9 @@ class Box:
         boot = boot or (BOOT_APART if self.apart else BOOT)
         (self.folder / "boot").write_text(boot.format(**words, python=sys.executable))
         text = SETTINGS.format(folder=self.folder, nodes=",".join(self.cloud))
-        (self.folder / "flowos.toml").write_text("\n".join((text.rstrip(), *lines, "")))
+        part = self.folder / "flowos.toml.part"  # Slurm's programs read it meanwhile
+        part.write_text("\n".join((text.rstrip(), *lines, "")))
+        part.rename(self.folder / "flowos.toml")
 
     def _write_cloud(self) -> str:
         """The programs that Slurm calls, and what they read; its settings for them."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from .box import Box, namespace
+from .cloud_nodes import NODES, comes, down, out, states
 from .grid import Grid
 
 
@@ -39,3 +40,23 @@ def grid(namespaces: None) -> Iterator[Grid]:  # noqa: ARG001
     """One Grid Engine for all tests that leave no job in it."""
     with Grid() as grid:
         yield grid
+
+
+@pytest.fixture(scope="module")
+def clouds(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
+    """One with two nodes that it powers up."""
+    with Box(nodes=1, cloud=2) as box:
+        yield box
+
+
+@pytest.fixture
+def cloud(clouds: Box) -> Iterator[Box]:
+    """Its nodes are powered down, before and after."""
+    clouds.set_cloud()
+    (clouds.folder / "cloud.log").write_text("")
+    assert comes(lambda: down(clouds) == {*NODES}), states(clouds)
+    yield clouds
+    clouds.set_cloud()
+    for node in states(clouds):
+        if out(clouds, node):
+            clouds.run("scontrol", "update", f"NodeName={node}", "State=POWER_DOWN_FORCE")
