@@ -13,6 +13,7 @@ NAMES = (
     "engine",
     "workers",
     "kept_results",
+    "programs",
     "stream",
     "gemm",
     "mpi",

@@ -14,6 +14,9 @@ PRINTED = {
     "flow_in_flow.py": "[42.0]\n",
     "many_runs.py": "[0.0]\n[1.0]\n[3.0]\n[6.0]\n[10.0]\n[15.0]\n[21.0]\n",
     "paper.py": "[0]\n",
+    "solver_loop.py": (
+        "426 rounds; 24.56 degrees in the middle\nRoundLimitExceeded after 3 rounds\n"
+    ),
     "some_fail.py": (
         "plain [1.5] attempts: 1\n"
         "shy [3.0] attempts: 2\n"
@@ -32,6 +35,35 @@ def test_an_example_prints_what_it_says(name: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(PRINTED[name])
+
+
+def prepared(folder: Path) -> list[str]:
+    words = [sys.executable, str(EXAMPLES / "preprocess.py"), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_logs_are_made_ready_and_only_new_ones_the_next_time(tmp_path: Path) -> None:
+    lines = prepared(tmp_path)
+    assert lines[:2] == [
+        "log00.csv.gz: 1959 rows, mean 61.949",
+        "log01.csv: 1959 rows, mean 61.866",
+    ]
+    assert lines[12:] == [""]
+    ready = sorted(tmp_path.glob("ready/*"))
+    assert [path.name for path in ready] == [f"log{i:02}.csv" for i in range(12)]
+    rows = ready[0].read_text().splitlines()
+    assert rows == sorted(set(rows))
+    assert len(rows) == 1959
+    (tmp_path / "raw/log01.csv").write_text("a,1,2.5\nb,2\na,1,2.5\n")
+    (tmp_path / "raw/log12.csv.gz").write_bytes(b"\x1f\x8b no gzip")
+    again = prepared(tmp_path)
+    assert again[:3] == [lines[0], "log01.csv: 1 rows, mean 2.500", lines[2]]
+    assert again[12].startswith(
+        "log12.csv.gz: item 12: task 'cond[true]/unpack': the command exited"
+    )
+    assert again[13].startswith("48 results were taken from journal")
 
 
 def test_the_example_of_environments_tells_how_it_is_called() -> None:
