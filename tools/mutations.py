@@ -41,7 +41,7 @@ def mutants(source: str) -> Iterator[Mutant]:
             if (
                 line in typed
                 or node.parent.type == "parameters"  # the * before names
-                or node.parent.get_code() == "strict=True"
+                or node.parent.get_code().strip() == "strict=True"
                 or OF_TYPES.search(lines[line - 1])
                 or LARGE.fullmatch(node.get_code().strip())
             ):

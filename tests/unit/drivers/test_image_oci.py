@@ -66,7 +66,8 @@ def test_an_index_that_leads_to_no_image_is_refused(text: bytes, says: str) -> N
 
 
 def test_the_same_manifest_twice_is_one_image() -> None:
-    assert oci.chosen(index(described(A), described(A)), "amd64").digest == A
+    other = described(A, mediaType="y")
+    assert oci.chosen(index(described(A), other), "amd64") == oci.Descriptor(A, "x", 5)
 
 
 def test_an_index_in_an_index_is_told() -> None:
@@ -86,6 +87,9 @@ def test_a_manifest_is_read() -> None:
 def test_a_manifest_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match=r"of a kind that is no image \(schema 1, no media type"):
         oci.read_manifest(b'{"schemaVersion": 1, "fsLayers": []}')
+    for half in ("config", "layers"):
+        with pytest.raises(ValueError, match=r"of a kind that is no image \(schema None"):
+            oci.read_manifest(json.dumps({half: []}).encode())
     with pytest.raises(ValueError, match="names no digest"):
         oci.read_manifest(b'{"config": 7, "layers": []}')
 
@@ -164,6 +168,22 @@ def test_what_is_written_is_read_back(config: ImageConfig) -> None:
     for name in ("", "fio:1"):
         chosen = oci.chosen(oci.written_index(oci.Descriptor(B, size_bytes=3), name), "arm64")
         assert (chosen.digest, chosen.size_bytes) == (B, 3)
+
+
+def test_what_is_written_is_as_the_specification_of_oci_images_says() -> None:
+    """image-spec 1.1, manifest.md and image-index.md: schemaVersion is 2."""
+    kind = "application/vnd.oci.image."
+    config, layer = oci.Descriptor(A, size_bytes=1), oci.Descriptor(B, size_bytes=2)
+    assert json.loads(oci.written_manifest(config, layer)) == {
+        "schemaVersion": 2,
+        "mediaType": f"{kind}manifest.v1+json",
+        "config": {"mediaType": f"{kind}config.v1+json", "digest": A, "size": 1},
+        "layers": [{"mediaType": f"{kind}layer.v1.tar", "digest": B, "size": 2}],
+    }
+    plain = {"mediaType": f"{kind}manifest.v1+json", "digest": A, "size": 1}
+    assert json.loads(oci.written_index(config, "")) == {"schemaVersion": 2, "manifests": [plain]}
+    named = {**plain, "annotations": {"org.opencontainers.image.ref.name": "fio:1"}}
+    assert json.loads(oci.written_index(config, "fio:1"))["manifests"] == [named]
 
 
 def test_a_written_configuration_has_a_history_entry_for_its_layer_as_podman_wants() -> None:

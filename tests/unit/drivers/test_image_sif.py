@@ -24,7 +24,7 @@ def descriptor(
     name: bytes = b"",
     extra: bytes = b"",
 ) -> bytes:
-    head = struct.pack("<i?III7q", kind, used, 1, 1, 0, at, size, size, 0, 0, 0, 0)
+    head = struct.pack("<i?III7q", kind, used, 1, 1, 0, at, size, size + 4096, 0, 0, 0, 0)
     return head + name.ljust(128, b"\0") + extra.ljust(384, b"\0")
 
 
@@ -39,6 +39,8 @@ def test_the_sizes_are_those_of_the_format() -> None:
 
 def test_the_header_says_where_the_descriptors_lie() -> None:
     assert sif.read_header(header(3)) == sif.Extent(4096, 3 * 585)
+    assert sif.read_header(header(1, offset=128)) == sif.Extent(128, 585)
+    assert sif.read_header(header(4096)) == sif.Extent(4096, 4096 * 585)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,8 @@ def test_the_header_says_where_the_descriptors_lie() -> None:
         (bytes(128), "it is no SIF"),
         (header(0), "its SIF header is damaged"),
         (header(1_000_000), "its SIF header is damaged"),
-        (header(1, offset=5), "its SIF header is damaged"),
+        (header(4097), "its SIF header is damaged"),
+        (header(1, offset=127), "its SIF header is damaged"),
     ],
 )
 def test_a_header_that_cannot_be_right_is_refused(head: bytes, says: str) -> None:
@@ -58,7 +61,7 @@ def test_a_header_that_cannot_be_right_is_refused(head: bytes, says: str) -> Non
 
 def test_the_primary_partition_is_taken_with_the_configuration_it_came_with() -> None:
     table = (
-        descriptor(SIGNATURE)
+        descriptor(SIGNATURE, 90000)
         + descriptor(PARTITION, used=False, extra=partition())
         + descriptor(PARTITION, 40000, 5, extra=partition(part=1))
         + descriptor(JSON, 50000, 7, name=b"oci-config.json")
@@ -69,6 +72,18 @@ def test_the_primary_partition_is_taken_with_the_configuration_it_came_with() ->
     assert sif.read_descriptors(table, 60000) == sif.Contents(
         squashfs=sif.Extent(41000, 6), architecture="arm64", oci_config=sif.Extent(50000, 7)
     )
+
+
+def test_a_partition_may_end_with_the_file_and_no_later() -> None:
+    table = descriptor(PARTITION, 40000, 100, extra=partition())
+    assert sif.read_descriptors(table, 40100).squashfs == sif.Extent(40000, 100)
+    with pytest.raises(ValueError, match=r"truncated: 40099 bytes, .* says 40100"):
+        sif.read_descriptors(table, 40099)
+
+
+def test_a_descriptor_that_is_cut_off_is_none() -> None:
+    with pytest.raises(ValueError, match="holds no root file system"):
+        sif.read_descriptors(descriptor(PARTITION, extra=partition())[:-1], 40000)
 
 
 def test_an_unknown_architecture_is_not_guessed() -> None:

@@ -237,6 +237,8 @@ def test_an_image_of_ours_has_its_configuration_and_every_mount_point() -> None:
     complete(tree, b"{}")
     seen = listed(tree)
     assert seen[CONFIG] == "'{}' 644"
+    assert total_bytes(tree) == 2
+    assert {item.node.mtime for item in walk(tree) if isinstance(item.node, File)} == {0}
     assert seen["tmp"] == "folder 1777"
     assert seen["mnt/flowos"] == "folder 755"
     assert seen["etc/resolv.conf"] == "'' 644"

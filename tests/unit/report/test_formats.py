@@ -49,6 +49,7 @@ def test_all_trusted_is_said(small: Report) -> None:
 def test_more_reasons_than_a_terminal_holds_are_counted(small: Report) -> None:
     doubtful = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghijklm")
     assert "and 3 more reasons" in text(replace(small, measurements=doubtful))
+    assert "more reasons" not in text(replace(small, measurements=doubtful[:10]))
 
 
 def test_reasons_that_differ_in_figures_only_stand_together(small: Report) -> None:
@@ -57,6 +58,9 @@ def test_reasons_that_differ_in_figures_only_stand_together(small: Report) -> No
     shown = text(replace(small, measurements=doubtful))
     assert "triad 56.0 GB/s and 1 other: kept 1.5 cpus busy\n" in shown
     assert "triad 56.0 GB/s: a cache answers\n" in shown
+    slow = replace(doubtful[1], median=1e9)
+    shown = text(replace(small, measurements=(doubtful[0], slow)))
+    assert "triad 56.0 GB/s and 1 other: kept 1.5 cpus busy\n" in shown
 
 
 def test_json_comes_back_whole_with_its_raw_samples(recorded: Report) -> None:

@@ -216,6 +216,7 @@ def test_environments_of_one_case_stand_together_the_case_with_the_worst_first()
     one_case = verdicts_text(verdicts[::2]).splitlines()
     assert one_case[2] == "stream triad: env instead of bare (all with way exec)"
     assert not any("exec" in line for line in one_case[3:])
+    assert one_case[3].startswith("  env ")
 
 
 def test_several_settings_are_ordered_by_what_they_cost_whatever_their_case() -> None:
