@@ -80,6 +80,13 @@ export B=5
     assert singularity.variables([text]) == (("B", "5"),)
 
 
+def test_what_closes_nothing_hides_nothing() -> None:
+    assert singularity.variables(["fi\nexport A=1\n}\ndone\nexport B=2"]) == (
+        ("A", "1"),
+        ("B", "2"),
+    )
+
+
 def test_what_apptainer_writes_for_an_image_of_docker_is_read_whole() -> None:
     assert dict(singularity.variables([FROM_DOCKER])) == {
         "PATH": "/opt/conda/bin:/usr/local/bin:/usr/bin:/bin",

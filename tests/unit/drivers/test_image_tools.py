@@ -246,6 +246,22 @@ def test_the_machines_own_lines_serve_its_own_suite() -> None:
     )
 
 
+def test_a_field_of_deb822_goes_on_in_indented_lines() -> None:
+    text = """Types: deb
+URIs: http://m/debian
+Suites: bookworm
+ bookworm-updates
+\tbookworm-backports
+# Components: none
+Components: main
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+"""
+    (source,) = apt.read_deb822(text)
+    assert source.suites == ("bookworm", "bookworm-updates", "bookworm-backports")
+    assert (source.components, source.signed_by) == (("main",), "")
+
+
 def test_another_suite_of_the_same_archive_comes_from_the_same_mirror() -> None:
     assert apt.lines_for("trixie", apt.read_deb822(DEB822)) == (
         f"deb {KEY}http://m/debian trixie main",

@@ -59,7 +59,7 @@ def read_reference(word: str) -> Reference:
     """Raises ValueError if it is not docker://HOST/NAME[:TAG][@DIGEST]."""
     found = _REFERENCE.fullmatch(word)
     name = found["name"] if found else ""
-    if not found or name != name.lower() or not re.fullmatch(r"[a-z0-9\[][a-z0-9._:/\[\]-]*", name):
+    if not found or not re.fullmatch(r"[a-z0-9\[][a-z0-9._:/\[\]-]*", name):
         raise ValueError(
             "expected docker://HOST/NAME[:TAG][@sha256:DIGEST], the name in lower case"
         )
