@@ -88,8 +88,10 @@ class _Graph:
     def _add_inside(self, first: int, name: str, inside: Sequence[tuple[str, Any]]) -> int:
         """What a cond or a loop runs, from its box down to the one at its end."""
         sources: list[int] = []
-        for _, flow in inside:
-            at = self.add_calls(flow, dict.fromkeys(flow.inputs, first), _call_names(flow))
+        for about, flow in inside:
+            before = f"{about}: " if len(inside) > 1 else ""
+            names = {call: before + name for call, name in _call_names(flow).items()}
+            at = self.add_calls(flow, dict.fromkeys(flow.inputs, first), names)
             sources += [at[port.source] for port in flow.outputs]
         words = inside[0][0] if len(inside) == 1 else "or".join(f" {w} " for w, _ in inside).strip()
         last = self.add("control", words, f"end of {name}")

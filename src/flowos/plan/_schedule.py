@@ -36,13 +36,13 @@ class Step:
     @property
     def fusable(self) -> bool:
         """Whether it may run as one with its neighbours."""
-        return self.task.fusable or bool(self.inner)
+        return bool(self.inner) or self.task.fusable
 
     @property
     def needs(self) -> Needs:
         """Of a cond or loop, what its tasks need, which is the same for all."""
-        inside = (step.needs for stage in self.inner for step in stage.steps)
-        return next(inside, self.task.needs)
+        found = [step.needs for stage in self.inner for step in stage.steps] if self.inner else ()
+        return found[0] if found else self.task.needs
 
     @property
     def count_within(self) -> int:
@@ -131,8 +131,7 @@ def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:
     of a pure Python flow, for executors that run one task at a time; "none" joins nothing. A task
     with retries, a time limit or a cache is never joined with others.
     """
-    part = _Part(flow, "", _Compiler(fuse))
-    return part.schedule(keep=range(len(flow.inputs)))
+    return _Part(flow, "", _Compiler(fuse)).schedule(keep=range(len(flow.inputs)))
 
 
 @dataclass(slots=True)
@@ -283,7 +282,9 @@ def _neighbours(steps: Sequence[Step]) -> tuple[list[set[int]], list[set[int]]]:
 
 
 def _fusable(first: Step, then: Step) -> bool:
-    return first.fusable and then.fusable and first.needs == then.needs
+    needs, others = first.needs, then.needs
+    same = needs is others or needs == others  # to compare them is slow
+    return same and first.fusable and then.fusable
 
 
 def _assemble(
@@ -352,16 +353,15 @@ def _stage(
     order: tuple[int, tuple[int, ...]],
     ends: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> Stage:
-    constants = part.constants
     read = (*(slot for s in group for slot in s.inputs), *outputs)
-    written = tuple(dict.fromkeys(slot for slot in read if slot in constants))
+    written = tuple(dict.fromkeys(slot for slot in read if slot in part.constants))
     steps, registers, size = _allocate(group, inputs + written, set(outputs) | set(written))
     empty = size - len(inputs) - len(written)
     return Stage(
         number=number,
         steps=steps,
         inputs=inputs,
-        constants=tuple(constants[slot] for slot in written) + (None,) * empty,
+        constants=tuple(part.constants[slot] for slot in written) + (None,) * empty,
         outputs=outputs,
         returns=tuple(registers[slot] for slot in outputs),
         needs=group[0].needs if group else Needs(),

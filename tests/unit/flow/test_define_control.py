@@ -369,7 +369,10 @@ def test_a_drawing_has_the_tasks_of_conds_and_loops_and_the_way_back() -> None:
     n = number()
     flow = flow_output(cond(even(n), half, loop_of(flow_output(half(number("x")))), n))
     dot, svg = flow.dot(), flow.svg()
-    for label in ("even", "cond", "half", "loop", "small", "up to 3 rounds", "true or false"):
+    for label in (
+        *("even", "cond", "true: half", "false: loop", "half", "small"),
+        *("up to 3 rounds", "true or false"),
+    ):
         assert f'label="{label}"' in dot
         assert f">{label}</text>" in svg
     assert dot.count("style=dashed") == svg.count("stroke-dasharray") == 1
