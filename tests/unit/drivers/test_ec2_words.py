@@ -72,6 +72,7 @@ def test_a_cloud_may_have_a_place_of_its_own(
         ({"tags": TAGS, "status": "stopped"}, True),
         ({"tags": TAGS, "status": "shutting-down"}, False),
         ({"tags": TAGS, "status": "terminated"}, False),
+        ({"tags": {"flowos-node": "c1", "flowos-nonce": "07"}, "status": "running"}, True),
         ({"tags": {"flowos-node": "c1"}, "status": "running"}, False),
         ({"tags": None}, False),
         ({}, False),

@@ -36,13 +36,14 @@ c5|down+cloud+powered_down+not_responding|2026-11-23T09:42:28|ResumeTimeout reac
 c6|idle+cloud|Unknown|none
 c7|IDLE+CLOUD+DRAIN~|2026-11-23T09:42:28|fan broken
 c8|idle+cloud+power_down+not_responding|Unknown|none
+c9|idle+cloud+powered_down|2026-11-23T09:42:28|ResumeTimeout reached
 n1|down+not_responding|2026-11-23T09:42:28|ResumeTimeout reached
 """
 STATES = read_power(SHOWN)
 
 
 def test_a_machine_belongs_to_a_node_that_is_up_or_comes_up() -> None:
-    assert set(STATES) == {"n1"} | {f"c{number}" for number in range(1, 9)}
+    assert set(STATES) == {"n1"} | {f"c{number}" for number in range(1, 10)}
     owns = {name for name, state in STATES.items() if state.owns_machine}
     assert owns == {"c1", "c4", "c6", "c7", "n1"}
     assert {name for name, state in STATES.items() if state.is_up} == {"c6", "c7"}

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from flowos.drivers.clouds.sizes import read_sizes, vm_sizes
 
 ROWS = """\
@@ -22,17 +20,6 @@ def test_a_row_is_a_size_in_units_without_a_prefix() -> None:
     assert (small.price, small.spot, small.source) == (0.2, 0.1, "there, read 2026-11-23")
     assert (large.gpus, large.gpu, large.network_bytes, large.spot) == (4, "T4", None, None)
     assert (large.source, large.currency) == ("elsewhere", "EUR")
-
-
-@pytest.mark.parametrize(
-    ("vcpus", "gpus", "memory", "fits"),
-    [(4, 0, 8, True), (5, 0, 8, False), (4, 1, 8, False), (4, 0, 9, False)],
-)
-def test_a_size_fits_if_it_has_at_least_what_is_asked_for(
-    vcpus: int, gpus: int, memory: int, fits: bool
-) -> None:
-    small = read_sizes(ROWS)[0]
-    assert small.fits(vcpus=vcpus, gpus=gpus, memory_bytes=memory << 30) is fits
 
 
 def test_every_row_of_the_catalogue_has_a_dated_source_and_a_price() -> None:

@@ -6,6 +6,7 @@ from flowos.model import (
     Cloud,
     CloudRefusal,
     SettingsError,
+    VmSize,
     cloud_fields,
     read_settings,
     settings_schema,
@@ -129,3 +130,27 @@ def test_the_schema_and_the_page_know_the_keys_that_are_read() -> None:
 )
 def test_a_refusal_says_what_it_comes_to(refusal: CloudRefusal, says: str) -> None:
     assert str(refusal) == says
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "gpus", "memory_bytes", "fits"),
+    [(4, 1, 8, True), (0, 0, 0, True), (5, 1, 8, False), (4, 2, 8, False), (4, 1, 9, False)],
+)
+def test_a_size_fits_if_it_has_at_least_what_is_asked_for(
+    vcpus: int, gpus: int, memory_bytes: int, fits: bool
+) -> None:
+    size = VmSize(
+        cloud="ec2",
+        size="small",
+        vcpus=4,
+        memory_bytes=8,
+        gpus=1,
+        gpu="T4",
+        network_bytes=None,
+        region="r",
+        price=1.0,
+        spot=None,
+        currency="USD",
+        source="here",
+    )
+    assert size.fits(vcpus=vcpus, gpus=gpus, memory_bytes=memory_bytes) is fits

@@ -30,7 +30,7 @@ def creation(cloud: Cloud, order: VmOrder, user_data: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": f"{order.cluster}-{order.node}",
         "ex_metadata": {**tag_values(cloud.tags), **tags},
-        "ex_clienttoken": token[:64],
+        "ex_clienttoken": token,
         "ex_terminate_on_shutdown": True,
     }
     optional = {
