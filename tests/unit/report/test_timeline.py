@@ -112,6 +112,39 @@ def test_the_longest_wait_names_what_ran_for_most_of_it() -> None:
     assert timeline_of(short[:2]).idle.meanwhile is None
 
 
+@pytest.mark.parametrize(("seconds", "named"), [(3.5, False), (3.75, True)])
+def test_what_runs_for_half_of_a_wait_is_not_named(seconds: float, named: bool) -> None:
+    tasks = [ran("b", "vm:1", 0, 2), ran("a", "vm:0", 2, seconds), ran("c", "vm:1", 9, 1)]
+    tasks += [ran("d", "vm:0", 6, 1), ran("d", "vm:0", 7.5, 1), ran("d", "vm:0", 9, 1)]
+    idle = timeline_of(tasks).idle
+    assert (idle.worker, idle.seconds) == ("vm:1", 7.0)
+    assert (idle.meanwhile is not None) == named
+
+
+def test_work_after_a_gap_is_no_part_of_it() -> None:
+    tasks = [ran("a", "vm:0", 0, 10), ran("a", "vm:0", 70, 70)]
+    assert len(timeline_of(tasks).starts) == 1
+
+
+def test_short_tasks_of_a_cell_are_a_bar_as_high_as_they_were_busy() -> None:
+    tasks = [ran("long", "vm:0", 0, 100)]
+    tasks += [ran("x", "vm:0", 100.125 + i * 0.01, 0.005) for i in range(4)]  # one cell of 0.2 s
+    tasks += [ran("y", "vm:0", 100.5, 0.05), ran("end", "vm:0", 199, 1)]
+    drawn = drawn_rows(timeline_of(tasks))
+    assert drawn.cell_seconds == pytest.approx(0.2)
+    (row,) = drawn.rows
+    bars = [(b.start, b.end, b.busy, len(b.tasks)) for b in row.bars]
+    assert bars == [
+        pytest.approx((0.0, 100.0, 100.0, 1), abs=1e-5),
+        pytest.approx((100.0, 100.2, 0.02, 4), abs=1e-5),
+        pytest.approx((100.5, 100.55, 0.05, 1), abs=1e-5),
+        pytest.approx((199.0, 200.0, 1.0, 1), abs=1e-5),
+    ]
+    page = timeline_html(log_of(*tasks)).partition('<div class="lanes">')[2]
+    heights = [int(h) for h in re.findall(r'class="bar" x="\d+" y="\d+" [^>]*height="(\d+)"', page)]
+    assert sorted(heights) == [2, 20, 20, 20]  # a tenth, and whole ones
+
+
 def test_long_pauses_are_left_out_of_time_and_shares() -> None:
     tasks = [ran("a", "vm:0", 0, 10), ran("a", "vm:0", 3610, 10), ran("a", "vm:0", 3625, 5)]
     timeline = timeline_of(tasks)
