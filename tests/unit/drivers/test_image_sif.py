@@ -65,7 +65,8 @@ def test_the_primary_partition_is_taken_with_the_configuration_it_came_with() ->
         + descriptor(PARTITION, used=False, extra=partition())
         + descriptor(PARTITION, 40000, 5, extra=partition(part=1))
         + descriptor(JSON, 50000, 7, name=b"oci-config.json")
-        + descriptor(JSON, 50000, 7, name=b"other.json")
+        + descriptor(JSON, 90000, 7, name=b"other.json")
+        + descriptor(JSON, 90000, 7, used=False, name=b"oci-config.json")
         + descriptor(PARTITION, 41000, 6, extra=partition(architecture=b"04\0"))
         + descriptor(PARTITION, 42000, 6, extra=partition(part=3))
     )
@@ -75,6 +76,8 @@ def test_the_primary_partition_is_taken_with_the_configuration_it_came_with() ->
 
 
 def test_a_partition_may_end_with_the_file_and_no_later() -> None:
+    first = descriptor(PARTITION, 128, 1, extra=partition(part=1))
+    assert sif.read_descriptors(first, 129).squashfs == sif.Extent(128, 1)
     table = descriptor(PARTITION, 40000, 100, extra=partition())
     assert sif.read_descriptors(table, 40100).squashfs == sif.Extent(40000, 100)
     with pytest.raises(ValueError, match=r"truncated: 40099 bytes, .* says 40100"):
@@ -100,7 +103,10 @@ def test_an_unknown_architecture_is_not_guessed() -> None:
         (descriptor(PARTITION, extra=partition(file_system=2)), r"no squashfs \(SIF file system 2"),
         (descriptor(PARTITION, extra=partition()), "truncated: 32800 bytes, .* says 32868"),
         (descriptor(PARTITION, -5, extra=partition()), "truncated"),
-        (descriptor(PARTITION, 5, -5, extra=partition()), "truncated"),
+        (descriptor(PARTITION, 500, -5, extra=partition()), "truncated"),
+        (descriptor(PARTITION, 500, 0, extra=partition()), "truncated"),
+        (descriptor(PARTITION, 127, 9, extra=partition()), "truncated"),
+        (descriptor(PARTITION, extra=partition(file_system=6)), "is encrypted"),
         (descriptor(JSON, 40000, name=b"oci-config.json"), "truncated"),
     ],
 )

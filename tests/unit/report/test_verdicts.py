@@ -53,6 +53,7 @@ def golden_verdicts() -> Iterator[Verdict]:
             other="b" * 40,
             rest=tuple((f"axis{n}", f"level-{n}-of-{axis}") for n in range(6)),
         )
+    yield replace(OPEN, probe="startup", metric="startup")
     yield replace(FASTER, probe="mpi", metric="latency", rest=())
     yield replace(EQUAL, probe="mpi", metric="all_reduce", rest=())
 

@@ -90,6 +90,6 @@ def _is_system(extra: bytes) -> bool:
 
 def _within(extent: Extent, file_bytes: int) -> Extent:
     end = extent.offset + extent.size_bytes
-    if extent.offset < 0 or extent.size_bytes < 0 or end > file_bytes:
+    if not HEADER_BYTES <= extent.offset < end <= file_bytes:
         raise ValueError(f"it is truncated: {file_bytes} bytes, where its SIF header says {end}")
     return extent
