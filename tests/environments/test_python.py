@@ -98,6 +98,24 @@ def test_arrays_cross_between_two_versions_of_numpy_both_ways(env: str, count: i
     assert mine.sum() == count  # our array was not written to
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_loop_is_run_by_the_images_python(one_env: str, retries: int) -> None:
+    """Within its worker, and task by task."""
+
+    @fo.task(retries=retries)
+    def grow(n: fo.int64) -> fo.int64:
+        return 100 // (n - 3) if n == 3 else n + 1
+
+    @fo.task
+    def is_large(n: fo.int64) -> bool:
+        return n > 8
+
+    with fo.slice(fo.loop(grow, number(), until=is_large, max_rounds=9), one_env) as s:
+        assert s.run(4) == [9]
+        with pytest.raises(fo.TaskFailed, match=r"task 'loop/grow' raised .*; round 3 of 'loop'"):
+            s.run(1)
+
+
 def test_values_of_many_kinds_come_back_as_they_went(one_env: str) -> None:
     kinds = {
         "none": None,

@@ -75,7 +75,7 @@ def loop(
     """Run a flow or task round after round: what it gives in the last one, as ports.
 
     values: the first inputs of the first round; in each other round the first outputs of the one
-    before take their place. named: inputs that are the same in all rounds.
+    before take their place. named: inputs that are the same in all rounds, not to be written into.
     until: called once, with the ports of a round's outputs; returns the port of bool_ that says
     whether this round is the last one. A flow or task will do. A loop that is not done after
     `max_rounds` fails with RoundLimitExceeded; without `until` it ends then.
