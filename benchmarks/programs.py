@@ -3,6 +3,8 @@
 preprocess: logs made ready by commands (Parsl's bash_app). solver_loop: an iteration, some tasks a
 round (Dask's futures in this process). Both with their engine open, by turns, on two threads.
 sweep: whole programs, killed after 137 of 500 points and started again (Parsl's checkpoints).
+rounds: those of fo.loop against as many runs of its body: of one task that is repeated within its
+stage, of one that is not (it has retries), and of three of which two may run side by side.
 """
 
 import hashlib
@@ -25,6 +27,7 @@ import numpy as np
 import flowos as fo
 
 ROUNDS, SWEEPS, KILLED_AFTER, LOGS = 6, 2, 137, 40
+LOOP_ROUNDS = {"thread": 5000, "process": 500}
 HERE = Path(__file__).parent
 SWEEP_PROGRAMS = {
     "flowos": HERE.parent / "examples/sweep.py",
@@ -87,6 +90,55 @@ def killed_once(program: Path) -> str:
         return done.stdout.splitlines()[-1]
 
 
+@fo.task
+def step(x: fo.int64) -> fo.int64:
+    return x + 1
+
+
+@fo.task(retries=1)
+def step_again(x: fo.int64) -> fo.int64:
+    return x + 1
+
+
+@fo.task
+def least(x: fo.int64, y: fo.int64) -> fo.int64:
+    return min(x, y)
+
+
+def bodies() -> dict[str, fo.Flow]:
+    x = fo.flow_input("x", fo.int64)
+    fork = least(step_again(x), step(x))
+    ports = {"one_stage": step(x), "retries": step_again(x), "side_by_side": fork}
+    return {name: fo.flow_output(port) for name, port in ports.items()}
+
+
+@contextmanager
+def looping(body: fo.Flow, workers: Any) -> Iterator[dict[str, Run]]:
+    count = LOOP_ROUNDS[workers]
+    x = fo.flow_input("x", fo.int64)
+    with (
+        fo.slice(fo.loop(body, x, max_rounds=count), workers=workers) as looped,
+        fo.slice(body, workers=workers) as once,
+    ):
+
+        def runs() -> object:
+            value: object = 0
+            for _ in range(count):
+                (value,) = once.run(value)
+            return value
+
+        yield {"loop": lambda: looped.run(0)[0], "runs": runs}
+
+
+def rounds() -> dict[str, Any]:
+    found = {}
+    for workers in LOOP_ROUNDS:
+        for name, body in bodies().items():
+            with looping(body, workers) as ways:
+                found[f"{name}, {workers}"] = compared(ways, ROUNDS)
+    return found
+
+
 def compared(ways: dict[str, Run], rounds: int) -> dict[str, Any]:
     """Both by turns, A B B A; their results have to be equal."""
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -111,7 +163,7 @@ def compared(ways: dict[str, Run], rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    answer: dict[str, Any] = {}
+    answer: dict[str, Any] = {"rounds": rounds()}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         programs = {"preprocess": preprocessing(folder), "solver_loop": solving()}
