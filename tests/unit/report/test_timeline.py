@@ -153,9 +153,9 @@ def test_long_pauses_are_left_out_of_time_and_shares() -> None:
     assert timeline.nothing_ran == pytest.approx(5.0)
     assert timeline.lanes[0].busy == pytest.approx(25.0)
     page = timeline_html(log_of(*tasks))
-    assert "1 pause, 3600\xa0s in all, left out" in page
-    assert "3600\xa0s are left out here, in which nothing ran" in page
-    assert re.findall(r"left:[\d.]+%\">([^<]*)<", page) == ["0\xa0s", "3610\xa0s"]
+    assert "1 pause, 60.0\xa0min in all, left out" in page
+    assert "60.0\xa0min are left out here, in which nothing ran" in page
+    assert re.findall(r"left:[\d.]+%\">([^<]*)<", page) == ["0\xa0s", "60.2\xa0min"]
 
 
 @pytest.mark.parametrize(("pause", "cut"), [(59.0, 0), (61.0, 1)])
@@ -297,6 +297,24 @@ def test_very_many_and_very_long_names_are_a_page_too() -> None:
 def test_a_log_of_two_days_says_both() -> None:
     page = timeline_html(log_of(ran("a", "vm:0", 0, 90_000)))
     assert "from 2026-11-23 07:35:00 to 2026-11-24 08:35:00 UTC" in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ticks", "time"),
+    [
+        (599.0, ["0", "200", "400"], "599\xa0s"),
+        (600.0, ["0", "2", "4", "6", "8"], "10.0\xa0min"),
+        (7200.0, ["0", "0.5", "1", "1.5"], "2.00\xa0h"),
+        (172_800.0, ["0", "0.5", "1", "1.5"], "2.00\xa0d"),
+        (0.002, ["0", "0.5", "1", "1.5"], "2.00\xa0ms"),
+    ],
+)
+def test_times_have_the_unit_that_a_person_reads(
+    seconds: float, ticks: list[str], time: str
+) -> None:
+    page = timeline_html(log_of(ran("a", "vm:0", 0, seconds)))
+    assert re.findall(r"left:[\d.]+%\">([^<\xa0]*)\xa0", page) == ticks
+    assert f'class="big">{time}<' in page
 
 
 def test_a_trace_has_a_process_for_each_node_and_all_that_is_known() -> None:

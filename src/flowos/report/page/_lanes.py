@@ -6,7 +6,7 @@ from flowos.report._timeline import Timeline
 from flowos.report._timeline_bars import MAX_LANES, Bar, DrawnRow, DrawnRows, drawn_rows
 from flowos.report._units import share
 from flowos.report._words import counted
-from flowos.report.page._marks import brief, bytes_of, seconds_of, swatch
+from flowos.report.page._marks import brief, bytes_of, people, seconds_of, swatch, time_scale
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import DASHES
 from flowos.report.page._ticks import even_ticks
@@ -163,7 +163,9 @@ def _background(timeline: Timeline, rows: Sequence[DrawnRow], height: int) -> It
 def _tick_places(timeline: Timeline) -> list[tuple[float, str]]:
     """With pauses left out, only their ends have a time that a person can use."""
     if len(timeline.starts) == 1:
-        return [(at, seconds_of(at)) for at in even_ticks(0.0, timeline.seconds, _TICKS)]
+        scale = time_scale(timeline.seconds)
+        ticks = even_ticks(0.0, timeline.seconds / scale.factor, _TICKS)
+        return [(t * scale.factor, people(f"{t:g} {scale.symbol}")) for t in ticks]
     first = timeline.starts[0][0]
     places: list[tuple[float, str]] = []
     for time, at in timeline.starts:

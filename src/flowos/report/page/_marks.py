@@ -1,12 +1,17 @@
 """Parts shared by all plots: markers, swatches of the legend, and the frame with its title."""
 
 from flowos.report._panels import Panel
-from flowos.report._units import number
+from flowos.report._units import Scale, number, scale_for
 from flowos.report._words import spans_of
 from flowos.report.page._markup import Markup, join, tag
 
 WIDTH = 560.0
 _NAME = 100
+_LONG = (
+    (172_800.0, Scale(86_400.0, "d")),
+    (7200.0, Scale(3600.0, "h")),
+    (600.0, Scale(60.0, "min")),
+)
 
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",
@@ -31,8 +36,15 @@ def people(words: str) -> str:
     return f"{head}\N{NO-BREAK SPACE}{symbol(unit)}" if space else words
 
 
+def time_scale(seconds: float) -> Scale:
+    """The unit in which a person reads so long a time."""
+    found = (each for each in _LONG if seconds >= each[0])
+    _, scale = next(found, (0.0, None))
+    return scale or scale_for((seconds,), "second")
+
+
 def seconds_of(value: float) -> str:
-    return people(number(value, "second"))
+    return people(time_scale(value).number(value))
 
 
 def bytes_of(count: float) -> str:
