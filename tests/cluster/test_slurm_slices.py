@@ -4,6 +4,7 @@ The tests of `tests/contract/test_providers.py` run here too, on a pool of this 
 """
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_resizing_keeps_the_id_and_the_nodes_that_stay,
     test_runs_go_to_all_nodes,
     test_several_flows_run_on_one_slice,
+    test_the_items_of_a_map_begin_on_all_nodes_at_once,
     test_the_pool_says_what_nodes_it_has,
     test_what_a_pool_can_never_give_is_refused_at_once,
     test_what_is_held_is_found_by_its_id,
@@ -51,6 +53,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
 
 from .box import Box
 
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
 Array = npt.NDArray[np.float64]
 _pools = iter(range(1_000_000))
 
@@ -231,3 +234,59 @@ def test_nothing_stays_in_the_shared_folder(provider: Provider, box: Box) -> Non
     assert list(folder.iterdir()) == [folder / "init"]
     provider.free(leased)
     assert not list(box.shared.iterdir())
+
+
+FLOW = """
+import numpy as np
+import numpy.typing as npt
+import flowos as fo
+
+@fo.task
+def make(n: int) -> npt.NDArray[np.float64]:
+    return np.arange(n, dtype=float)
+
+@fo.task
+def text(a: npt.NDArray[np.float64]) -> str:
+    return " ".join(map(str, a))
+
+counted = fo.command(
+    ["sh", "-c", "echo $0 | wc -w", fo.In("words")], name="count", inputs={"words": fo.str_}, stdout="lines"
+)
+written = fo.command(
+    ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],
+    name="file", inputs={"words": fo.str_}
+)
+words = text(make(fo.flow_input("n", fo.int64)))
+flow = fo.flow_output(counted(words), written(words))
+"""
+
+
+def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flow.py").write_text(FLOW)
+    Path("flowos.toml").write_text(
+        f'[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{box.shared}"\n'
+    )
+    found = []
+    for where in ((), ("--pool", "c", "--nodes", "2")):
+        words = (FLOWOS, "run", "flow.py", "n=5", "--out", "file=words.txt", *where, "--json")
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        found.append((done.stdout, Path("words.txt").read_text()))
+    assert found[0] == found[1]
+    assert '"count": "5' in found[0][0]
+
+
+def test_what_is_asked_of_no_pool_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    for given, says in (
+        (("--nodes", "2"), "--nodes and --seconds are asked of a pool: add --pool NAME"),
+        (("--pool", "nope"), "no pool 'nope'"),
+    ):
+        words = (FLOWOS, "run", "flow.py", "n=5", *given)
+        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode != 0
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1

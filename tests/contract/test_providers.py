@@ -335,6 +335,17 @@ def test_a_slice_is_resized_while_it_runs(several: Provider) -> None:
         assert s.run(DOUBLE, 2) == [4]
 
 
+def test_the_items_of_a_map_begin_on_all_nodes_at_once(several: Provider, tmp_path: Path) -> None:
+    @fo.task
+    def meets(name: fo.str_) -> fo.int64:
+        (tmp_path / name).touch()
+        assert comes(lambda: len(list(tmp_path.iterdir())) == 3)
+        return 1
+
+    with HeldSlice(several, Ask(nodes=3), SliceOptions(cores=1)) as s:
+        assert list(s.map(flow_of(meets, fo.str_), "abc", ahead=0)) == [[1]] * 3
+
+
 def test_an_error_among_the_items_of_a_map_comes_in_its_place(several: Provider) -> None:
     def items() -> Iterator[int]:
         yield from range(7)
@@ -352,48 +363,3 @@ def test_a_slice_that_nobody_has_any_more_is_given_back(several: Provider) -> No
     assert s.run(DOUBLE, 1) == [2]
     del s
     assert comes(lambda: all(node.state == "free" for node in several.nodes()))
-
-
-def test_a_fake_pool_waits_and_refuses_as_its_script_says() -> None:
-    fake = provider_of(pool("fake", "wait 0.01 Priority; wait 0.01 Resources", "refuse no account"))
-    heard = Heard()
-    fake.free(fake.hold(Ask(), heard))
-    assert [(e.what, e.reason) for e in heard.events] == [
-        ("waiting", "Priority"),
-        ("waiting", "Resources"),
-        ("held", ""),
-    ]
-    with pytest.raises(fo.SliceRefused, match="no account"):
-        fake.hold(Ask())
-    fake.free(fake.hold(Ask()))
-
-
-def test_a_lost_node_ends_its_runs_and_the_others_go_on(tmp_path: Path) -> None:
-    fake = provider_of(pool("fake", "lose 1 after 0.2"))
-    heard = Heard()
-    with HeldSlice(fake, Ask(nodes=2), SliceOptions(), heard) as s:
-        lost, left = s.nodes
-        touching = touched_once(tmp_path / "lost", lambda: len(s.nodes) == 1)
-        with pytest.raises(fo.WorkerLost, match=f"node {lost} is lost"):
-            s.run(AWAITS, str(tmp_path / "lost"))
-        touching.join()
-        assert s.nodes == (left,)
-        assert s.run(DOUBLE, 3) == [6]
-        assert [e.node for e in heard.events if e.what == "lost"] == [lost]
-    assert [node.state for node in fake.nodes()] == ["lost", "free", "free"]
-    with pytest.raises(fo.SliceRefused, match="3 nodes asked for, it has 2"):
-        fake.hold(Ask(nodes=3))
-
-
-def test_a_slice_whose_last_node_is_lost_says_so() -> None:
-    fake = provider_of(pool("fake", "lose 1 after 0.01"))
-    with on(fake) as s:
-        assert comes(lambda: "lost" in [node.state for node in fake.nodes()])
-        assert comes(lambda: not s._held.nodes or bool(s._lost))
-        with pytest.raises(fo.WorkerLost, match="all its nodes are lost"):
-            s.run(DOUBLE, 1)
-
-
-def test_a_script_that_cannot_be_read_is_refused() -> None:
-    with pytest.raises(ValueError, match="'explode 3': expected wait SECONDS"):
-        pool("fake", "wait 1 x; explode 3")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
@@ -13,12 +14,17 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import top_command
 from flowos.model import TaskFailed, UsageError
 
+if TYPE_CHECKING:
+    from flowos.engine import HoldEvent
+    from flowos.model import Environment
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = top_command(
         commands,
         "run",
         "flowos run flow.py --env image.sqfs count=100\n"
+        "         flowos run flow.py --pool gpu --nodes 2 count=100\n"
         "         flowos run --env image.sqfs -- --help",
     )
     _add_options(command)
@@ -42,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    for option in ("out", "journal", "workers", "no-progress"):
+    for option in ("out", "journal", "workers", "no-progress", "pool", "nodes", "seconds"):
         if getattr(args, option.replace("-", "_")):
             raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
@@ -70,6 +76,23 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--workers",
         choices=("thread", "process", "inline"),
         help="where Python tasks of a flow run",
+    )
+    command.add_argument(
+        "--pool",
+        metavar="NAME",
+        help="run a flow on nodes of this pool of flowos.toml, see flowos pools (default: here)",
+    )
+    command.add_argument(
+        "--nodes",
+        type=int,
+        metavar="COUNT",
+        help="how many of the pool's nodes to hold (default: 1)",
+    )
+    command.add_argument(
+        "--seconds",
+        type=float,
+        metavar="TIME",
+        help="hold the pool's nodes for so long at most",
     )
     command.add_argument(
         "--no-progress",
@@ -100,11 +123,11 @@ def _run_flow(args: argparse.Namespace) -> int:
         run_flow,
     )
 
-    env = environment_of(args)
+    env = _environment(args)
     with _prints_on_stderr() if args.json else nullcontext():
         flow = load_flow(args.words[0])
         places = read_places(flow, args.out)
-        how = {"workers": args.workers, "journal": args.journal, "on_note": _say}
+        how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **_pool(args)}
         how["progress"] = not (args.no_progress or args.json)
         try:
             outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, places, **how)
@@ -113,16 +136,42 @@ def _run_flow(args: argparse.Namespace) -> int:
             raise
         printable = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        plan = {**plain_flow(flow), "environment": env.label} if args.dry_run else printable
-        print_json(plan)
+        plan = {**plain_flow(flow), "environment": env.label, "pool": args.pool}
+        print_json(plan if args.dry_run else printable)
         return 0
     if args.dry_run:
-        print(f"# {env.label}")
+        pool = f", on {args.nodes or 1} of pool {args.pool}" if args.pool else ""
+        print(f"# {env.label}{pool}")
         print(flow)
         return 0
     for name, value in printable.items():
         print(f"{name} = {str(value).rstrip()}")
     return 0
+
+
+def _environment(args: argparse.Namespace) -> "Environment":
+    """What is asked for; else that of the pool, if there is one."""
+    if args.pool and args.env is None:
+        from flowos.operations.settings import pool_named
+
+        args.env = pool_named(args.pool).env
+    return environment_of(args)
+
+
+def _pool(args: argparse.Namespace) -> dict[str, object]:
+    """Keywords of the slice."""
+    if args.pool is None:
+        if args.nodes is not None or args.seconds is not None:
+            raise UsageError("--nodes and --seconds are asked of a pool: add --pool NAME")
+        return {}
+    asked = {"pool": args.pool, "nodes": args.nodes, "seconds": args.seconds}
+    return {**asked, "on_event": _say_event}
+
+
+def _say_event(event: "HoldEvent") -> None:
+    node = f"node {event.node}: " if event.node else ""
+    if event.what in ("waiting", "lost", "ended"):
+        _say(f"{node}{event.what}: {event.reason}")
 
 
 def _say(note: str) -> None:

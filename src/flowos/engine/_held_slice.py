@@ -1,25 +1,25 @@
 """A slice apart from a flow: nodes that are held, on which flows run until they are freed.
 
 A run stays on one node, the one with the fewest of ours; the items of a `map` go to all nodes in
-turn. A node that is lost ends what runs on it with WorkerLost, and gets no more; a lease that ends
-ends all with SliceFreed.
+turn. A node that is lost gets no more, and what ran on it begins anew on another one, or ends with
+WorkerLost; a lease that ends ends all with SliceFreed.
 """
 
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import cycle
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
+from flowos.engine._held_map import MapPart, dealt, in_turns, is_lost
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine.flow._freed import Freed
-from flowos.engine.flow._pace import known_length
-from flowos.engine.flow._slice import OnError, Slice
+from flowos.engine.flow._slice import OnError, Slice, check_on_error
 from flowos.model import (
     Ask,
     Flow,
@@ -34,7 +34,8 @@ from flowos.model import (
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-T = TypeVar("T")
+_MAX_LOST = 3
+"""A run that loses so many nodes may be what ends them."""
 
 
 class HeldSlice(Freed):
@@ -46,8 +47,12 @@ class HeldSlice(Freed):
         ask: Ask,
         options: SliceOptions,
         on_event: OnHoldEvent = ignore,
+        *,
+        requeue: bool = True,
     ) -> None:
+        """requeue: runs that were lost with their node begin anew on another one."""
         self._provider = provider
+        self._requeue = requeue
         self._options = options
         self._on_event = on_event
         self._lock = threading.RLock()
@@ -79,20 +84,29 @@ class HeldSlice(Freed):
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
         """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
 
-        A flow is made ready on a node when it first runs there, and stays so until `free`.
+        A flow is made ready on a node when it first runs there, and stays so until `free`. A run
+        that is lost with its node begins anew on another one, from the first task on.
         """
-        node, on = self._begun(flow)
-        try:
-            return on.run(*values, **named)
-        finally:
-            self._over_at(node)
+        for lost in count(1):
+            node, on = self._begun(flow)
+            try:
+                return on.run(*values, **named)
+            except WorkerLost:
+                if not self._goes_on(node, lost):
+                    raise
+            finally:
+                self._over_at(node)
+        raise AssertionError
 
     def _over_at(self, node: str) -> None:
         with self._lock:
             self._busy[node] -= 1
 
     def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
-        """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
+        """Begin a run on one of the nodes and do not wait. See `Slice.submit`.
+
+        It ends with WorkerLost if its node is lost.
+        """
         node, on = self._begun(flow)
         try:
             run = on.submit(*values, **named)
@@ -134,12 +148,49 @@ class HeldSlice(Freed):
         ahead: int | None = None,
         on_error: OnError = "raise",
     ) -> Iterator[list[object]] | Iterator[RunResult]:
-        """Results of one run per item, in order. See `Slice.map`; ahead is for each node."""
-        slices = self.opened(flow)
-        count = len(slices)
-        parts = enumerate(zip(slices, _dealt(values, count), strict=True))
-        maps = [s.map_part(part, ahead, first, count, on_error) for first, (s, part) in parts]
-        return _in_turns(maps)
+        """Results of one run per item, in order. See `Slice.map`; ahead is for each node.
+
+        Items without a result when their node is lost are run again on another one.
+        """
+        check_on_error(on_error)
+        self.opened(flow)
+        nodes = self._here()
+        options: dict[str, Any] = {"ahead": ahead, "step": len(nodes), "on_error": on_error}
+        parts = zip(nodes, dealt(values, len(nodes)), count(), strict=False)
+        return in_turns([self._surviving(flow, *part, **options) for part in parts])
+
+    def _surviving(
+        self, flow: Flow, node: Node, part: MapPart, first: int, **options: Any
+    ) -> Iterator[Any]:
+        """The results of some items of a map, in order, whatever becomes of their node.
+
+        Before them comes one of None, once runs have begun.
+        """
+        for lost in count(1):
+            run = self._slice(node, flow).map_part(part, first=first, **options)
+            try:
+                run.begin()
+                if lost == 1:
+                    yield None
+                for result in run.results():
+                    if is_lost(result) and self._goes_on(node.name, lost):
+                        break
+                    part.answered()
+                    first += options["step"]
+                    yield result
+                else:
+                    return
+            except WorkerLost:
+                if not self._goes_on(node.name, lost):
+                    raise
+            node = self._least_busy()
+
+    def _goes_on(self, node: str, lost: int) -> bool:
+        """Whether what was lost there begins anew on another node."""
+        with self._lock:
+            left = {each.name for each in self._held.nodes}.difference(self._lost)
+            may = self._requeue and lost <= _MAX_LOST and self._over is None
+            return may and node in self._lost and bool(left)
 
     def opened(self, flow: Flow) -> list[Slice]:
         """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
@@ -184,10 +235,14 @@ class HeldSlice(Freed):
                 "fo.flow_output(...)"
             )
         with self._lock:
-            node = min(self._here(), key=lambda each: self._busy[each.name])
+            node = self._least_busy()
             on = self._slice(node, flow)
             self._busy[node.name] += 1
         return node.name, on
+
+    def _least_busy(self) -> Node:
+        with self._lock:
+            return min(self._here(), key=lambda each: self._busy[each.name])
 
     def _slice(self, node: Node, flow: Flow) -> Slice:
         with self._lock:
@@ -299,57 +354,6 @@ def _weakly(to: HeldSlice) -> OnHoldEvent:
             alive.happened(event)
 
     return tell
-
-
-class _Hand:
-    """Some of the items of a `map`. length: how many, as far as that is known."""
-
-    def __init__(self, items: Iterator[object], length: int | None) -> None:
-        self._items, self._length = items, length
-
-    def __iter__(self) -> Iterator[object]:
-        return self._items
-
-    def __length_hint__(self) -> int:
-        return NotImplemented if self._length is None else self._length
-
-
-def _dealt(values: Iterable[object], count: int) -> list[_Hand]:
-    """The items dealt to so many in turn; an error on the way ends each of them, once its items
-    before it are out."""
-    whole = known_length(values)
-    items = iter(values)
-    hands: list[deque[object]] = [deque() for _ in range(count)]
-    turns = cycle(hands)
-    failed: list[Exception] = []
-
-    def hand(mine: deque[object]) -> Iterator[object]:
-        while True:
-            while not mine:
-                if failed:
-                    raise failed[0]
-                try:
-                    item = next(items)
-                except StopIteration:
-                    return
-                except Exception as error:
-                    failed.append(error)
-                    raise
-                next(turns).append(item)
-            yield mine.popleft()
-
-    lengths = (None if whole is None else len(range(i, whole, count)) for i in range(count))
-    return [_Hand(hand(each), length) for each, length in zip(hands, lengths, strict=True)]
-
-
-def _in_turns(maps: Sequence[Iterator[T]]) -> Iterator[T]:
-    """One of each in turn, up to the first that has no more: it is the next in order."""
-    for each in cycle(maps):
-        try:
-            result = next(each)
-        except StopIteration:
-            return
-        yield result
 
 
 def _freed() -> SliceFreed:

@@ -42,6 +42,7 @@ class PoolKeywords(SliceKeywords, total=False):
     workers: Workers | None
     nodes: int
     seconds: float | None
+    requeue: bool
     on_event: "OnHoldEvent"
 
 
@@ -68,6 +69,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     pool: str | None = None,
     nodes: int | None = None,
     seconds: float | None = None,
+    requeue: bool = True,
     on_event: "OnHoldEvent | None" = None,
 ) -> "Slice | FlowSlice | HeldSlice":
     """Compile a flow once, to be run many times on this node, or on nodes of a pool.
@@ -86,23 +88,22 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
     log: a file that gets a line of JSON for each task: `flowos show FILE`. progress: True shows on
     a terminal how far runs are; or a function that is called with it. pool: one of flowos.toml, or
-    "local". nodes: how many of it, 1 by default. seconds: for how long at most. on_event: called
-    while waiting for nodes, when a node is lost, when the time is over.
+    "local". nodes: how many of it, 1 by default. seconds: for how long at most. requeue: what ran
+    on a node that is lost runs again on another one; False where a task may not run twice.
+    on_event: called while waiting for nodes, when a node is lost, when the time is over.
     Raises SliceRefused for what is not available, EnvironmentRefused for an unusable image or
     runtime, WiringError for what is no flow, ValueRefused for a missing file that the flow names,
     SettingsError for a mistake in flowos.toml.
     """
     found = _pool(pool, flow, nodes, seconds)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
+    how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log)
     with _refused_where_short():
-        how = SliceKeywords(
-            cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log
-        )
         options = _options(found, env, workers, {**how, "progress": progress})
         if found is None:
             assert made is not None
             return open_slice(made, here(), options)
-        return _on(_held(found, _ask(nodes, seconds), options, on_event), made)
+        return _on(_held(found, _ask(nodes, seconds), options, on_event, requeue=requeue), made)
 
 
 @contextmanager
@@ -168,11 +169,16 @@ def _pool(
 
 
 def _held(
-    pool: "Pool", ask: "Ask", options: SliceOptions, on_event: "OnHoldEvent | None"
+    pool: "Pool",
+    ask: "Ask",
+    options: SliceOptions,
+    on_event: "OnHoldEvent | None",
+    *,
+    requeue: bool,
 ) -> "HeldSlice":
     from flowos.engine import HeldSlice, ignore, provider_of
 
-    return HeldSlice(provider_of(pool), ask, options, on_event or ignore)
+    return HeldSlice(provider_of(pool), ask, options, on_event or ignore, requeue=requeue)
 
 
 def _ask(nodes: int | None, seconds: float | None) -> "Ask":

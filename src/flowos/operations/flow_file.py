@@ -49,7 +49,7 @@ def run_flow(
     on_note: Callable[[str], None],
     **how: Any,
 ) -> dict[str, object]:
-    """Run the flow once on a slice of this node, return its outputs by name.
+    """Run the flow once on a slice of this node, or of a pool, return its outputs by name.
 
     given: NAME=VALUE for each input. places: of outputs that are published, whose path is returned
     instead. on_note: called with each of the slice's notes. Raises UsageError for an invalid value,

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from flowos._collected import apart
 from flowos.engine.flow._executor import Executor
@@ -42,9 +43,19 @@ class MapRun:
         self._item, self._step = numbers
         self._goes_on = goes_on
         self._flight: deque[Flight] = deque()
+        self.around: Callable[[Iterator[Any]], Iterator[Any]] | None = None
+        """What the results go through, where one watches them."""
 
-    def results(self) -> Iterator[list[object] | RunResult]:
+    def begin(self) -> None:
+        """Start runs now, in other threads, not when the first result is asked for."""
+        if self._fill():
+            self._flight[-1][0].help()
+
+    def results(self) -> Iterator[Any]:
         """One for each item, in order. Raises what ends the map."""
+        return self.around(self._results()) if self.around else self._results()
+
+    def _results(self) -> Iterator[list[object] | RunResult]:
         try:
             while True:
                 while self._fill():

@@ -10,7 +10,7 @@ second Ctrl-C leaves at once.
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from flowos._collected import when_collected
 from flowos.engine.flow._executor import Executor
@@ -143,7 +143,7 @@ class Slice(Freed):
         item: the end of the slice, or an error of `values` itself. Items of one batch whose
         results are lost with a worker are run again.
         """
-        return self.map_part(values, ahead, 0, 1, on_error)
+        return self.map_part(values, ahead, 0, 1, on_error).results()
 
     def map_part(
         self,
@@ -152,10 +152,9 @@ class Slice(Freed):
         first: int,
         step: int,
         on_error: OnError = "raise",
-    ) -> Iterator[Any]:
+    ) -> MapRun:
         """`map` of every `step`-th item of all, from the `first` on; errors name it so."""
-        if on_error not in ("raise", "return"):
-            raise ValueRefused(f"map: on_error={brief_repr(on_error)}; one of raise, return")
+        check_on_error(on_error)
         crew = self._crew[0]
         pace = BatchPace(
             places=len(crew.places),
@@ -169,7 +168,7 @@ class Slice(Freed):
             self._finish,
             (first, step),
             goes_on=on_error == "return",
-        ).results()
+        )
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -248,6 +247,12 @@ class Slice(Freed):
     def _item(self, value: object) -> Sequence[object]:
         given = value if isinstance(value, tuple) else (value,)
         return self._checked(self.flow.bind(given, {}))
+
+
+def check_on_error(on_error: object) -> None:
+    """Raises ValueRefused for what a map cannot do."""
+    if on_error not in ("raise", "return"):
+        raise ValueRefused(f"map: on_error={brief_repr(on_error)}; one of raise, return")
 
 
 def _cancelled() -> Cancelled:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowos._collected import apart
+from flowos.engine.flow._map import MapRun
 from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._progress import ProgressWatch
 from flowos.engine.flow._slice import OnError, Slice
@@ -44,11 +45,12 @@ class WatchedSlice(Slice):
         first: int,
         step: int,
         on_error: OnError = "raise",
-    ) -> Iterator[Any]:
-        results = super().map_part(values, ahead, first, step, on_error)
-        return self._counted(results, known_length(values))
+    ) -> MapRun:
+        run = super().map_part(values, ahead, first, step, on_error)
+        run.around = partial(self._counted, known_length(values))
+        return run
 
-    def _counted(self, results: Iterator[Any], total: int | None) -> Iterator[Any]:
+    def _counted(self, total: int | None, results: Iterator[Any]) -> Iterator[Any]:
         items = self._watch.begin_map(self.flow.name, total)
         try:
             for each in results:

@@ -60,6 +60,7 @@ _MAX_BYTES = 1 << 20
 _ASK_AGAIN_SECONDS = 1.0
 _FREE_SECONDS = 10.0
 _RELEASE_SECONDS = 10.0
+_STOP_SECONDS = 0.5
 
 
 class Allocation:
@@ -140,7 +141,9 @@ class Allocation:
 
     def cancel(self) -> None:
         """End it although its keepers do not answer, or before it has any."""
-        self._srun.stop()
+        if self.job:  # srun would wait for tasks of nodes that are lost
+            answer(cancel_words(self.job))
+        self._srun.stop(_STOP_SECONDS)
         self._srun.wait()
         for job in answered(jobs_words(name=self._name), read_jobs):
             if job.phase != "over":
@@ -213,7 +216,8 @@ class _Heard:
     def srun(self, line: str) -> None:
         said = read_waiting(line)
         for name in read_lost(line):
-            self.lose(name, _FAILED)
+            # not in this thread, by which launches end: who is told of it may wait for some
+            threading.Thread(target=self.lose, args=(name, _FAILED), daemon=True).start()
         with self.changed:
             if said is None:
                 self._said.append(line)

@@ -383,7 +383,8 @@ def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:
             running.wait(_END_SECONDS)
         except TimeoutError:
             running.stop(KILL_SECONDS)
-            running.wait(_KILLED_SECONDS)
+            with contextlib.suppress(TimeoutError):  # of a node that does not answer
+                running.wait(_KILLED_SECONDS)
     if all([lane.idle(_END_SECONDS) for lane in lanes]):
         _give_back(shop, lanes)
         return

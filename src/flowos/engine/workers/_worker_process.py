@@ -8,7 +8,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -66,6 +66,8 @@ class WorkerProcess:
         self.running = running
         self._runs = 0
         self._is_here = start.around.node.is_here
+        self.why_unreachable = ""
+        """Of a node that was lost with it, see `Node.why_unreachable`."""
         self._start = start
         self._number = next(owners)
         self._channel = channel
@@ -119,20 +121,17 @@ class WorkerProcess:
         """Which stage of the batch the worker began last, or is to begin first."""
         return self.place[0] if self.place else 0
 
-    @cached_property
-    def why_unreachable(self) -> str:
-        """Once its connection has ended: see `Node.why_unreachable`."""
-        return self._start.around.node.why_unreachable()
-
     def _begun_there(self) -> int:
-        if self.why_unreachable:
-            return 1
-        try:
-            self.running.wait(_TELL_SECONDS)
-        except TimeoutError:
-            return 1  # it cannot be known: the first one may have begun
-        begun, runs = self.running.progress
-        return begun if runs == self._runs else 0
+        """1 where it cannot be known: the first one may have begun."""
+        for _ in range(2):  # a node whose power fails may answer for a moment
+            self.why_unreachable = self._start.around.node.why_unreachable()
+            if self.why_unreachable:
+                return 1
+            with contextlib.suppress(TimeoutError):
+                self.running.wait(_TELL_SECONDS)
+                begun, runs = self.running.progress
+                return begun if runs == self._runs else 0
+        return 1
 
     def round_of(self, loop: int) -> int:
         """Which round the loop is in that is step `loop` of the stage; 0 if that is not known."""
