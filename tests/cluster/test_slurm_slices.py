@@ -250,7 +250,8 @@ def text(a: npt.NDArray[np.float64]) -> str:
     return " ".join(map(str, a))
 
 counted = fo.command(
-    ["sh", "-c", "echo $0 | wc -w", fo.In("words")], name="count", inputs={"words": fo.str_}, stdout="lines"
+    ["sh", "-c", "echo $0 | wc -w", fo.In("words")],
+    name="count", inputs={"words": fo.str_}, stdout="lines"
 )
 written = fo.command(
     ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],

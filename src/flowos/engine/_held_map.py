@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class MapPart:
-    """The items of one node of a `map`. Who iterates anew gets those without a result first.
+    """The items of one node of a `map`. Iterated again, it gives those without a result first.
 
     length: how many, as far as that is known.
     """

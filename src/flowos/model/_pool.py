@@ -95,7 +95,10 @@ class Pool:
     )
     shared: str = field(
         default="",
-        metadata=_doc("of a cluster: a folder that this machine and all its nodes see"),
+        metadata=_doc(
+            "of a cluster: a folder that this machine and all its nodes see; the current folder by "
+            "default"
+        ),
     )
     scratch: str = field(
         default="", metadata=_doc("of a cluster: a folder on the own storage of each node")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def writers() -> Iterator[list[int]]:
 
 @pytest.fixture
 def ends(pem: Path, writers: list[int]) -> Iterator[Ends]:
-    with StreamListener("127.0.0.1", pem) as listener:
+    with closing(StreamListener("127.0.0.1", pem)) as listener:
         found: list[RelayingChannel] = []
 
         def connect() -> None:
@@ -154,7 +155,7 @@ def test_nothing_is_sent_on_while_the_engine_sends(ends: Ends, writers: list[int
 
 
 def test_who_has_another_certificate_or_none_is_not_let_in(pem: Path, tmp_path: Path) -> None:
-    with StreamListener("127.0.0.1", pem) as listener:
+    with closing(StreamListener("127.0.0.1", pem)) as listener:
         address, port, _ = listener.words
 
         def connect(stranger: Path) -> None:

@@ -59,3 +59,20 @@ class Capture:
             return b"".join((self._head, tail))
         note = f"\n[flowos: {left_out} bytes left out here]\n".encode()
         return bytes(self._head + note + tail)
+
+
+class LineCapture(Capture):
+    """Hands on whole lines, without the white space at their end, as they come."""
+
+    __slots__ = ("_on_line", "_rest")
+
+    def __init__(self, max_bytes: int, on_line: Callable[[str], None]) -> None:
+        super().__init__(max_bytes)
+        self._on_line = on_line
+        self._rest = b""
+
+    def add(self, data: bytes) -> None:
+        super().add(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._on_line(line.decode(errors="replace").rstrip())

@@ -24,7 +24,7 @@ from flowos.drivers.allocators.sge import (
     reason_words,
 )
 from flowos.engine._resource_manager import ResourceManager
-from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._capture import LineCapture
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._session import LaunchSession
@@ -119,23 +119,6 @@ class SgeAllocation:
         return True
 
 
-class _Lines(Capture):
-    """Hands on whole lines as they come."""
-
-    __slots__ = ("_on_line", "_rest")
-
-    def __init__(self, on_line: Callable[[str], None]) -> None:
-        super().__init__(_MAX_BYTES)
-        self._on_line = on_line
-        self._rest = b""
-
-    def add(self, data: bytes) -> None:
-        super().add(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._on_line(line.decode(errors="replace").strip())
-
-
 class _Heard:
     """What the keeper and qrsh have said so far."""
 
@@ -194,7 +177,7 @@ def allocate(
         Launch(argv=hold_words(pool, ask, name, keeper), variables=own_variables()),
         runtime_named("bare"),
         session,
-        captures=(_Lines(heard.keeper), _Lines(heard.qrsh)),
+        captures=(LineCapture(_MAX_BYTES, heard.keeper), LineCapture(_MAX_BYTES, heard.qrsh)),
     )
     reader, lifeline = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(lifeline, False)

@@ -28,7 +28,7 @@ from flowos.drivers.allocators.slurm import (
 )
 from flowos.drivers.allocators.slurm_nodes import KeptNode, read_keeper, read_lost
 from flowos.drivers.allocators.slurm_power import comments_words, read_comment
-from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._capture import LineCapture
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._session import LaunchSession
@@ -176,23 +176,6 @@ def _ignore_lost(name: str, why: str) -> None:
     """Default callback: does nothing."""
 
 
-class _Lines(Capture):
-    """Hands on whole lines as they come."""
-
-    __slots__ = ("_on_line", "_rest")
-
-    def __init__(self, on_line: Callable[[str], None]) -> None:
-        super().__init__(_MAX_BYTES)
-        self._on_line = on_line
-        self._rest = b""
-
-    def add(self, data: bytes) -> None:
-        super().add(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._on_line(line.decode(errors="replace"))
-
-
 class _Heard:
     """What keepers and srun have said so far."""
 
@@ -216,7 +199,7 @@ class _Heard:
     def srun(self, line: str) -> None:
         said = read_waiting(line)
         for name in read_lost(line):
-            # not in this thread, by which launches end: who is told of it may wait for some
+            # not in this thread, by which launches end: the callback may wait for some
             threading.Thread(target=self.lose, args=(name, _FAILED), daemon=True).start()
         with self.changed:
             if said is None:
@@ -273,7 +256,7 @@ def allocate(
         Launch(argv=words, variables=_variables()),
         runtime_named("bare"),
         session,
-        captures=(_Lines(heard.keeper), _Lines(heard.srun)),
+        captures=(LineCapture(_MAX_BYTES, heard.keeper), LineCapture(_MAX_BYTES, heard.srun)),
     )
     reader, lifeline = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(lifeline, False)

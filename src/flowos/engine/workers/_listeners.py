@@ -6,8 +6,6 @@ import socket
 import ssl
 import threading
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from flowos.engine._ask import ask
 from flowos.engine.workers import worker
@@ -40,17 +38,6 @@ class Listener:
 
     def close(self) -> None:
         self._sock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class UnixListener(Listener):

@@ -78,7 +78,7 @@ class Start:
 def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[RunningProcess, AnyChannel]:
     """A process and the channel to it. LaunchFailed; Cancelled as soon as `cancelled` says so."""
     prepared = start.around.node.prepare(start.launch)
-    with _listener(start, prepared) as listener:
+    with contextlib.closing(_listener(start, prepared)) as listener:
         running = _started(prepared, listener.words)
         try:
             channel = _answer(start, listener, running, cancelled)
