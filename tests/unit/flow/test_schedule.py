@@ -263,6 +263,32 @@ def test_a_chain_becomes_one_unit_of_few_registers() -> None:
     assert stage.label == "add .. add#1000"
 
 
+def test_values_keep_their_registers_until_a_later_step_of_their_stage_reads_them() -> None:
+    a = flow_input("a", m.int64)
+    one, (quotient, _unread) = add(a, 1), divide(a, 3)
+    two = add(one, quotient)
+    flow = flow_output(add(two, add(one, 5)), one)
+    schedule = compile_flow(flow, fuse="all")
+    assert len(schedule.stages) == 1
+    assert (
+        run_schedule(schedule, [10], random.Random(0), frozenset({0}))
+        == naive(flow, [10])
+        == [30, 11]
+    )
+
+
+def test_a_value_with_one_reader_is_dropped_by_it_and_one_with_two_is_counted() -> None:
+    a = flow_input("a", m.int64)
+    shared, alone = add(a, 1), wide(a)
+    flow = flow_output(wide(shared), wide(add(shared, alone)))
+    schedule = compile_flow(flow, fuse="none")
+    of = {stage.label: stage for stage in schedule.stages}
+    (kept,), (once,) = of["add"].outputs, of["wide"].outputs
+    assert (of["add#2"].frees, of["add#2"].refcounted) == ((once,), (kept,))
+    assert schedule.readers == {kept: 2}
+    assert run_schedule(schedule, [10], random.Random(0), frozenset({0})) == naive(flow, [10])
+
+
 def test_large_values_do_not_pile_up_in_a_chain() -> None:
     port = flow_input("a", m.int64)
     for _ in range(100):
