@@ -3,32 +3,17 @@
 from collections import deque
 from collections.abc import Sequence
 
-from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._failures import after_attempts, may_repeat
 from flowos.engine.flow._inner_run import InnerRun, entered
 from flowos.engine.flow._lanes import Values
 from flowos.engine.flow._roster import Batch, Roster
-from flowos.engine.flow._runs import ExecutionSlot, FlowRun, MapBatch, SlotThread
+from flowos.engine.flow._runs import FlowRun, MapBatch, SlotThread
 from flowos.model import FlowosError
-from flowos.plan import Schedule, Stage
+from flowos.plan import Stage
 
 
 class Completion(Roster):
-    """The runs of an executor, and the conds and loops of them that are to be entered."""
-
-    def __init__(
-        self,
-        schedule: Schedule,
-        places: Sequence[ExecutionSlot],
-        ledgers: tuple[ResourceLedger, ResourceLedger],
-        *,
-        most: int,
-        helpers: int,
-    ) -> None:
-        super().__init__(schedule, places, ledgers, most=most, helpers=helpers)
-        self._runs: set[FlowRun | MapBatch] = set()
-        self._entering: deque[tuple[FlowRun, Stage]] = deque()
-        self._retries = [stage.steps[0].task.retries for stage in self._stages]
+    """What is ready is put into the roster's queue; a cond or loop is entered at once."""
 
     def _settle(
         self, worker: SlotThread, batch: Batch, results: Sequence[Values] | BaseException

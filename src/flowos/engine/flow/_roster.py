@@ -24,7 +24,8 @@ _AHEAD = 256
 
 
 class Roster:
-    """The places and workers of a crew, and the queue of what is ready.
+    """The places and workers of a crew, its runs, the queue of what is ready, and conds and loops
+    that are to be entered.
 
     ledgers: of the slice and of the node. most: how many stages a lane may be given at once.
     """
@@ -48,10 +49,13 @@ class Roster:
         self._bound = [is_bound(stage.needs) for stage in stages]
         self._fusable = [stage.steps[0].fusable for stage in stages]
         self._binds = any(self._bound)
+        self._retries = [stage.steps[0].task.retries for stage in stages]
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)
         self._lock = threading.Lock()
+        self._runs: set[FlowRun | MapBatch] = set()
         self._ready: deque[tuple[FlowRun | MapBatch, Stage]] = deque()
+        self._entering: deque[tuple[FlowRun, Stage]] = deque()
         self._free = list(self.places)
         self._parked: list[SlotThread] = []
         self._helpers: list[threading.Thread] = []
