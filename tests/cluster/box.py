@@ -100,9 +100,12 @@ log = "{folder}/cloud.log"
 """
 BOOT = """\
 export PATH={path} SLURM_CONF={folder}/@NODE@/slurm.conf
+second=$(date +%s)
+while [ $(date +%s) = $second ]; do sleep 0.05; done
 exec slurmd -b -D -N @NODE@ -d {stepd}
 """
-"""-b: it counts as a machine that has just started."""
+"""-b: it counts as a machine that has just started: in a later second than it was asked for, or
+Slurm takes it for one that has not."""
 
 BOOT_APART = """\
 exec {python} -I -S -c '
