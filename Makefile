@@ -7,7 +7,7 @@ TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 
-.PHONY: measure test test-environments check test-native mutants bench clean
+.PHONY: measure test test-environments test-cluster check test-native mutants bench clean
 
 measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
@@ -23,9 +23,13 @@ else
 	$(PY)/pytest $(TOGETHER) tests/integration
 endif
 
-test-environments:  ## images, runtimes, a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
+test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")
 	@tools/setup test
-	$(PY)/pytest -p no:cacheprovider tests/environments tests/cluster $(ARGS)
+	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
+
+test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
+	@tools/setup test
+	$(PY)/pytest -p no:cacheprovider tests/cluster $(ARGS)
 
 check:  ## style, types, rooms, sizes, includes
 	@tools/setup test
