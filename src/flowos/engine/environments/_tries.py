@@ -16,7 +16,8 @@ from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 30.0
+"""What hangs is given up then. A busy machine is late, and no reason to unpack an image."""
 
 _TRIED_FORMS: tuple[Form, ...] = ("folder", "squashfs")
 _FOLDERS = ("dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var")
