@@ -169,6 +169,15 @@ def test_a_node_that_is_set_down_is_lost(driver: Driver) -> None:
     assert driver.end() == ALL
 
 
+def test_a_controller_that_is_gone_stops_no_run_and_freeing_raises_nothing(driver: Driver) -> None:
+    driver.workers()
+    for pid in processes_of(driver.box.folder):
+        if b"slurmctld" in read_of(pid, "cmdline").split(b"\0")[0]:
+            os.kill(pid, signal.SIGKILL)
+    driver.let_go()
+    assert driver.end() == ALL
+
+
 def test_a_node_that_is_drained_goes_on_until_it_is_freed(driver: Driver) -> None:
     driver.workers()
     driver.box.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")

@@ -227,6 +227,23 @@ def test_no_lease_is_longer_than_the_pool_allows(box: Box) -> None:
         limited.free(lease)
 
 
+def test_without_a_shared_folder_the_current_one_is_taken_for_as_long_as_nodes_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = provider_of(Pool(name=f"slurm{next(_pools)}", kind="slurm", nodes=3))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    with on(provider) as s:
+        monkeypatch.chdir(tmp_path / "other")
+        assert s.run(DOUBLE, 1) == [2]
+        assert s.held.nodes[0].folder().is_relative_to(tmp_path / "one")
+    assert not [*tmp_path.rglob("*/*")]
+    (tmp_path / "other").rmdir()
+    with pytest.raises(fo.SliceRefused, match=r"shared folder .the current one.: No such file"):
+        provider.hold(Ask())
+
+
 def test_nothing_stays_in_the_shared_folder(provider: Provider, box: Box) -> None:
     leased = provider.hold(Ask())
     leased.nodes[0].run(Launch(argv=("true",)))

@@ -102,7 +102,8 @@ class Allocation:
             self._lifeline = -1
         seconds = 0.0 if self._heard.lost else _FREE_SECONDS  # srun would wait for its keeper
         if self.ended(seconds) is None or self._srun.wait().end != Exited(0):
-            self.cancel()
+            with contextlib.suppress(SliceRefused):  # the controller is gone: keepers end the job
+                self.cancel()
 
     def watch(self, on_lost: Callable[[str, str], None], on_end: Callable[[str], None]) -> None:
         """on_lost: gets the name of a node that is gone, and why. on_end: why it is over, once it
@@ -141,8 +142,9 @@ class Allocation:
 
     def cancel(self) -> None:
         """End it although its keepers do not answer, or before it has any."""
-        if self.job:  # srun would wait for tasks of nodes that are lost
-            answer(cancel_words(self.job))
+        with contextlib.suppress(SliceRefused):
+            if self.job:  # srun would wait for tasks of nodes that are lost
+                answer(cancel_words(self.job))
         self._srun.stop(_STOP_SECONDS)
         self._srun.wait()
         for job in answered(jobs_words(name=self._name), read_jobs):

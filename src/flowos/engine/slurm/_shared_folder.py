@@ -17,15 +17,20 @@ def base_of(pool: Pool) -> Path:
 
     Other machines have their own: whose processes are gone, only this one can tell.
     """
-    parent = Path(pool.shared) if pool.shared else Path.cwd()
     name = f"{os.uname().nodename}-{boot_id().decode()[:8]}"
-    base = parent / f".flowos-{os.geteuid()}" / name
     try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if base.stat().st_uid != os.geteuid():
-            raise PermissionError(0, "another user made it")
+        parent = Path(pool.shared) if pool.shared else Path.cwd()
+        return made(parent / f".flowos-{os.geteuid()}" / name)
     except OSError as error:
-        raise SliceRefused(f"shared folder {parent}: {error.strerror}") from None
+        where = pool.shared or "(the current one)"
+        raise SliceRefused(f"shared folder {where}: {error.strerror}") from None
+
+
+def made(base: Path) -> Path:
+    """The same; the last slice that was freed may have removed it. Raises OSError."""
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if base.stat().st_uid != os.geteuid():
+        raise PermissionError(0, "another user made it")
     return base
 
 

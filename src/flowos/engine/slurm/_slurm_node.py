@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Collection
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -19,6 +19,7 @@ from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine.launch._running import RunningProcess, give_up_all
 from flowos.engine.launch._session import Elsewhere, LaunchSession
 from flowos.engine.slurm._allocation import Allocation
+from flowos.engine.slurm._shared_folder import made, remove_if_empty
 from flowos.model import (
     Environment,
     EnvironmentRefused,
@@ -44,7 +45,7 @@ _BARE = runtime_named("bare")
 class SlurmNode:
     """See `Node`.
 
-    slurmd: its address and port. elsewhere: where run folders lie that the node sees too.
+    slurmd: its address and port. base: where run folders lie, which the node sees too.
     """
 
     is_here = False
@@ -55,11 +56,12 @@ class SlurmNode:
         allocation: Allocation,
         config: SlurmConfig,
         slurmd: tuple[str, int],
-        elsewhere: Elsewhere,
+        base: Path,
     ) -> None:
         self.allocation, self._slurmd = allocation, slurmd
         self._kept, self._config = kept, config
-        self._session = LaunchSession(replace(elsewhere, cpus=len(kept.cpus)))
+        self._base = base
+        self._session = LaunchSession(Elsewhere(base=partial(made, base), cpus=len(kept.cpus)))
         self.ledger = ResourceLedger(self.resources())
 
     @property
@@ -89,6 +91,7 @@ class SlurmNode:
     def close(self) -> None:
         """It was given back."""
         self._session.folders.remove()
+        remove_if_empty(self._base)
 
     def give_up(self) -> None:
         """It is lost: what was started there is over."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import partial
 
 from flowos.drivers.allocators.slurm import (
     SlurmPartition,
@@ -23,10 +22,10 @@ from flowos.drivers.allocators.slurm_nodes import (
 from flowos.engine._leases import Leases
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
-from flowos.engine.launch._session import Elsewhere, LaunchSession
+from flowos.engine.launch._session import LaunchSession
 from flowos.engine.slurm._allocation import allocate
 from flowos.engine.slurm._commands import answered
-from flowos.engine.slurm._shared_folder import base_of, refuse_blind, remove_if_empty, shown
+from flowos.engine.slurm._shared_folder import base_of, refuse_blind, shown
 from flowos.engine.slurm._slurm_node import SlurmNode
 from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
 
@@ -98,9 +97,8 @@ class SlurmProvider:
                 raise
         except SliceRefused as error:
             raise self._refused(str(error)) from None
-        there = Elsewhere(base=partial(base_of, self.pool), cpus=0)
         return tuple(
-            SlurmNode(kept, allocation, config, addresses[kept.name], there)
+            SlurmNode(kept, allocation, config, addresses[kept.name], base)
             for kept in allocation.nodes
         )
 
@@ -130,7 +128,6 @@ class SlurmProvider:
             allocation.release({node.name for node in given if node.allocation is allocation})
         for node in given:
             node.close()
-        remove_if_empty(base_of(self.pool))
 
     def _checked(self, ask: Ask) -> tuple[NodeInfo, ...]:
         try:
