@@ -124,7 +124,7 @@ bool publish_status(const struct run_folder* folder, const char* end, bool stopp
            "%s\nstopped %d\nended_seconds %.6f\nwall_seconds %.6f\nuser_seconds %.6f\n"
            "system_seconds %.6f\nmax_rss_bytes %lld\nbegun %llu\nruns %llu\n",
            end, stopped ? 1 : 0, ended_seconds, ended_seconds - began_seconds,
-           seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024, said.begun,
-           said.runs);
+           seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024,
+           said.begun, said.runs);
   return publish(folder, "status", text);
 }
