@@ -136,7 +136,8 @@ def _run_flow(args: argparse.Namespace) -> int:
             raise
         printable = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        plan = {**plain_flow(flow), "environment": env.label, "pool": args.pool}
+        pool = {"pool": args.pool, "nodes": args.nodes or 1} if args.pool else {}
+        plan = {**plain_flow(flow), "environment": env.label, **pool}
         print_json(plan if args.dry_run else printable)
         return 0
     if args.dry_run:
