@@ -141,8 +141,8 @@ def _run_flow(args: argparse.Namespace) -> int:
         print_json(plan if args.dry_run else printable)
         return 0
     if args.dry_run:
-        pool = f", on {args.nodes or 1} of pool {args.pool}" if args.pool else ""
-        print(f"# {env.label}{pool}")
+        where = f", on {args.nodes or 1} of pool {args.pool}" if args.pool else ""
+        print(f"# {env.label}{where}")
         print(flow)
         return 0
     for name, value in printable.items():
