@@ -51,8 +51,7 @@ def test_nodes_that_failed_are_read(line: str, nodes: tuple[str, ...]) -> None:
     ("text", "config"),
     [
         ("TaskPlugin              = task/cgroup,task/affinity", SlurmConfig()),
-        ("TaskPlugin = task/none\nSrunPortRange = 0-0", SlurmConfig(binds=False)),
-        ("SrunPortRange = 60001-63000", SlurmConfig(ports=(60001, 63000))),
+        ("TaskPlugin = task/none\nSlurmctldPort = 6817", SlurmConfig(binds=False)),
         ("Configuration data as of 2026", SlurmConfig()),
     ],
 )

@@ -11,10 +11,9 @@ from flowos.model import Argv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmConfig:
-    """binds: whether steps can be bound to CPUs. ports: those that srun, and we, may listen on."""
+    """binds: whether steps can be bound to CPUs."""
 
     binds: bool = True
-    ports: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +80,8 @@ def read_config(text: str) -> SlurmConfig:
     """Of `config_words`."""
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name.strip(): value.strip() for name, _, value in pairs}
-    ports = re.fullmatch(r"(\d+)-(\d+)", found.get("SrunPortRange", ""))
-    return SlurmConfig(
-        binds=bool(re.search("affinity|cgroup", found.get("TaskPlugin", "affinity"))),
-        ports=(int(ports[1]), int(ports[2])) if ports and ports[1] != "0" else None,
-    )
+    plugins = found.get("TaskPlugin", "affinity")
+    return SlurmConfig(binds=bool(re.search("affinity|cgroup", plugins)))
 
 
 def read_lost(line: str) -> tuple[str, ...]:
