@@ -66,14 +66,14 @@ def read_addresses(text: str) -> dict[str, tuple[str, int]]:
     return {
         found["NodeName"]: (
             found.get("NodeAddr", found["NodeName"]),
-            int(read_amount(found.get("Port", "")) or _SLURMD_PORT),
+            int(read_amount(found.get("Port", "")) or SLURMD_PORT),
         )
         for found in pairs
         if "NodeName" in found
     }
 
 
-_SLURMD_PORT = 6818
+SLURMD_PORT = 6818
 
 
 def read_config(text: str) -> SlurmConfig:

@@ -14,6 +14,7 @@ from flowos.drivers.allocators.slurm import (
     too_few,
 )
 from flowos.drivers.allocators.slurm_nodes import (
+    SLURMD_PORT,
     addresses_words,
     config_words,
     read_addresses,
@@ -98,7 +99,13 @@ class SlurmProvider:
         except SliceRefused as error:
             raise self._refused(str(error)) from None
         return tuple(
-            SlurmNode(kept, allocation, config, addresses[kept.name], base)
+            SlurmNode(
+                kept,
+                allocation,
+                config,
+                addresses.get(kept.name, (kept.name, SLURMD_PORT)),
+                base,
+            )
             for kept in allocation.nodes
         )
 
